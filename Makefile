@@ -2,18 +2,20 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test test-fast test-all check docs format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips requirements clean
+.PHONY: help setup setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions requirements clean
 
 BIN := .venv/bin
+# Each start of kdelta would compile all its modules.
+unexport PYTHONDONTWRITEBYTECODE
 # The main job's two kernels; any two kernel specs do, e.g. make demo BASE=image:PATH
-BASE ?= deb:linux-image-cloud-amd64
-OTHER ?= deb:linux-image-6.12-cloud-amd64
-PYTEST_FLAGS ?= -n 2 --dist loadfile
+BASE ?= deb:linux-image-cloud-amd64@bookworm
+OTHER ?= deb:linux-image-6.12-cloud-amd64@bookworm
+PYTEST_FLAGS ?= -n 2 --dist worksteal
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
 
-setup:  ## install what is missing: system packages (apt) and .venv (uv)
+setup:  ## install what is missing: system packages (apt, dnf, pacman) and .venv (uv)
 	@scripts/setup
 
 setup-tests: setup  ## what `make test-all` needs besides: a browser, readers of exports (Go, Rust, Node.js)
@@ -22,37 +24,69 @@ setup-tests: setup  ## what `make test-all` needs besides: a browser, readers of
 demo: setup  ## the main job: compare two kernels, call by call
 	$(BIN)/kdelta compare $(BASE) $(OTHER)
 
-QUICK := not slow and not outside
+QUICK := not slow and not outside and not campaign
+NO_GUEST := $(QUICK) and not guest and not network and not build
+# The kernels that `make test` boots.
+TEST_KERNELS := deb:linux-image-cloud-amd64 deb:linux-image-6.12-cloud-amd64 deb:linux-image-cloud-arm64:arm64
 
-test: setup  ## the tests, with real kernels in QEMU: 10 minutes on 2 cores
+# What guests are run by, so that tests that may not use the network have it.
+pin: setup
+	@$(BIN)/kdelta pin fetch >/dev/null
+
+pins: pin
+	@$(BIN)/kdelta pin fetch --arch arm --arch arm64 --arch riscv64 >/dev/null
+
+kernels: setup
+	@scripts/setup-kernels $(TEST_KERNELS)
+
+test: kernels  ## the tests, with real kernels in QEMU: at most 6 minutes on 2 cores
 	$(BIN)/pytest -m "$(QUICK)" $(PYTEST_FLAGS)
 
-test-fast: setup  ## those of them that need no guest, no network and no kernel build: 2 minutes
-	$(BIN)/pytest --hypothesis-profile=quick -m "$(QUICK) and not guest and not network and not build" $(PYTEST_FLAGS)
+test-fast: pin  ## most of them that need no guest, no network and no kernel build: 2 minutes
+	$(BIN)/pytest --hypothesis-profile=quick -m "$(NO_GUEST) and not long" $(PYTEST_FLAGS)
+
+test-all: test test-outside test-guests test-builds  ## these, and all below that are no campaign
+
+test-outside: setup-tests pins  ## slow tests without guests; readers of exports, a browser, downloads
+	$(BIN)/pytest --hypothesis-profile=thorough -m "(slow or outside) and not guest and not campaign" $(PYTEST_FLAGS)
+
+test-guests: setup-tests pins  ## slow tests that boot guests
+	$(BIN)/pytest -m "(slow or outside) and guest and not build and not campaign" $(PYTEST_FLAGS)
 
 # A real kernel's build uses all cores, so these tests run one at a time.
-test-all: setup-tests  ## every test: with outside programs, many guests and builds of kernels
-	$(BIN)/pytest --hypothesis-profile=thorough -m "not (build and guest)" $(PYTEST_FLAGS)
-	$(BIN)/pytest -m "build and guest"
+test-builds: setup-tests pins  ## tests that build real kernels and boot them
+	$(BIN)/pytest -m "build and guest and not campaign"
+
+campaign-guests: setup-tests pins  ## tests in guests that take many minutes
+	$(BIN)/pytest -m campaign -v $(PYTEST_FLAGS)
 
 # What is checked for its length: all Python, also where a file's name does not say so.
 PYTHON = $(shell git ls-files '*.py') $(shell git grep -lE '^\#!/usr/bin/env python3' scripts)
 
-check: setup  ## ruff, mypy, the import rules, lengths, words
+check: setup  ## ruff, mypy, the import rules, lengths, words, completion
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@scripts/check-lengths $(PYTHON)
 	@scripts/check-words
+	@$(BIN)/python scripts/make_words.py --check
 
 # Warnings are errors: a link or an anchor that does not exist ends it.
-docs: setup  ## build the documentation site into build/site
+docs: setup  ## build the documentation site into build/site, and the man pages
 	@scripts/setup-docs
+	@$(BIN)/python scripts/man_pages.py
 	PYTHONPATH=src NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+man: setup  ## make man pages from the help, in build/man
+	@$(BIN)/python scripts/man_pages.py
 
 format: setup  ## lay out the Python sources
 	$(BIN)/ruff format
+
+# With what a caller may hand on: signals as ignored, no standard input, an empty home.
+ci:  ## run .ci/run in a fresh clone of HEAD: do so before you submit
+	@scripts/ci
 
 bench: setup  ## measure the figures of docs/results.md
 	$(BIN)/python scripts/bench
@@ -72,14 +106,32 @@ campaign-starts: setup  ## look whether operations cost the same alone, and in a
 campaign-round-trips: setup  ## measure the round trips in three independent ways
 	$(BIN)/python scripts/proofs/round_trips.py
 
+campaign-forced: setup  ## measure what forced features of the CPU change, on each CPU file
+	$(BIN)/python scripts/proofs/forced_cpus.py
+
+campaign-lacking: setup-tests  ## bound what PCID, INVPCID and XSAVES would change, which TCG lacks
+	$(BIN)/python scripts/proofs/lacking_features.py
+
 campaign-alike: setup  ## compare kernels with themselves, changed without effect: no firm word
 	$(BIN)/python scripts/proofs/alike.py --pairs $(PAIRS)
 
+campaign-roots:  ## the README's two commands in clean roots of Debian 12, 13 and 14: equal figures (root)
+	scripts/proofs/clean_roots build/roots bookworm trixie forky
+
+campaign-against: setup  ## count the system calls of ls and sqlite3 of two releases by strace, too
+	$(BIN)/python scripts/proofs/against.py --out build/against
+
+campaign-programs: setup  ## run 20 programs under two kernels: output as on the host, counts repeat
+	$(BIN)/python scripts/proofs/programs.py --out build/programs
+
 campaign-properties: setup  ## try 1,000 new random examples of each property test
-	$(BIN)/pytest --hypothesis-profile=random -m "$(QUICK) and not guest and not network and not build" $(PYTEST_FLAGS)
+	$(BIN)/pytest --hypothesis-profile=random -m "$(NO_GUEST)" $(PYTEST_FLAGS)
 
 campaign-exactness: setup  ## repeat traced runs under load and look whether all are equal
 	$(BIN)/python scripts/proofs/exactness.py --out $(OUT) --trials $(TRIALS)
+
+campaign-corruptions: setup  ## damage files of cache and store: each is named, and gone after a repair
+	$(BIN)/python scripts/proofs/corruptions.py --out build/corruptions
 
 requirements:  ## pin the newest versions that pyproject.toml allows
 	scripts/pin-requirements

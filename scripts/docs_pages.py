@@ -33,15 +33,12 @@ def reference_pages() -> dict[str, str]:
 
 def commands_page() -> str:
     """Describe every command: its help, usage and options."""
-    from kdelta.cli.main import app  # noqa: PLC0415  (slow, and a fault in it must name the page)
-
-    group: Any = typer.main.get_command(app)
-    context = group.make_context("kdelta", [], resilient_parsing=True)
-    epilogs = {name: _paragraphs(one.epilog) for name, one in group.commands.items()}
+    group, context, commands = all_commands()
+    epilogs = {name: paragraphs(one.epilog) for name, one in commands.items()}
     times = Counter(paragraph for found in epilogs.values() for paragraph in found)
     shared = [paragraph for paragraph, count in times.items() if count > 1]
-    lines = ["# Commands", "", group.help, "", *_paragraphs(group.epilog), ""]
-    for name, command in group.commands.items():
+    lines = ["# Commands", "", group.help, "", *paragraphs(group.epilog), ""]
+    for name, command in commands.items():
         lines += _command(name, command, context)
         own = [one for one in epilogs[name] if one not in shared]
         lines += _verbatim(own)
@@ -51,7 +48,21 @@ def commands_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _paragraphs(epilog: str | None) -> list[str]:
+def all_commands() -> tuple[Any, Any, dict[str, Any]]:
+    """Return kdelta as click knows it, its context, and its commands by name."""
+    from kdelta.cli.main import app  # noqa: PLC0415  (slow, and a fault in it must name the page)
+
+    group: Any = typer.main.get_command(app)
+    context = group.make_context("kdelta", [], resilient_parsing=True)
+    return (
+        group,
+        context,
+        {name: group.get_command(context, name) for name in group.list_commands(context)},
+    )
+
+
+def paragraphs(epilog: str | None) -> list[str]:
+    """Return the paragraphs of a help text's end, whose lines stay as they are."""
     parts = (epilog or "").replace(_NO_FILL, "").split("\n\n")
     return [part.strip("\n") for part in parts if part.strip()]
 
@@ -78,7 +89,7 @@ def _cell(text: str) -> str:
 def cpus_page() -> str:
     """Show what each CPU file says, with the source of every figure."""
     table = kdelta("cpus")
-    names = [line.split()[0] for line in table.splitlines()[1:]]
+    names = [line.split()[0] for line in table.partition("\n\n")[0].splitlines()[1:]]
     lines = ["# CPUs", "", "[CPUs and model cycles](../cpus.md) describes the file.", ""]
     lines += _verbatim([table])
     for name in names:

@@ -2,6 +2,7 @@
 """What all tests share: their marks, a store that is not the user's, and fakes of programs."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.caches import use_cache
 from tests.marks import MARKS, Marks
 
 # How long an example takes depends on the host's load, and is tested nowhere. `make test-fast` asks
@@ -16,16 +18,43 @@ from tests.marks import MARKS, Marks
 # run, so that a change fails for what it did; `make campaign-properties` looks for new ones.
 settings.register_profile("quick", deadline=None, max_examples=8, derandomize=True)
 settings.register_profile("kdelta", deadline=None, max_examples=25, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=200, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=100, derandomize=True)
 settings.register_profile("random", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("kdelta")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the stand-ins for programs that need a mark."""
+    """Make the stand-ins for programs that need a mark, and take signals as a terminal's job does.
+
+    A shell's background job and `nohup` hand signals on as ignored; workers, and all programs that
+    tests start and interrupt, would ignore them, too.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     folder = tempfile.TemporaryDirectory(prefix="kdelta-marks-")
     config.add_cleanup(folder.cleanup)
     config.stash[MARKS] = Marks(Path(folder.name))
+
+
+TIMEOUTS_SECONDS = {"campaign": 7200, "build": 1800, "network": 600, "guest": 600, "slow": 600}
+"""How long a test may take at most, by its first mark of these; 120 without any (pyproject.toml).
+A hang is then a failure with a name, and what it waited for."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test its time limit."""
+    for item in items:
+        names = {mark.name for mark in item.iter_markers()}
+        if seconds := next((limit for mark, limit in TIMEOUTS_SECONDS.items() if mark in names), 0):
+            item.add_marker(pytest.mark.timeout(seconds))
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Names bytes by their argument: packed ones hold the time, and every worker of xdist must
+    collect the same names.
+    """
+    return argname if isinstance(val, bytes) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,18 +83,22 @@ def wait_for(path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder of the test's own, and none of the user's CPU files."""
+    """A data folder of the test's own, and none of the user's CPU files, defaults and servers."""
     folder = tmp_path_factory.mktemp("data")
     monkeypatch.setenv("KDELTA_DATA_DIR", str(folder))
     monkeypatch.setenv("KDELTA_CONFIG_DIR", str(folder / "config"))
+    for variable in ("KDELTA_DEFAULTS", "DEBUGINFOD_URLS"):
+        monkeypatch.delenv(variable, raising=False)
     return folder
 
 
 @pytest.fixture
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the test's own, empty. Without it a test shares the user's cache."""
+    """A cache of the test's own, which has nothing but the pin that the user's has. Without it a
+    test shares the user's cache.
+    """
     folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setenv("KDELTA_CACHE_DIR", str(folder))
+    use_cache(folder, monkeypatch)
     return folder
 
 

@@ -32,10 +32,11 @@ def succeeds(*argv: str) -> bool:
 @pytest.mark.parametrize("mark", PROGRAMS)
 def test_programs_without_their_mark_fail_and_are_recorded(marks: Marks, mark: str) -> None:
     marks.start({"slow"})
-    assert not any(succeeds(name, "-kernel", "x") for name in PROGRAMS[mark])
-    assert marks.stop() == [f"{name} -kernel x" for name in PROGRAMS[mark]]
+    words = ("-kernel", "x", "/qemu-system-arm")
+    assert not any(succeeds(name, *words) for name in PROGRAMS[mark])
+    assert marks.stop() == [" ".join([name, *words]) for name in PROGRAMS[mark]]
     assert marks.stop() == []
-    assert all(succeeds(name) for name in PROGRAMS[mark])
+    assert all(succeeds(name, *words) for name in PROGRAMS[mark])
 
 
 @pytest.mark.parametrize("mark", PROGRAMS)
@@ -44,12 +45,14 @@ def test_programs_with_their_mark_run(marks: Marks, mark: str) -> None:
     require(mark)
     allowed = {mark, *IMPLIED.get(mark, ())}
     for other, names in PROGRAMS.items():
-        assert {succeeds(name) for name in names} == {other in allowed}
+        assert {succeeds(name, "/qemu-system-arm") for name in names} == {other in allowed}
 
 
 def test_qemu_without_a_mark_answers_questions_about_itself(marks: Marks) -> None:
     marks.start(())
     assert succeeds("qemu-system-arm", "--version")
+    assert succeeds("env", "A=B", "ld.so", "/qemu-system-arm", "--version")
+    assert succeeds("env", "-kernel")
     assert succeeds("qemu-system-arm", "-machine", "none", "-plugin", "x")
     assert succeeds("qemu-system-arm", "-nodefaults", "-machine", "virt,dumpdtb=x")
     assert marks.stop() == []

@@ -57,6 +57,7 @@ struct stream job_stream(void);
 
 /* prepare.c */
 void modules_load(const struct job *job);
+void date_set(const struct job *job);
 void random_fill(void);
 void perturb(const struct job *job);
 void perturb_group(const struct job *job);

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads a cpio archive ("newc": ASCII headers, everything padded to 4 bytes) and unpacks it. */
+/* Reads a cpio archive ("newc": ASCII headers, everything padded to 4 bytes) and unpacks it.
+ *
+ * Two things are kdelta's own, in fields that mean nothing for files: the nanoseconds of the time, and the size of a file of which no
+ * content is carried.
+ */
 #define _GNU_SOURCE
+#if __SIZEOF_POINTER__ == 4
+#define _FILE_OFFSET_BITS 64
+#endif
 #include "cpio.h"
 
 #include <errno.h>
@@ -17,7 +24,14 @@
 #define FIELD_BYTES 8
 
 /* In the order of the header; what has no name here is not used. */
-enum field { MODE = 1, FILE_SIZE = 6, NAME_SIZE = 11, FIELDS = 13 };
+enum field { MODE = 1, TIME = 5, FILE_SIZE = 6, NANOSECONDS = 8, HOLE_HIGH = 9, HOLE_LOW = 10, NAME_SIZE = 11, FIELDS = 13 };
+
+struct entry {
+    mode_t mode;
+    size_t size;
+    off_t hole;          /* at the end of a file */
+    struct timespec time; /* of modification; 0: when it is unpacked */
+};
 
 static char wrong[CPIO_PATH_MAX + 128];
 
@@ -103,8 +117,22 @@ static void make_parents(int root, char *path)
     }
 }
 
-static const char *unpack_file(struct stream *stream, int root, const char *path, mode_t mode, size_t size)
+static bool has_time(const struct entry *entry)
 {
+    return entry->time.tv_sec || entry->time.tv_nsec;
+}
+
+static void set_time(int root, const char *path, const struct entry *entry)
+{
+    const struct timespec times[2] = {entry->time, entry->time};
+
+    if (has_time(entry))
+        utimensat(root, path, times, AT_SYMLINK_NOFOLLOW);
+}
+
+static const char *unpack_file(struct stream *stream, int root, const char *path, const struct entry *entry)
+{
+    size_t size = entry->size;
     int fd;
 
     unlinkat(root, path, 0); /* a program that runs, or a link, is replaced and not written to */
@@ -128,44 +156,60 @@ static const char *unpack_file(struct stream *stream, int root, const char *path
         stream->size -= (size_t)written;
         size -= (size_t)written;
     }
-    fchmod(fd, mode & 07777);
+    if (entry->hole && ftruncate(fd, entry->hole)) {
+        complain("%s: %s", path, strerror(errno));
+        close(fd);
+        return wrong;
+    }
+    fchmod(fd, entry->mode & 07777);
     close(fd);
+    set_time(root, path, entry);
     return NULL;
 }
 
-static const char *unpack_link(struct stream *stream, int root, const char *path, size_t size)
+static const char *unpack_link(struct stream *stream, int root, const char *path, const struct entry *entry)
 {
     char target[CPIO_PATH_MAX];
 
-    if (!size || size >= sizeof target)
-        return complain("%s: a link of %zu bytes", path, size);
-    if (!take(stream, target, size))
+    if (!entry->size || entry->size >= sizeof target)
+        return complain("%s: a link of %zu bytes", path, entry->size);
+    if (!take(stream, target, entry->size))
         return complain("the archive ends within %s", path);
-    target[size] = '\0';
+    target[entry->size] = '\0';
     unlinkat(root, path, 0);
     if (symlinkat(target, root, path))
         return complain("%s: %s", path, strerror(errno));
+    set_time(root, path, entry);
     return NULL;
 }
 
-static const char *unpack_entry(struct stream *stream, int root, const char *name, mode_t mode, size_t size)
+/* One that is there stays; it gets the mode and the time of an entry with a time, which comes again after all that is in it. */
+static const char *unpack_folder(struct stream *stream, int root, const char *path, const struct entry *entry)
+{
+    if (*path && mkdirat(root, path, entry->mode & 07777) && errno != EEXIST)
+        return complain("%s: %s", path, strerror(errno));
+    if (*path && has_time(entry))
+        fchmodat(root, path, entry->mode & 07777, 0);
+    set_time(root, *path ? path : ".", entry);
+    return take(stream, NULL, entry->size) ? NULL : complain("the archive ends within %s", path);
+}
+
+static const char *unpack_entry(struct stream *stream, int root, const char *name, const struct entry *entry)
 {
     char path[CPIO_PATH_MAX];
 
     if (!cpio_clean_path(name, path))
         return complain("unsafe path: %s", name);
-    if (!*path && !S_ISDIR(mode))
+    if (!*path && !S_ISDIR(entry->mode))
         return complain("not a path of a file: %s", name);
     make_parents(root, path);
-    switch (mode & S_IFMT) {
+    switch (entry->mode & S_IFMT) {
     case S_IFREG:
-        return unpack_file(stream, root, path, mode, size);
+        return unpack_file(stream, root, path, entry);
     case S_IFLNK:
-        return unpack_link(stream, root, path, size);
+        return unpack_link(stream, root, path, entry);
     case S_IFDIR:
-        if (*path && mkdirat(root, path, mode & 07777) && errno != EEXIST)
-            return complain("%s: %s", path, strerror(errno));
-        return take(stream, NULL, size) ? NULL : complain("the archive ends within %s", path);
+        return unpack_folder(stream, root, path, entry);
     default:
         return complain("%s: neither file, folder nor link", path);
     }
@@ -193,7 +237,13 @@ const char *cpio_unpack(struct stream *stream, int root)
             return complain("a name that does not end where its size says");
         if (!strcmp(name, "TRAILER!!!"))
             return NULL;
-        failed = unpack_entry(stream, root, name, field[MODE], field[FILE_SIZE]);
+        failed = unpack_entry(stream, root, name,
+                              &(struct entry){
+                                  .mode = field[MODE],
+                                  .size = field[FILE_SIZE],
+                                  .hole = (off_t)((uint64_t)field[HOLE_HIGH] << 32 | field[HOLE_LOW]),
+                                  .time = {.tv_sec = field[TIME], .tv_nsec = (long)field[NANOSECONDS]},
+                              });
         if (failed)
             return failed;
         if (!take(stream, NULL, padding(field[FILE_SIZE])))

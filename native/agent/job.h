@@ -19,7 +19,8 @@ struct job {
     size_t seed_bytes;
     uint64_t pages;
     uint64_t phase_ns;
-    uint64_t seconds;   /* virtual; 0: no limit */
+    uint64_t date_seconds; /* since 1970, from which on the clock shows the date; 0: as it is */
+    uint64_t seconds;      /* virtual; 0: no limit */
     const char *region; /* NULL: none */
     const char *mode;   /* in which the program runs and calls; NULL: user mode */
     const char *cwd;

@@ -65,6 +65,7 @@ int main(void)
 
     take_job(&job);
     modules_load(&job);
+    date_set(&job);
     perturb(&job);
     mode_set(&job);
     console("running %s", job.argv[0]);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -77,8 +78,8 @@ static _Noreturn void start(const struct job *job, int64_t start_ns, volatile st
     _exit(127);
 }
 
-/* Waits for the child, and takes in orphans meanwhile; false when time is up first. */
-static bool await(pid_t child, int64_t deadline_ns, int *status)
+/* Waits for the child, and takes in orphans meanwhile; false when time is up first. used: what it and those that it waited for used. */
+static bool await(pid_t child, int64_t deadline_ns, int *status, struct rusage *used)
 {
     sigset_t children;
 
@@ -89,7 +90,7 @@ static bool await(pid_t child, int64_t deadline_ns, int *status)
         int64_t left_ns = deadline_ns - now_ns();
         pid_t ended;
 
-        while ((ended = waitpid(-1, status, WNOHANG)) > 0)
+        while ((ended = wait4(-1, status, WNOHANG, used)) > 0)
             if (ended == child)
                 return true;
         if (left_ns <= 0)
@@ -136,6 +137,7 @@ void run(const struct job *job)
     int64_t start_ns, deadline_ns;
     bool in_time;
     int status = 0;
+    struct rusage used;
     pid_t child;
     sigset_t children;
 
@@ -152,12 +154,14 @@ void run(const struct job *job)
         finish("agent cannot start a process: %s", strerror(errno));
     if (!child)
         start(job, start_ns, told);
-    in_time = await(child, deadline_ns, &status);
+    in_time = await(child, deadline_ns, &status, &used);
     if (job->region)
         clock_tell(job, told->began_ticks, kdelta_clock_end());
     kill(-1, SIGKILL); /* whatever it left behind: everything but init */
     while (wait(NULL) > 0)
         ;
+    if (in_time)
+        message("memory", "%ld\n", used.ru_maxrss);
     output("stdout", STDOUT_FILE);
     output("stderr", STDERR_FILE);
     tell(job, told, in_time, status);

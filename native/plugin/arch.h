@@ -46,6 +46,7 @@ struct insn_facts {
     bool calls;            /* traps on purpose, and is executed: a system call */
     bool calls_function, returns; /* keeps a return address; goes to one */
     bool optional;         /* it may be executed without making its accesses: its loads and stores are those of one access */
+    bool pair;             /* QEMU makes one access or two for its two registers */
     bool repeats;          /* a pass an element and one to find that none is left, each counted by QEMU as an instruction */
     uint8_t loads, stores; /* memory operands read and written */
     uint8_t special;       /* index into arch->special_names, 0: none */

@@ -217,6 +217,7 @@ static void classify_extra_access(uint32_t word, struct insn_facts *f)
     if (pair)
         load = field(word, 5, 2) == 2;
     arm_moves(f, load, pair ? 2 : 1);
+    f->pair = pair;
     f->always_there = is_reliable_base(field(word, 16, 4));
 }
 
@@ -401,11 +402,33 @@ static bool ends_page(const struct insn *insn)
     return insn->vaddr % 4096 == 4092;
 }
 
+/* Of a page, or of the kernel without its vectors as a whole: the instruction set of the last block there that can be of one only. */
+static struct known { uint64_t place; bool is_known, thumb; } known[1024];
+
+static struct known *known_at(uint64_t vaddr)
+{
+    bool in_kernel = vaddr >= arch_arm.kernel_start && vaddr < 0xffff0000;
+    uint64_t place = (in_kernel ? arch_arm.kernel_start : vaddr) / 4096;
+    struct known *k = &known[place % (sizeof known / sizeof *known)];
+
+    if (k->place != place)
+        *k = (struct known){ .place = place };
+    return k;
+}
+
+static void remember(struct known *k, bool thumb)
+{
+    k->is_known = true;
+    k->thumb = thumb;
+}
+
 /* Which instruction set it is, an instruction does not say, nor does QEMU. A block is Thumb code if only that can explain its
- * addresses, and A32 if some instruction is none of Thumb's wide ones. In between are stretches of wide instructions alone, which would
- * be strange ones in A32 unless most of them are unconditional. */
+ * addresses, and A32 if some instruction is none of Thumb's wide ones. In between are stretches of wide instructions alone, as where an
+ * interrupt cuts a block: they are what the code around them is. Where that is not known: they would be strange ones in A32 unless most
+ * of them are unconditional. */
 static void enter(struct stretch *s, const struct insn *insns, size_t n)
 {
+    struct known *k = known_at(insns->vaddr);
     unsigned unconditional = 0;
     bool wide = true;
 
@@ -414,12 +437,16 @@ static void enter(struct stretch *s, const struct insn *insns, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct insn *insn = &insns[i];
 
-        if (insn->vaddr & 2 || insn->size != 4)
+        if (insn->vaddr & 2 || insn->size != 4) {
+            remember(k, true);
             return;
+        }
         unconditional += insn->bytes[3] >> 4 == 0xe;
         wide &= is_wide(half_at(insn->bytes)) || ends_page(insn);
     }
-    s->thumb = wide && 2 * unconditional < n;
+    if (!wide)
+        remember(k, false);
+    s->thumb = wide && (k->is_known ? k->thumb : 2 * unconditional < n);
 }
 
 /* Documentation/arch/arm/memory.rst: CONFIG_VMSPLIT_* gives the kernel what lies above a multiple of 256 MiB, and modules lie in the

@@ -94,6 +94,8 @@ static void kernel_returns(struct block *b)
 
     if (left < s->n)
         s->n = left;
+    else if (s->n > 1 && s->frames[s->n - 1].way.entry == ENTRY_CALL && !s->frames[s->n - 1].back)
+        s->n--; /* a system call's function, which the entry jumped to */
     else if (has_root_only(s))
         new_root(s, b);
 }
@@ -180,10 +182,31 @@ static void system_call(struct block *b, const struct link *last)
     push(&task->kernel, &(struct frame){ .way = way });
 }
 
+/* The function of a system call is a frame however control came to it: by a jump it takes the place of the function that jumped, which
+ * returns with it; after a jump of the entry itself, where it returns to is not known. */
+static void system_call_begins(struct block *b)
+{
+    struct stack *s = &task->kernel;
+
+    if (!s->n || s->frames[0].way.entry != ENTRY_SYSCALL || s->frames[0].found)
+        return;
+    s->frames[0].found = true;
+    struct frame f = s->frames[s->n - 1];
+
+    if (f.way.entry != ENTRY_CALL)
+        f = (struct frame){ .way = { .entry = ENTRY_CALL } };
+    else if (f.way.block->origin->vaddr == b->origin->vaddr)
+        return;
+    else
+        s->n--;
+    f.way.block = b;
+    push(s, &f);
+}
+
 void follow(struct block *b, const struct link *last)
 {
     const struct pending p = pending_of(last);
-    bool entered = calls.changed & ENTERED, returned = calls.changed & RETURNED;
+    bool entered = calls.changed & ENTERED, returned = calls.changed & RETURNED, begins = calls.changed & SYSTEM_CALL_BEGINS;
 
     calls.changed = 0;
     calls.slot = 0;
@@ -200,6 +223,8 @@ void follow(struct block *b, const struct link *last)
         push_root(&task->kernel, b);
     else if (b->user && !task->user->n)
         push_root(task->user, b);
+    if (begins)
+        system_call_begins(b);
     follow_place();
 }
 
@@ -306,7 +331,8 @@ void follow_event(uint16_t event)
     switch (event) {
     case EVENT_EXECS: task_execs(); break;
     case EVENT_HANDLES: task->handlers++; break;
-    case EVENT_SIGRETURN: task->sigreturn = true; break;
+    case EVENT_SIGRETURN: task->sigreturn = true; /* fall through */
+    case EVENT_SYSTEM_CALL: calls.changed |= SYSTEM_CALL_BEGINS; break;
     case EVENT_EXITS: task->ended = true; break;
     }
 }

@@ -12,6 +12,7 @@ enum change {
     LEFT_EARLY = 1,          /* that one did not come to its end */
     ENTERED = 2,             /* this one is the entry of an exception or interrupt */
     RETURNED = 4,            /* or what went on after one */
+    SYSTEM_CALL_BEGINS = 8,  /* this one is the begin of a system call's function */
 };
 
 struct calls {

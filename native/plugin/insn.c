@@ -5,9 +5,12 @@
 #include "memory.h"
 #include "qemu_api.h"
 
+#define LONGEST_BYTES 16 /* x86's are of 15 at most */
+
 const struct insn *insns_of(const struct qemu_plugin_tb *tb, const struct arch *arch)
 {
     static struct insn *insns;
+    static uint8_t (*bytes)[LONGEST_BYTES];
     static size_t capacity;
     size_t n = qemu_plugin_tb_n_insns(tb);
     struct stretch stretch = { 0 };
@@ -15,13 +18,14 @@ const struct insn *insns_of(const struct qemu_plugin_tb *tb, const struct arch *
     if (n > capacity) {
         capacity = 2 * n;
         insns = must(realloc(insns, capacity * sizeof *insns));
+        bytes = must(realloc(bytes, capacity * sizeof *bytes));
     }
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
         insns[i].vaddr = qemu_plugin_insn_vaddr(insn);
-        insns[i].bytes = qemu_plugin_insn_data(insn);
         insns[i].size = qemu_plugin_insn_size(insn);
+        insns[i].bytes = insn_data(insn, bytes[i], LONGEST_BYTES);
     }
     if (arch->enter)
         arch->enter(&stretch, insns, n);

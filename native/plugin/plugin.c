@@ -23,8 +23,6 @@
 #include "task.h"
 #include "trace.h"
 
-__attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API_VERSION;
-
 static const struct arch *const arches[] = { &arch_x86_64, &arch_arm, &arch_aarch64, &arch_riscv64, NULL };
 static struct arch arch; /* a copy, to which the guest's symbols are added */
 static qemu_plugin_id_t plugin;
@@ -53,11 +51,13 @@ static void not_asked(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
  * QEMU tells what helpers access to the instruction that was last announced to use some. Before 8.0 (issue 1381) that is not taken back
  * where the instruction itself leaves the block by such a function: a jump into another page, or a string operation near the end of a
  * page. Then a cmpxchg16b somewhere after it, or the delivery of an interrupt, counts as its accesses. Of a helper's access the
- * callbacks are asked in their order up to the first that does not want its kind; of one in translated code, each for itself.
+ * callbacks are asked in their order up to the first that does not want its kind; of one in translated code, each for itself. All that
+ * take a later version of the interface are without that bug, and ask each callback for itself.
  */
 static void shield_from_helpers(struct qemu_plugin_insn *insn)
 {
-    qemu_plugin_register_vcpu_mem_cb(insn, not_asked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_NONE, NULL);
+    if (PLUGIN_API == 1)
+        qemu_plugin_register_vcpu_mem_cb(insn, not_asked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_NONE, NULL);
 }
 
 static void act_at_mark(struct qemu_plugin_insn *insn, enum mark mark, struct site *site)
@@ -80,13 +80,12 @@ static void note_seen(const struct insn *insns, size_t n)
 }
 
 /* Before the first region: only what the guest says. */
-static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translate_quiet(struct qemu_plugin_tb *tb)
 {
     static struct site sites[MARK_KINDS];
     size_t n = qemu_plugin_tb_n_insns(tb);
     const struct insn *insns = insns_of(tb, &arch);
 
-    (void)id;
     note_seen(insns, n);
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -102,15 +101,23 @@ static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     }
 }
 
-/* An element moved is one load and one store: any filter sees either, whichever QEMU's filter lets pass. */
+/* An element is moved once it is stored: one whose store faults was loaded, and is loaded again. */
 static void instrument_string(struct qemu_plugin_insn *insn, struct block *b, struct group *g)
 {
-    enum qemu_plugin_mem_rw each = g->last.loads && g->last.stores ? QEMU_PLUGIN_MEM_R : QEMU_PLUGIN_MEM_RW;
+    enum qemu_plugin_mem_rw each = g->last.loads && g->last.stores ? STORES_ONLY : QEMU_PLUGIN_MEM_RW;
 
-    qemu_plugin_register_vcpu_mem_inline(insn, each, QEMU_PLUGIN_INLINE_ADD_U64, &g->elements, 1);
+    add_at_access(insn, each, &g->elements, 1);
     if (g->last.repeats) /* each pass but the last, which finds that no element is left, is taken back */
-        qemu_plugin_register_vcpu_mem_inline(insn, each, QEMU_PLUGIN_INLINE_ADD_U64, &now.run[b->user],
-                                             (uint64_t)-1);
+        add_at_access(insn, each, &now.run[b->user], (uint64_t)-1);
+}
+
+/* Of ldrd and strd on a condition: one access to both registers in QEMU 10, two in 7.2. */
+static void count_pair(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *group)
+{
+    struct group *g = group;
+
+    (void)vcpu, (void)vaddr;
+    g->elements += qemu_plugin_mem_size_shift(info) == 3 ? 2 : 1;
 }
 
 static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint16_t group)
@@ -126,8 +133,10 @@ static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint
         listen(insn, task_switch_load, &g->site);
     if (g->last.is_string)
         instrument_string(insn, b, g);
+    else if (g->last.optional && g->last.pair)
+        listen(insn, count_pair, g);
     else if (g->last.optional)
-        qemu_plugin_register_vcpu_mem_inline(insn, QEMU_PLUGIN_MEM_RW, QEMU_PLUGIN_INLINE_ADD_U64, &g->elements, 1);
+        add_at_access(insn, QEMU_PLUGIN_MEM_RW, &g->elements, 1);
     else if (!b->user && b->insns == 1 && g->last.loads + g->last.stores)
         listen(insn, count_device_access, b);
     /* In user code the fetch after the block can fault as well as its last instruction. */
@@ -161,20 +170,18 @@ static void listen_to_slot(struct qemu_plugin_insn *insn, const struct block *b)
     listen(insn, calls_access, (void *)(uintptr_t)is_call);
 }
 
-static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translate_counting(struct qemu_plugin_tb *tb)
 {
     size_t n = qemu_plugin_tb_n_insns(tb), index = 0;
     const struct insn *insns = insns_of(tb, &arch);
     struct block *b = block_of(tb, &arch, insns);
 
-    (void)id;
     note_seen(insns, n);
     find_place(b);
     REPORT(translated, b);
     if (is_silent(b)) {
         count_silently(b);
-        qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_tb_get_insn(tb, 0),
-                                                   QEMU_PLUGIN_INLINE_ADD_U64, &now.run[0], 1);
+        add_at_insn(qemu_plugin_tb_get_insn(tb, 0), &now.run[0], 1);
     } else {
         qemu_plugin_register_vcpu_tb_exec_cb(tb, at_each_block, QEMU_PLUGIN_CB_NO_REGS, calls_wanted ? calls_place(b) : b);
     }
@@ -191,7 +198,7 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         if (mark)
             act_at_mark(first, mark, &b->origin->groups[g].site);
         if (g || !b->head)
-            qemu_plugin_register_vcpu_insn_exec_inline(first, QEMU_PLUGIN_INLINE_ADD_U64, &b->live[g], 1);
+            add_at_insn(first, &b->live[g], 1);
         instrument_last(qemu_plugin_tb_get_insn(tb, index - 1), b, g);
     }
     for (size_t i = 0; i < n; i++)
@@ -200,9 +207,8 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         listen(qemu_plugin_tb_get_insn(tb, i), data_access, NULL);
 }
 
-static void at_exit(qemu_plugin_id_t id, void *data)
+static void at_exit(void)
 {
-    (void)id, (void)data;
     if (now.region.serial)
         output_warning("a region never ended", 1);
     if (task_ambiguous_forks())
@@ -214,14 +220,14 @@ static void at_exit(qemu_plugin_id_t id, void *data)
 /* The guest is done. What QEMU would do on its way out, such as asking the guest to turn itself off, is left out. */
 static void off(void)
 {
-    at_exit(plugin, NULL);
+    at_exit();
     _exit(0);
 }
 
-static void start_counting(qemu_plugin_id_t id)
+static void start_counting(void)
 {
-    qemu_plugin_register_vcpu_tb_trans_cb(id, translate_counting);
-    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+    at_translation(plugin, translate_counting);
+    at_end(plugin, at_exit);
 }
 
 /* Where the kernel is, of architectures that do not say. */
@@ -250,7 +256,7 @@ static void know_kernel(void)
 static void arm(void)
 {
     know_kernel();
-    qemu_plugin_reset(plugin, start_counting);
+    drop_translations(plugin, start_counting);
 }
 
 /* What stands after "key="; NULL when it is another argument. */
@@ -346,12 +352,12 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     halt_init(&arch);
     if (options.now) {
         know_kernel();
-        start_counting(id);
+        start_counting();
         return 0;
     }
     if (channel_counting)
         channel_arm = arm;
-    qemu_plugin_register_vcpu_tb_trans_cb(id, translate_quiet);
-    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+    at_translation(id, translate_quiet);
+    at_end(id, at_exit);
     return 0;
 }

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The part of QEMU's TCG plugin interface, version 1, that kdelta uses; QEMU's header is seldom packaged. */
+/* The part of QEMU's TCG plugin interface that kdelta uses; QEMU's header is seldom packaged.
+ *
+ * kdelta asks an emulator which versions of the interface it takes, and compiles the plugin for the newest (PLUGIN_API):
+ *
+ *     1       QEMU 7.2 to 8.2
+ *     2       QEMU 9.0: additions in translated code are to entries of scoreboards, of which each CPU has its own
+ *     3       QEMU 9.1: an instruction's bytes are copied
+ *     4 to 6  QEMU 10.0 to 11.0: nothing that concerns kdelta
+ *     7       QEMU 11.1, which takes no earlier one: some callbacks get the caller's data in place of the plugin's id
+ *
+ * qemu_api.c hides the differences: the functions without the prefix qemu_plugin_.
+ */
 #ifndef KDELTA_QEMU_API_H
 #define KDELTA_QEMU_API_H
 
@@ -7,7 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PLUGIN_API_VERSION 1
+#if !defined PLUGIN_API || PLUGIN_API < 1 || PLUGIN_API > 7
+#error "PLUGIN_API is to be the version of QEMU's plugin interface, from 1 to 7"
+#endif
 
 typedef uint64_t qemu_plugin_id_t;
 typedef uint32_t qemu_plugin_meminfo_t;
@@ -26,37 +39,25 @@ typedef struct {
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
 /* NONE is not in QEMU's header; no access is of its kind. */
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_NONE, QEMU_PLUGIN_MEM_R, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 = 0 };
+/* Before 9.1 QEMU lets pass to R what are stores, and to W all. */
+#define STORES_ONLY (PLUGIN_API < 3 ? QEMU_PLUGIN_MEM_R : QEMU_PLUGIN_MEM_W)
 
-typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t id);
-typedef void (*qemu_plugin_udata_cb_t)(qemu_plugin_id_t id, void *data);
-typedef void (*qemu_plugin_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*qemu_plugin_exec_cb_t)(unsigned int vcpu, void *data);
 typedef void (*qemu_plugin_mem_cb_t)(unsigned int vcpu, qemu_plugin_meminfo_t info,
                                      uint64_t vaddr, void *data);
 
-void qemu_plugin_reset(qemu_plugin_id_t id, qemu_plugin_simple_cb_t done);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t cb, void *data);
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_tb_trans_cb_t cb);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_exec_cb_t cb,
                                           enum qemu_plugin_cb_flags flags, void *data);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
                                             qemu_plugin_exec_cb_t cb,
                                             enum qemu_plugin_cb_flags flags, void *data);
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn,
-                                                enum qemu_plugin_op op, void *counter,
-                                                uint64_t addend);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_mem_cb_t cb,
                                       enum qemu_plugin_cb_flags flags,
                                       enum qemu_plugin_mem_rw rw, void *data);
-void qemu_plugin_register_vcpu_mem_inline(struct qemu_plugin_insn *insn,
-                                          enum qemu_plugin_mem_rw rw, enum qemu_plugin_op op,
-                                          void *counter, uint64_t addend);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn); /* where its bytes are in QEMU's memory */
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
@@ -65,5 +66,18 @@ bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *address);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
+
+/* Whenever code is translated; when QEMU ends. The last one that was registered is called. */
+void at_translation(qemu_plugin_id_t id, void (*translate)(struct qemu_plugin_tb *tb));
+void at_end(qemu_plugin_id_t id, void (*end)(void));
+/* Has all code translated again, without any callback; `then` registers new ones. */
+void drop_translations(qemu_plugin_id_t id, void (*then)(void));
+
+/* Adds to the counter in translated code: each time that the instruction begins, or makes an access of that kind. */
+void add_at_insn(struct qemu_plugin_insn *insn, uint64_t *counter, uint64_t addend);
+void add_at_access(struct qemu_plugin_insn *insn, enum qemu_plugin_mem_rw rw, uint64_t *counter, uint64_t addend);
+
+/* Where the instruction's bytes are while it is translated; of more than `size` only the first may be there. They may be in `copy`. */
+const uint8_t *insn_data(const struct qemu_plugin_insn *insn, uint8_t *copy, size_t size);
 
 #endif

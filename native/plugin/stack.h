@@ -31,6 +31,7 @@ struct frame {
     uint32_t node;           /* by the numbers that its stack's serial says */
     uint32_t more;           /* handlers of signals that follow this one */
     struct pending pending;  /* what was under way when an interrupt came */
+    bool found;              /* of an entry by a system call: its function has begun */
 };
 
 struct stack {

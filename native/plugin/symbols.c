@@ -12,12 +12,13 @@
 #include "memory.h"
 
 enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, PAGE_FAULT, ARITHMETIC, INSN_FAULT, TRAP, EITHER, SWITCH, RETURN_START,
-            RETURN_END, FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, IS_INTERRUPT, EXECS, HANDLES, SIGRETURN, STUB_RANGE, KINDS };
+            RETURN_END, FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, IS_INTERRUPT, EXECS, HANDLES, SIGRETURN,
+            SYSTEM_CALL, STUB_RANGE, KINDS };
 
 static const char *const kind_names[KINDS] = {
     "interrupt", "interrupt-range", "exception", "fault", "page-fault", "arithmetic-fault", "instruction-fault", "trap",
     "any-trap", "switch", "return-text-start", "return-text-end", "forked", "starts", "resumes", "exits", "idles",
-    "signalled", "is-interrupt", "execs", "handles", "sigreturn", "stub-range",
+    "signalled", "is-interrupt", "execs", "handles", "sigreturn", "system-call", "stub-range",
 };
 
 /* Entries of the kernel: an interrupt's; an exception's, and of those by which it is known that the instruction before was not executed:
@@ -28,7 +29,7 @@ struct rule { enum kind kind; char name[64]; size_t length; bool prefix; uint64_
 struct place { uint64_t start, end; uint16_t flags; enum event event; };
 
 #define MAX_RULES 96
-#define MAX_PLACES 1024
+#define MAX_PLACES 4096
 #define ANY_FAULT (AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT)
 
 static struct rule rules[MAX_RULES];
@@ -97,7 +98,8 @@ static void remember(struct place *table, size_t *n, uint64_t vaddr, uint16_t fl
     for (size_t i = 0; i < *n; i++)
         if (table[i].start == vaddr) {
             table[i].flags |= flags;
-            table[i].event = event ? event : table[i].event;
+            if (event && !(event == EVENT_SYSTEM_CALL && table[i].event)) /* which says less than the others */
+                table[i].event = event;
             return;
         }
     if (*n < MAX_PLACES)
@@ -127,6 +129,7 @@ static void apply(enum kind kind, uint64_t vaddr)
     case EXECS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_EXECS); break;
     case HANDLES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_HANDLES); break;
     case SIGRETURN: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_SIGRETURN); break;
+    case SYSTEM_CALL: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_SYSTEM_CALL); break;
     case STUB_RANGE: remember(ranges, &n_ranges, vaddr, AT_STUB, EVENT_NONE); break;
     case SWITCH: switch_text.start = vaddr; break;
     case RETURN_START: return_text.start = vaddr; break;

@@ -18,7 +18,8 @@ enum event {
     EVENT_IS_INTERRUPT, /* what entered the kernel by the entry for everything was an interrupt */
     EVENT_EXECS,    /* the running task becomes another program */
     EVENT_HANDLES,  /* it will be in a signal's handler when it is back in user code */
-    EVENT_SIGRETURN, /* and no longer in one */
+    EVENT_SIGRETURN, /* and no longer in one: a system call, too */
+    EVENT_SYSTEM_CALL, /* the function of a system call begins */
 };
 
 /* Reads the rules file; returns false and says why on stderr when it cannot. */

@@ -162,7 +162,7 @@ void task_event(uint16_t event)
     case EVENT_SIGNALLED: frames_end(); break;
     case EVENT_IS_INTERRUPT: frame_is_interrupt(); break;
     case EVENT_EXITS: running->dead = true; /* fall through */
-    case EVENT_EXECS: case EVENT_HANDLES: case EVENT_SIGRETURN:
+    case EVENT_EXECS: case EVENT_HANDLES: case EVENT_SIGRETURN: case EVENT_SYSTEM_CALL:
         REPORT(event, event);
     }
 }

@@ -108,6 +108,7 @@ static void classify_pair_or_exclusive(uint32_t first, uint32_t second, struct i
 
     if (first & 0x0120) {
         arm_moves(f, load, 2);
+        f->pair = true;
         f->always_there = is_reliable_base(first);
     } else if (first >> 7 & 1) {
         classify_table_or_exclusive(first, second, f);

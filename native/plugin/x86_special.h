@@ -24,6 +24,9 @@ static const char *const special_names[] = {
 static const uint8_t checked_first[] = {
     SP_HLT, SP_CLI_STI, SP_RDMSR, SP_WRMSR, SP_LLDT, SP_LTR, SP_LGDT, SP_LIDT, SP_INVLPG, SP_SWAPGS, SP_XSETBV, SP_WBINVD,
     SP_MOV_CR, SP_WRITE_CR3, SP_MOV_DR, SP_INT,
+#if PLUGIN_API >= 3 /* since QEMU 9.1 */
+    SP_SYSRET,
+#endif
 };
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A QEMU plugin that says which plugin API this QEMU has, and ends it: for `kdelta doctor`. */
+/* A QEMU plugin that reports which versions of the plugin interface this QEMU takes, and ends it. Compiled for a version that it does
+ * not take, QEMU refuses it and names the nearest one.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How the plugin API's qemu_info_t begins, in all versions of it. */
+/* How the interface's qemu_info_t begins, in all versions of it. */
 struct info {
     const char *target_name;
     struct {
@@ -15,7 +17,7 @@ struct info {
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int qemu_plugin_version = 1;
+EXPORT int qemu_plugin_version = PLUGIN_API;
 
 EXPORT int qemu_plugin_install(uint64_t id, const struct info *info, int argc, char **argv)
 {

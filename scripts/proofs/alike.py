@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from recorded_machine import RECORDED
 from telling import Aloud, a_row_a_line
 
 from kdelta.host.files import write_atomic
 from kdelta.infer.effects.effects import FIRM, OperationEffect
 from kdelta.spec.errors import LabError
-from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.lab.lab import open_store
@@ -129,7 +129,7 @@ def compared(pair: Pair, seed: int, operations: Sequence[str], store: Store) -> 
         base=base,
         others=(other,),
         operations=tuple(operations),
-        lab=LabRequest(machine=MachineOptions(memory_mib=pair.memory_mib)),
+        lab=LabRequest(machine=msgspec.structs.replace(RECORDED, memory_mib=pair.memory_mib)),
     )
     (found,) = asyncio.run(run_compare(request, store, Aloud()))
     if found.effects is None:

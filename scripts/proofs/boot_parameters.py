@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from recorded_machine import RECORDED
 from telling import Aloud, a_row_a_line
 
 from kdelta.counts.model import KERNEL
@@ -26,7 +27,6 @@ from kdelta.host.files import write_atomic
 from kdelta.infer.effects.effects import OperationEffect, Word
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.spec.errors import LabError
-from kdelta.spec.run import MachineOptions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, run_compare
@@ -116,7 +116,7 @@ class Record(msgspec.Struct, frozen=True):
 
 def made(trial: Trial, operations: Sequence[str], store: Store) -> Record:
     """The comparison of a trial; LabError if one side did not run."""
-    machine = MachineOptions()
+    machine = RECORDED
     if trial.cpu:
         machine = machine_like(machine, load_cpu(trial.cpu))
     request = CompareRequest(
@@ -187,7 +187,7 @@ def table(records: Sequence[Record]) -> str:
         most = max(changed, key=lambda row: abs(row.per_cent), default=None)
         cells = (
             f"`{one.trial.parameter}`",
-            one.trial.cpu or "QEMU's usual CPU",
+            one.trial.cpu or "qemu64",
             *map(str, (slower, faster, same, len(words) - slower - faster - same)),
             _figure(most) if most else "",
             _functions(most) if most else "",

@@ -221,7 +221,7 @@ def _checked(options: argparse.Namespace) -> dict[str, Any]:
 class _Telling(Silent):
     """Tells what takes long."""
 
-    def say(self, line: str) -> None:
+    def log(self, line: str) -> None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 

@@ -35,13 +35,13 @@ from kdelta.host.lock import work_folder  # noqa: E402
 from kdelta.kernels.build.failure import NoKernel  # noqa: E402
 from kdelta.kernels.model import Kernel  # noqa: E402
 from kdelta.machines.outcome import GuestOutcome  # noqa: E402
-from kdelta.machines.snapshots import obtain_snapshot  # noqa: E402
+from kdelta.machines.snapshots import obtain_forcing, obtain_snapshot  # noqa: E402
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, run  # noqa: E402
 from kdelta.spec.errors import LabError  # noqa: E402
 from kdelta.spec.run import perturbation  # noqa: E402
-from kdelta.studies.compare.study import workload_work  # noqa: E402
 from kdelta.studies.lab.lab import Lab, open_store  # noqa: E402
 from kdelta.studies.lab.requests import LabRequest, Silent, machine_like  # noqa: E402
+from kdelta.studies.lab.work import workload_work  # noqa: E402
 from kdelta.workloads.catalog import find_workload  # noqa: E402
 from tests.machines.digests import Digests, digests  # noqa: E402
 from tests.machines.stress import KINDS, stressed  # noqa: E402
@@ -109,6 +109,11 @@ async def _bench(options: argparse.Namespace) -> Bench:
             sys.exit(kernel.text)
         guest = lab.guest(kernel)
     with work_folder() as folder:
+        if guest.force:
+            forced = await obtain_forcing(guest, Setting(folder, SECONDS))
+            if isinstance(forced, GuestOutcome):
+                sys.exit(f"{options.kernel} does not boot: {forced.detail}")
+            guest = forced
         snapshot = await obtain_snapshot(guest, Setting(folder, SECONDS))
     if isinstance(snapshot, GuestOutcome):
         sys.exit(f"{options.kernel} does not boot: {snapshot.detail}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+from recorded_machine import RECORDED
 from telling import Aloud, a_row_a_line
 
 from kdelta.counts.model import CONTEXTS, RegionCounts, merged_regions
@@ -28,11 +29,10 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.report.text import table_lines
 from kdelta.spec.errors import LabError
-from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.lab.work import workload_work
 from kdelta.studies.processes.document import region_table
 from kdelta.studies.processes.study import run_processes
 from kdelta.workloads.catalog import find_workload
@@ -47,7 +47,7 @@ SECONDS = 7200.0
 KERNEL = Selection(CONTEXTS, (Part.KERNEL, Part.MODULES))
 
 
-class Side(msgspec.Struct, frozen=True):
+class KbuildRuns(msgspec.Struct, frozen=True):
     """One kernel. insns: instructions by context and whether they are the kernel's; idle_ticks: of
     1 ns of the guest's clock.
     """
@@ -90,8 +90,8 @@ class Record(msgspec.Struct, frozen=True):
     """
 
     operation: str
-    sides: tuple[Side, Side]
-    small: Side
+    sides: tuple[KbuildRuns, KbuildRuns]
+    small: KbuildRuns
     programs: tuple[Program, ...]
     lines: tuple[Line, ...]
 
@@ -100,16 +100,16 @@ class Counted(msgspec.Struct, frozen=True):
     """A region of a run, its sums, and its processes, where calls were followed."""
 
     region: RegionCounts
-    side: Side
+    side: KbuildRuns
     processes: tuple[Processes, ...]
 
 
-def side_of(kernel: Kernel, region: RegionCounts) -> Side:
+def side_of(kernel: Kernel, region: RegionCounts) -> KbuildRuns:
     """The sums of a region."""
     idle = region.idle_ticks()
     if idle is None:
         raise LabError("the guest did not tell its clock")
-    return Side(
+    return KbuildRuns(
         kernel.spec,
         kernel.release,
         own_user=region.cost("own", kernel=False).insns,
@@ -144,13 +144,13 @@ class _Runs:
 
     def one(self, spec: str, operation: str, calls: Literal["off", "kernel"]) -> Counted:
         """An operation of a kernel."""
-        machine = MachineOptions(timeout_seconds=SECONDS)
+        machine = msgspec.structs.replace(RECORDED, timeout_seconds=SECONDS)
         request = LabRequest(machine=machine, perturbations=1, calls=calls, again=self._again)
         lab = Lab(request, self._store, self._tell)
         kernel = lab.kernel(spec)
         if isinstance(kernel, NoKernel):
             raise LabError(kernel.text)
-        work = workload_work(find_workload("kbuild"), (operation,), kernel, self._tell.say)
+        work = workload_work(find_workload("kbuild"), (operation,), kernel, self._tell.log)
         done = asyncio.run(lab.one(kernel, work, 0))
         if done.counts is None:
             raise LabError(f"run {done.run.id}: {done.run.word}: {done.run.detail}")

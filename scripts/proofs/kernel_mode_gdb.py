@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from kdelta.guests.cpio import Entry, file  # noqa: E402
 from kdelta.guests.userland import userland  # noqa: E402
-from kdelta.host.command import talk_to_stderr  # noqa: E402
+from kdelta.host.command import log_to_stderr  # noqa: E402
 from kdelta.workloads.catalog import UserlandWanted  # noqa: E402
 from tests.kernel_mode.guest import INSIDE, Ended, Machine, Step, boot  # noqa: E402
 
@@ -101,7 +101,7 @@ def _entries(folder: Path) -> list[Entry]:
     where = f"-ffile-prefix-map={source.parent}="
     subprocess.run(["gcc", *flags, where, "-o", program, source], check=True)
     wanted = UserlandWanted(packages=("gdb-minimal",), programs=("/usr/bin/gdb",))
-    land = userland(wanted, "x86_64", talk_to_stderr)
+    land = userland(wanted, "x86_64", log_to_stderr)
     found = {one.guest: one.host for one in land.files} | {f"{INSIDE}/debugged": program}
     files = [
         file(name.lstrip("/"), path.read_bytes(), executable=True) for name, path in found.items()

@@ -30,7 +30,8 @@ sys.path.insert(0, str(ROOT))
 from kdelta.guests.cpio import Entry, file  # noqa: E402
 from kdelta.guests.kernel_mode import LIBRARY, direct_library  # noqa: E402
 from kdelta.guests.libraries import program_files  # noqa: E402
-from kdelta.host.command import talk_to_stderr  # noqa: E402
+from kdelta.host.command import log_to_stderr  # noqa: E402
+from kdelta.host.gcc import Compiler  # noqa: E402
 from kdelta.host.target import target  # noqa: E402
 from tests.kernel_mode.guest import Boot, Machine, Step, boot  # noqa: E402
 
@@ -105,7 +106,7 @@ def main() -> int:
             if given.only in name and name not in table.left_out
         ]
         made = _compiled(given.source.resolve(), table, names, built)
-        talk_to_stderr(f"{len(made)} of {len(names)} tests can be compiled")
+        log_to_stderr(f"{len(made)} of {len(names)} tests can be compiled")
         entries = list(_files(made))
     boots = {mode: _booted(given.kernel, mode, entries, list(made), table) for mode in MODES}
     rows = tuple(_row(name, boots) for name in made)
@@ -169,7 +170,7 @@ def _support(source: Path, table: Table, flags: list[str], folder: Path) -> Iter
     for path in (*sources, *table.more_of_the_library):
         to = folder / f"{Path(path).stem}.o"
         if why := said(["gcc", *flags, "-c", path, "-o", str(to)], source):
-            talk_to_stderr(f"{path} is left out: {why}")
+            log_to_stderr(f"{path} is left out: {why}")
         else:
             objects.append(str(to))
     archive = folder / "support.a"
@@ -182,7 +183,7 @@ def _files(made: dict[str, Path]) -> Iterator[Entry]:
     """The tests, what they need of this host, and the library that makes calls direct."""
     found = {f"/tests/{name}": path for name, path in made.items()}
     found |= {str(Path(helper)): Path(helper) for helper in HELPERS}
-    found |= {LIBRARY: direct_library("x86_64")}
+    found |= {LIBRARY: direct_library(Compiler("x86_64"))}
     libraries: dict[str, Path] = {}
     for path in found.values():
         libraries |= {str(one): one for one in program_files(path, target("x86_64")) if one != path}
@@ -202,9 +203,9 @@ def _booted(kernel: Path, mode: str, entries: list[Entry], tests: list[str], tab
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(kernel, megabytes=2048, seconds=1500)
         ended = boot(machine, Path(folder), entries, plan)
-    talk_to_stderr(f"{mode}: {len(ended.steps)} of {len(plan)}, {len(ended.oopses)} oopses")
+    log_to_stderr(f"{mode}: {len(ended.steps)} of {len(plan)}, {len(ended.oopses)} oopses")
     for line in ended.oopses:
-        talk_to_stderr(f"    {line}")
+        log_to_stderr(f"    {line}")
     return ended
 
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from kdelta.guests.cpio import Entry, file  # noqa: E402
-from kdelta.host.command import talk_to_stderr  # noqa: E402
+from kdelta.host.command import log_to_stderr  # noqa: E402
 from tests.kernel_mode.guest import CPU, Boot, Ended, Machine, Step, boot  # noqa: E402
 
 TABLE = Path(__file__).with_name("kernel_mode_selftests.toml")
@@ -106,7 +106,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         entries, uncompiled = _compiled(given.tree, tests, given.keep or Path(folder))
         for label, why in uncompiled.items():
-            talk_to_stderr(f"{label} is left out: {why}")
+            log_to_stderr(f"{label} is left out: {why}")
         there = [test for test in tests if test.label not in uncompiled]
         boots = {
             mode: _booted(given.stock if mode == "stock" else given.patched, mode, entries, there)
@@ -182,9 +182,9 @@ def _booted(kernel: Path, mode: str, entries: list[Entry], tests: list[Test]) ->
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(kernel, CPU_WITHOUT, megabytes=2048, seconds=limit)
         ended = boot(machine, Path(folder), entries, plan)
-    talk_to_stderr(f"{mode}: {len(ended.steps)} of {len(plan)}, {len(ended.oopses)} oopses")
+    log_to_stderr(f"{mode}: {len(ended.steps)} of {len(plan)}, {len(ended.oopses)} oopses")
     for line in ended.oopses:
-        talk_to_stderr(f"    {line}")
+        log_to_stderr(f"    {line}")
     return ended
 
 

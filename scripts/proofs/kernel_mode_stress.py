@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from kdelta.guests.cpio import Entry, file  # noqa: E402
 from kdelta.guests.userland import userland  # noqa: E402
-from kdelta.host.command import talk_to_stderr  # noqa: E402
+from kdelta.host.command import log_to_stderr  # noqa: E402
 from kdelta.workloads.catalog import UserlandWanted  # noqa: E402
 from tests.kernel_mode.guest import Boot, Machine, Step, boot  # noqa: E402
 
@@ -72,7 +72,7 @@ def main() -> int:
     words.add_argument("--json", type=Path)
     given = words.parse_args()
     wanted = UserlandWanted(packages=("stress-ng",), programs=(PROGRAM,))
-    land = userland(wanted, "x86_64", talk_to_stderr)
+    land = userland(wanted, "x86_64", log_to_stderr)
     files = [
         file(one.guest.lstrip("/"), one.host.read_bytes(), executable=True) for one in land.files
     ]
@@ -94,13 +94,13 @@ def main() -> int:
             ]
             if not ended.whole:
                 oopses.append("the guest did not power off")
-            talk_to_stderr(f"{spent / 60:.1f} CPU-minutes, {len(oopses)} oopses")
+            log_to_stderr(f"{spent / 60:.1f} CPU-minutes, {len(oopses)} oopses")
             found = Stressed(banner, land.packages, round(spent, 1), tuple(oopses), tuple(rows))
             if given.json:
                 given.json.write_bytes(a_row_a_line(found))
     bad = [row for row in rows if row.how != "exit-0"]
     for row in bad:
-        talk_to_stderr(f"{row.kind} on {row.cpus}: {row.how}")
+        log_to_stderr(f"{row.kind} on {row.cpus}: {row.how}")
     return 1 if oopses or bad else 0
 
 

@@ -19,18 +19,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from recorded_machine import RECORDED_LAB
 from repository import Edit, Repository
 from telling import Aloud, printed
 
-from kdelta.host.command import talk_to_stderr
+from kdelta.host.command import log_to_stderr
 from kdelta.host.files import write_atomic
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.kernels.sources.source import PatchFailure, source_of
+from kdelta.kernels.sources.patches import PatchFailure
+from kdelta.kernels.sources.source import source_of
 from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import BisectRequest, LabRequest
+from kdelta.studies.lab.requests import BisectRequest
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]
@@ -148,7 +150,7 @@ PLANTS = (
 
 def make(folder: Path) -> None:
     """The planted repository."""
-    source = source_of(DebSrcSpec(PACKAGE), talk_to_stderr)
+    source = source_of(DebSrcSpec(PACKAGE), log_to_stderr)
     if isinstance(source, PatchFailure):
         sys.exit(source.detail)
     repository = Repository(folder)
@@ -287,7 +289,7 @@ async def search(folder: Path, good: str, bad: str, region: str) -> BisectReport
         operations=OPERATIONS,
         first=bool(region),
         regions=(region,) if region else (),
-        lab=LabRequest(jobs=2),
+        lab=msgspec.structs.replace(RECORDED_LAB, jobs=2),
     )
     with open_store() as store:
         return await run_bisect(request, store, Aloud())

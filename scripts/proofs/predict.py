@@ -9,6 +9,7 @@ The other kernel need not have run: its symbols say where its functions lie.
 
 import msgspec
 import numpy as np
+from other_kernel import MatchedPlacement, as_in
 
 from kdelta.counts.arrays import I64, U64
 from kdelta.counts.trace import Trace
@@ -16,7 +17,6 @@ from kdelta.cpus.model import Cache
 from kdelta.kernels.model import Kernel
 from kdelta.replay.functions import placement_of
 from kdelta.replay.kernel_text import vmlinux_symbols
-from kdelta.replay.other_kernel import MatchedPlacement, as_in
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import UserError
 from kdelta.studies.tracing.placement import (

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 from predict import layout_in, misses_in
+from recorded_machine import RECORDED
 from telling import a_row_a_line
 
 from kdelta.counts.model import merged_regions
@@ -33,9 +34,10 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import Comparison, run_compare, workload_work
+from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.lab import Lab, misses_of, open_store
 from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent, machine_like
+from kdelta.studies.lab.work import workload_work
 from kdelta.studies.tracing.cycles import Cycles, Traced, traced_runs
 from kdelta.workloads.catalog import find_workload
 
@@ -182,7 +184,7 @@ class Proof:
         spec: str,
         operations: tuple[str, ...],
         store: Store,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
         *,
         perturbations: int = 3,
     ) -> None:
@@ -190,8 +192,8 @@ class Proof:
         self._spec = spec
         self._operations = operations
         self._store = store
-        self._say = say
-        machine = machine_like(LabRequest().machine, self.cpu)
+        self._log = log
+        machine = machine_like(RECORDED, self.cpu)
         self._lab = LabRequest(machine=machine, perturbations=perturbations, jobs=1)
 
     def spec(self, patch: str = "", seed: int | None = None) -> str:
@@ -201,7 +203,7 @@ class Proof:
 
     def linked(self, seed: int | None = None) -> Kernel:
         """The kernel in the order of a seed; without one, as it is linked."""
-        found = Lab(self._lab, self._store, _Telling(self._say)).kernel(self.spec(seed=seed))
+        found = Lab(self._lab, self._store, _Telling(self._log)).kernel(self.spec(seed=seed))
         if isinstance(found, NoKernel):
             raise LabError(found.text)
         return found
@@ -216,7 +218,7 @@ class Proof:
             cpus=(self.cpu,),
             lab=self._lab,
         )
-        found = asyncio.run(run_compare(request, self._store, _Telling(self._say)))
+        found = asyncio.run(run_compare(request, self._store, _Telling(self._log)))
         for one in found:
             if one.effects is None or one.cycles is None:
                 raise LabError(f"{one.base.spec} and {one.other.spec} did not both run")
@@ -224,7 +226,7 @@ class Proof:
 
     def traced(self, kernel: Kernel) -> Traced:
         """Its runs, the first of which is traced; the misses that it had are measured, too."""
-        self._say(f"runs of {kernel.spec}")
+        self._log(f"runs of {kernel.spec}")
         work = workload_work(find_workload(WORKLOAD), self._operations, kernel)
         first = msgspec.structs.replace(
             self._lab, perturbations=1, trace=True, simulate=self.cpu.l1i
@@ -262,7 +264,7 @@ class Proof:
         base = self.traced(kernel)
         pairs = zip(seeds, links, strict=True)
         found = tuple(one for seed, link in pairs for one in self.predictions(base, link, seed))
-        self._say(f"{sum(one.holds for one in found)} of {len(found)} predictions hold")
+        self._log(f"{sum(one.holds for one in found)} of {len(found)} predictions hold")
         return found
 
     def same(self, seeds: Sequence[int], known: Same) -> Iterator[Same]:
@@ -279,7 +281,7 @@ class Proof:
                 cycles = cycles.and_of(_cycle_words(_cycles(found).effects))
                 unknown = unknown.and_of(_cycle_words(self._if_unknown(_cycles(found))))
             known = Same((*known.bases, seed), path, cycles, unknown)
-            self._say(f"{path.pairs} pairs: {path.words}, {cycles.words}, {unknown.words}")
+            self._log(f"{path.pairs} pairs: {path.words}, {cycles.words}, {unknown.words}")
             yield known
 
     def _if_unknown(self, judged: Cycles) -> tuple[PlacementEffect, ...]:
@@ -295,18 +297,18 @@ class Proof:
         others = [self.spec(known.patch, seed) for seed in patched]
         for found in self.compared(self.spec(seed=base), others):
             known = known.and_of(found)
-        self._say(f"{known.patch}: {known.cycles_there.words}, {known.path_elsewhere.words}")
+        self._log(f"{known.patch}: {known.cycles_there.words}, {known.path_elsewhere.words}")
         return msgspec.structs.replace(known, bases=(*known.bases, base))
 
 
 class _Telling(Silent):
     """Tells what takes long."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
 
-    def say(self, line: str) -> None:
-        self._say(line)
+    def log(self, line: str) -> None:
+        self._log(line)
 
 
 def _path_words(found: Comparison) -> dict[str, str]:
@@ -359,7 +361,7 @@ def main() -> None:
         write_atomic(options.json, a_row_a_line(record))
 
     with open_store() as store:
-        proof = Proof(SPEC, record.operations, store, _say)
+        proof = Proof(SPEC, record.operations, store, _log)
         if "predict" in options.only:
             links = [proof.traced(proof.linked(seed)) for seed in seeds]
             plain = proof.linked()
@@ -368,7 +370,7 @@ def main() -> None:
             for same in proof.same(seeds, record.same):
                 keep(same=same)
         if "change" in options.only:
-            proof = Proof(SPEC, AROUND, store, _say)
+            proof = Proof(SPEC, AROUND, store, _log)
             changes = {one.patch: one for one in record.changes}
             for seed, (patch, region) in itertools.product(seeds, CHANGES.items()):
                 change = changes.get(patch, Change(patch, region, AROUND))
@@ -388,7 +390,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

@@ -25,6 +25,7 @@ from statistics import mean, median
 from typing import Literal
 
 import msgspec
+from recorded_machine import RECORDED_LAB
 from telling import Aloud, a_row_a_line
 
 from kdelta.counts.model import CONTEXTS, RegionCounts, merged_regions
@@ -37,10 +38,9 @@ from kdelta.kernels.model import Kernel
 from kdelta.machines.tcg import Guest, command_line
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
-from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.requests import LabRequest
-from kdelta.studies.lab.work import Work, work_of
+from kdelta.studies.lab.plan import RunPlan, work_of
+from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 
 FOLDER = Path(__file__).parents[2] / "docs/cases/round-trips"
@@ -151,7 +151,7 @@ def counted_row(region: RegionCounts) -> Row:
     )
 
 
-def longer_work(work: Work) -> Work:
+def longer_work(work: RunPlan) -> RunPlan:
     """The same operations, each run only at the longer level."""
     parts = tuple(
         msgspec.structs.replace(
@@ -167,7 +167,7 @@ def longer_work(work: Work) -> Work:
     )
 
 
-def after_work(work: Work) -> Work:
+def after_work(work: RunPlan) -> RunPlan:
     """Two operations in one process."""
     workload = find_workload("syscalls")
     argv = (workload.program, *workload.arguments, BEFORE, AFTER)
@@ -359,7 +359,7 @@ async def campaign(specs: Sequence[str]) -> None:
     """Makes the trials that are missing."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with open_store() as store:
-        lab = Lab(LabRequest(jobs=1), store, Aloud())
+        lab = Lab(msgspec.structs.replace(RECORDED_LAB, jobs=1), store, Aloud())
         for spec in specs:
             kernel = lab.kernel(spec)
             if isinstance(kernel, NoKernel):

@@ -13,13 +13,16 @@ what was interrupted goes on where it was. docs/cases/README.md says what came o
 
 import argparse
 import asyncio
+import itertools
+import math
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from xml.sax.saxutils import escape
 
-import altair as alt
 import msgspec
+import numpy as np
 from predict import layout_in, misses_in
 from telling import Aloud, a_row_a_line
 
@@ -31,7 +34,7 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import Comparison, run_compare, workload_work
+from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.lab import Lab, misses_of, open_store
 from kdelta.studies.lab.requests import (
     CompareRequest,
@@ -40,6 +43,7 @@ from kdelta.studies.lab.requests import (
     PlaceRequest,
     machine_like,
 )
+from kdelta.studies.lab.work import workload_work
 from kdelta.studies.layout.model import LayoutReport
 from kdelta.studies.layout.study import run_layout
 from kdelta.studies.place.model import PlaceReport
@@ -54,6 +58,8 @@ BASE = f"deb-src:linux-source-6.12 +ARCH=arm +{CONFIG} +sections"
 CPU_NAME = "cortex-a9"
 WORKLOAD = "nat"
 TICK = 50  # misses between two labels of the plot
+WIDTH, HEIGHT, PLOT, BINS = 640, 160, 210, 40  # of a plot: pixels, and bars
+COLOURS = ("#1f2328", "#c2560b", "#0b5fc0", "#1a7f37", "#8250df", "#b3261e", "#9a6700")
 OPERATIONS = ("udp-64b", "udp-1400b", "frames-64b")
 ALIGNMENTS = (0, 32, 64)
 """Of functions, in bytes; 0: as the compiler likes them."""
@@ -346,50 +352,55 @@ def tables(record: Record) -> str:
 
 def plot(record: Record, file: Path) -> None:
     """The spread over random orders as histograms, with what was linked and measured, by LRU."""
-    alt.vconcat(*(_histogram(record, region) for region in record.spread_by_lru)).resolve_scale(
-        color="shared"
-    ).properties(
-        title=f"Random orders of Linux {record.release}: {WORKLOAD} on {record.cpu}, by LRU"
-    ).save(str(file), format="svg")
-
-
-def _histogram(record: Record, region: str) -> alt.LayerChart:
-    drawn = [{"misses": misses} for misses in record.spread_by_lru[region]]
-    links: list[dict[str, object]] = [
-        {"link": "as linked", "misses": record.shipped_by_lru[region]}
+    title = f"Random orders of Linux {record.release}: {WORKLOAD} on {record.cpu}, by LRU"
+    drawn = [
+        _histogram(record, region, PLOT * at) for at, region in enumerate(record.spread_by_lru)
     ]
-    links += [
-        {"link": _name(one.alignment, one.change), "misses": one.measured}
+    file.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH + 20}" '
+        f'height="{PLOT * len(drawn) + 30}" font-family="sans-serif" font-size="11">'
+        f'<rect width="100%" height="100%" fill="white"/><text x="10" y="18" font-size="13">'
+        f"{escape(title)}</text>{''.join(drawn)}</svg>\n"
+    )
+
+
+def _histogram(record: Record, region: str, top: int) -> str:
+    links = {"as linked": record.shipped_by_lru[region]}
+    links |= {
+        _name(one.alignment, one.change): one.measured
         for one in record.cells
         if one.region == region and (one.alignment or one.change == "PCRYPT")
         if not (one.alignment and one.change)
-    ]
+    }
     if region in record.placed:
-        links.append({"link": "the order that was found", "misses": record.placed[region][2]})
-    every = [*record.spread_by_lru[region], *(float(str(one["misses"])) for one in links)]
-    ticks = range(int(min(every)) // TICK * TICK, int(max(every)) + TICK, TICK)
-    axis = alt.X(
-        "misses:Q",
-        title=f"L1I misses a packet, {region}",
-        scale=alt.Scale(zero=False),
-        axis=alt.Axis(values=list(ticks), grid=False),
-    )
-    bars = (
-        alt.Chart(_rows(drawn))
-        .mark_bar(color="#9ab")
-        .encode(x=axis.bin(maxbins=40), y=alt.Y("count():Q", title="random orders"))
-    )
-    marks = (
-        alt.Chart(_rows(links))
-        .mark_rule(size=2)
-        .encode(x=axis, color=alt.Color("link:N", title=None))
-    )
-    found: alt.LayerChart = (bars + marks).properties(width=600, height=160)
-    return found
+        links["the order that was found"] = record.placed[region][2]
+    draws = record.spread_by_lru[region]
+    low, high = (end(*draws, *links.values()) for end in (min, max))
+    counts, _ = np.histogram(draws, BINS, (low, high))
+    bar, tall = WIDTH / BINS, HEIGHT / counts.max()
 
+    def x(misses: float) -> float:
+        return 10 + WIDTH * (misses - low) / (high - low)
 
-def _rows(rows: Sequence[Mapping[str, object]]) -> alt.InlineData:
-    return alt.InlineData(values=[dict(row) for row in rows])
+    parts = [
+        f'<rect x="{10 + bar * at:.1f}" y="{HEIGHT - count * tall:.1f}" width="{bar - 1:.1f}" '
+        f'height="{count * tall:.1f}" fill="#9ab"/>'
+        for at, count in enumerate(counts.tolist())
+    ]
+    for at, ((name, misses), colour) in enumerate(
+        zip(links.items(), itertools.cycle(COLOURS), strict=False)
+    ):
+        parts.append(
+            f'<path d="M{x(misses):.1f} 0V{HEIGHT}" stroke="{colour}" stroke-width="2"/>'
+            f'<text x="{WIDTH + 6}" y="{14 * (at + 1)}" text-anchor="end" fill="{colour}">'
+            f"{escape(name)} {misses:.1f}</text>"
+        )
+    parts += [
+        f'<text x="{x(tick):.1f}" y="{HEIGHT + 14}" text-anchor="middle">{tick}</text>'
+        for tick in range(math.ceil(low / TICK) * TICK, int(high) + 1, TICK)
+    ]
+    parts.append(f'<text x="10" y="{HEIGHT + 28}">L1I misses a packet, {escape(region)}</text>')
+    return f'<g transform="translate(0 {top + 30})">{"".join(parts)}</g>'
 
 
 def _options() -> argparse.Namespace:

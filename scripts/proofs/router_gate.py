@@ -25,12 +25,13 @@ from repository import Edit, Repository
 from telling import Aloud, a_row_a_line
 
 from kdelta.cpus.catalog import load_cpu
-from kdelta.host.command import talk_to_stderr
+from kdelta.host.command import log_to_stderr
 from kdelta.host.files import write_atomic
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.gate import Exit, decide
-from kdelta.kernels.sources.source import PatchFailure, source_of
+from kdelta.kernels.sources.patches import PatchFailure
+from kdelta.kernels.sources.source import source_of
 from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.gate.study import failures_of, judge
@@ -129,7 +130,7 @@ def steps() -> Iterator[Step]:
 
 def make(folder: Path) -> None:
     """The repository: a branch for each order; the trees that they meet in have tags."""
-    source = source_of(DebSrcSpec(PACKAGE), talk_to_stderr)
+    source = source_of(DebSrcSpec(PACKAGE), log_to_stderr)
     if isinstance(source, PatchFailure):
         sys.exit(source.detail)
     repository = Repository(folder)

@@ -11,12 +11,15 @@ import json
 import random
 from pathlib import Path
 
+import msgspec
+from recorded_machine import RECORDED_LAB
+
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
-from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 
 WORKLOAD = "syscalls"
@@ -59,7 +62,8 @@ async def campaign(spec: str, out: Path, seed: int) -> None:
     operations = tuple(one.name for one in find_workload(WORKLOAD).operations)
     out.mkdir(parents=True, exist_ok=True)
     with open_store() as store:
-        lab = Lab(LabRequest(perturbations=1, again=True), store, Silent())
+        request = msgspec.structs.replace(RECORDED_LAB, perturbations=1, again=True)
+        lab = Lab(request, store, Silent())
         kernel = lab.kernel(spec)
         if not isinstance(kernel, Kernel):
             raise LabError(f"cannot get {spec}: {kernel.text}")

@@ -10,7 +10,7 @@ import kdelta
 from kdelta.report.stored import Stored
 from kdelta.studies.forms import text
 from kdelta.studies.kinds import question_of
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.requests import Silent
 
 
 def printed(kind: str, report: msgspec.Struct) -> str:
@@ -19,24 +19,21 @@ def printed(kind: str, report: msgspec.Struct) -> str:
     return text(Stored(kind, question_of(kind, (report,)), command, *made, (report,)))
 
 
-class Aloud(Progress):
+class Aloud(Silent):
     """Tells each step, and how it ended."""
 
-    def say(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """A line to stderr."""
         print(line, file=sys.stderr, flush=True)
 
     def begin(self, step: str, seconds: float | None = None) -> None:
         """A step begins."""
         del seconds
-        self.say(f"{step} ...")
-
-    def doing(self, step: str, what: str) -> None:
-        """Is not told."""
+        self.log(f"{step} ...")
 
     def end(self, step: str, result: str) -> None:
         """A step ended."""
-        self.say(f"{step}: {result}")
+        self.log(f"{step}: {result}")
 
 
 def a_row_a_line(record: msgspec.Struct) -> bytes:

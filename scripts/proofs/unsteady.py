@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from recorded_machine import RECORDED_LAB
 from telling import Aloud, a_row_a_line
 
 from kdelta.host.files import write_atomic
@@ -26,7 +27,7 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import CompareRequest, LabRequest
+from kdelta.studies.lab.requests import CompareRequest
 
 CASES = Path(__file__).parents[2] / "docs/cases"
 FOLDER = CASES / "unsteady"
@@ -233,7 +234,7 @@ def made(name: str, store: Store) -> Record:
         base=spec(trials, base=True),
         others=(spec(trials, base=False),),
         operations=tuple(one.operation for one in trials),
-        lab=LabRequest(),
+        lab=RECORDED_LAB,
     )
     (found,) = asyncio.run(run_compare(request, store, Aloud()))
     if found.effects is None:

@@ -11,7 +11,12 @@ BROKEN_GATE = 255
 
 
 def main() -> None:
-    """The program `kdelta`, and `python -m kdelta`."""
+    """The program `kdelta`, and `python -m kdelta`. `__complete` is what shells call, see
+    cli/words.py.
+    """
+    if sys.argv[1:2] == ["__complete"]:
+        _complete()
+        return
     name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     code = BROKEN_GATE if name == "gate" else LAB
     try:
@@ -19,12 +24,21 @@ def main() -> None:
 
         code = ended(sys.argv[1:])
     except BaseException as error:  # noqa: BLE001  (whatever it is, it must not end with 1)
-        _say(f"kdelta: it cannot start: {type(error).__name__}: {error}")
-        _say("hint: install kdelta and what it needs again (scripts/setup, or pip)")
+        _log(f"kdelta: it cannot start: {type(error).__name__}: {error}")
+        _log("hint: install kdelta and what it needs again (scripts/setup, or pip)")
     sys.exit(code)
 
 
-def _say(line: str) -> None:
+def _complete() -> None:
+    try:
+        from kdelta.cli.words import main as print_words  # noqa: PLC0415  (it is fast alone)
+
+        print_words(sys.argv[2:])
+    except BaseException:  # noqa: BLE001  (an error would be in the middle of a command line)
+        sys.exit(0)
+
+
+def _log(line: str) -> None:
     try:  # noqa: SIM105  (contextlib is one more thing to import)
         sys.stderr.write(f"{line}\n")
     except BaseException:  # noqa: BLE001  (there is no reader; the exit code says it)

@@ -12,7 +12,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide
-from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.lab.requests import CompareRequest, Progress, RunRequest
 from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import base_counts, other_counts, report
@@ -26,7 +26,7 @@ def kdelta(*arguments: str) -> int:
     return cli.ended(arguments)
 
 
-def make_run(store: Store, status: RunStatus, index: int = 0, **more: object) -> Done:
+def make_run(store: Store, status: RunStatus, index: int = 0, **more: object) -> RunResult:
     counts = base_counts(index) if status is RunStatus.OK else None
     new = NewRun(
         key=f"key {index}",
@@ -47,7 +47,7 @@ def make_run(store: Store, status: RunStatus, index: int = 0, **more: object) ->
         attachments={"stdout": b"hello\n", "cpuinfo": b"model name\t: QEMU CPU\nflags\t: erms\n"},
         **more,  # type: ignore[arg-type]
     )
-    return Done(made, counts)
+    return RunResult(made, counts)
 
 
 def _on(cpu: CPU, comparison: Comparison) -> Comparison:
@@ -63,7 +63,7 @@ class Studies:
         self.asked: list[CompareRequest | RunRequest] = []
         self.error: BaseException | None = None
         monkeypatch.setattr("kdelta.cli.compare.run_compare", self.compare)
-        monkeypatch.setattr("kdelta.cli.main.run_command", self.command)
+        monkeypatch.setattr("kdelta.cli.run.run_command", self.command)
 
     async def compare(
         self, request: CompareRequest, store: Store, progress: Progress
@@ -87,9 +87,9 @@ class Studies:
 
     async def command(
         self, request: RunRequest, store: Store, progress: Progress
-    ) -> tuple[Done, ...]:
+    ) -> tuple[RunResult, ...]:
         self.asked.append(request)
-        progress.say("a line")
+        progress.log("a line")
         return tuple(
             make_run(store, RunStatus.OK, index) for index in range(request.lab.perturbations)
         )

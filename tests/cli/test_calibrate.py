@@ -97,7 +97,7 @@ def test_dry_run_does_nothing(study: Study, capsys: pytest.CaptureFixture[str]) 
         ("--from R --check p=a.o", "--from and --check at once"),
         ("--cpu no-such-cpu", "no CPU is called"),
         ("--check nothing", "no program to be checked"),
-        ("--seeds 2", "for '--seeds'"),
+        ("--seeds 2", "cannot use --seeds 2: it is at least 5"),
     ],
 )
 def test_slips(words: str, said: str, study: Study, capsys: pytest.CaptureFixture[str]) -> None:

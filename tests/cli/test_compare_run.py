@@ -10,11 +10,11 @@ import msgspec
 from kdelta.cpus import list_cpus, load_cpu
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, RunRequest
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Program, RunRequest
 from tests.cli.studies import Captured, Studies, kdelta
 
 
-def test_compare_prints_the_report_to_stdout_and_the_talk_to_stderr(
+def test_compare_prints_the_report_to_stdout_and_the_log_to_stderr(
     studies: Studies, capsys: Captured
 ) -> None:
     assert kdelta("compare", "deb:linux-image-a", "deb:linux-image-b") == 0
@@ -22,7 +22,7 @@ def test_compare_prints_the_report_to_stdout_and_the_talk_to_stderr(
     assert shown.out.startswith("other against base, 10 operations of syscalls: 2 slower, ")
     assert re.search(r"\nopen-close +3209 +3031 +-5.55% ", shown.out)
     assert "boot-failed: panic: oops" in shown.out
-    assert "    | console 29\n" in shown.out
+    assert "  | console 29\n" in shown.out
     assert shown.err.startswith("boot 6.1.0-a ...\nboot 6.1.0-a: ready (")
     assert studies.asked == [
         CompareRequest(
@@ -148,6 +148,7 @@ def test_a_cpu_sets_the_machine_of_a_run(studies: Studies, tmp_path: Path) -> No
     named, mine, generic = (request.lab.machine for request in studies.asked)
     qemu = list_cpus()["icelake-server"].qemu
     assert (named.cpu, named.append) == (qemu.cpu, f"{qemu.append} x".strip())
+    assert named.force == qemu.force != ()
     assert named.cpu
     assert mine.cpu.startswith("EPYC,")
     assert generic == MachineOptions()
@@ -168,8 +169,8 @@ def test_run_takes_a_command_with_options_of_its_own(studies: Studies, capsys: C
     assert code == 0
     request = studies.asked[0]
     assert isinstance(request, RunRequest)
-    assert (request.kernel, request.command) == ("image:a", ("ls", "-l", "-j"))
-    assert (request.files, request.seconds) == (("/etc/hosts",), 5)
+    assert request.kernel == "image:a"
+    assert request.program == Program(("ls", "-l", "-j"), ("/etc/hosts",), 5)
     assert request.lab.perturbations == 1
     shown = capsys.readouterr()
     assert "standard output\n\n  hello\n" in shown.out

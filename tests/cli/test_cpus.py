@@ -8,12 +8,14 @@ import pytest
 from kdelta.cli import main as cli
 from kdelta.cli.cpus import cpu_text, cpus_text
 from kdelta.cli.guard import USAGE, guarded
+from kdelta.cli.options import known_cpus
 from kdelta.cpus import list_cpus, load_cpu
 from kdelta.cpus.catalog import user_path
 from kdelta.cpus.host import calibrated
 from kdelta.cpus.model import Calibration, Price
 from kdelta.cpus.text import write_cpu
 from kdelta.studies.documents import read_document
+from tests.cpus.machines import GRAVITON4, HASWELL, RK3588
 
 Captured = pytest.CaptureFixture[str]
 
@@ -26,7 +28,8 @@ def kdelta(*arguments: str) -> int:
 def test_the_list(capsys: Captured) -> None:
     assert kdelta("cpus") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == list(list_cpus())
+    assert [line.split()[0] for line in lines[1 : lines.index("")]] == list(list_cpus())
+    assert lines[-1] == "Without --cpu and --qemu-cpu x86_64 guests are like zen4."
     row = "cortex-a9       arm    coupled    32 KiB  none  Arm Cortex-A9 with a PL310"
     assert row in lines
     assert max(map(len, lines)) <= 80
@@ -77,6 +80,45 @@ def test_the_hosts_file_may_be_another_machines(
         assert kdelta(*words) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert ("; that is another machine than this one: kdelta c" in said) is another
+
+
+@pytest.mark.parametrize(
+    "case",
+    [(GRAVITON4, "neoverse-v2", ""), (RK3588, "cortex-a55", "; it has cores of cortex-a76, too")],
+)
+def test_the_host_without_a_calibration_says_which_file_it_is(
+    case: tuple[str, str, str],
+    capsys: Captured,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cpuinfo, name, others = case
+    (tmp_path / "cpuinfo").write_text(cpuinfo)
+    monkeypatch.setattr("kdelta.cpus.cores.CPUINFO", tmp_path / "cpuinfo")
+    assert kdelta("cpus", "host") == 0
+    said = capsys.readouterr()
+    assert said.out == cpu_text(load_cpu(name))
+    assert said.err == (
+        f"--cpu host: this machine's core is that of {name}, whose prices are not measured: "
+        f"kdelta calibrate measures them here{others}\n"
+    )
+    assert [cpu.name for cpu in known_cpus(["host", name])] == [name]
+    calibrated_host()
+    capsys.readouterr()
+    assert kdelta("cpus", "host") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_host_that_is_unknown(
+    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(HASWELL)
+    monkeypatch.setattr("kdelta.cpus.cores.CPUINFO", tmp_path / "cpuinfo")
+    assert kdelta("cpus", "host") == USAGE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "no CPU file is of this machine's core: family 6, model 60" in said.err
+    assert "skylake-server" in said.err
 
 
 def test_as_json(capsys: Captured) -> None:

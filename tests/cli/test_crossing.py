@@ -78,7 +78,7 @@ def test_a_command_in_place_of_a_workload(study: Study, tmp_path: Path) -> None:
     carried.write_text("")
     words = ["crossing", "./linux", "+a.patch", "--file", str(carried), "--", "ls", "-l"]
     assert cli.ended(words) == 0
-    command = study.asked[0].what.command
+    command = study.asked[0].what.program
     assert command is not None
     assert (command.command, command.files) == (("ls", "-l"), (str(carried),))
 
@@ -130,7 +130,7 @@ def test_a_mode_reaches_the_study(
         asked.append(getattr(request, "lab"))  # noqa: B009
         return ()
 
-    monkeypatch.setattr("kdelta.cli.main.run_command", run)
+    monkeypatch.setattr("kdelta.cli.run.run_command", run)
     cli.ended(["run", "./linux", "--mode", mode, "--", "ls"])
     assert [one.mode for one in asked] == [mode]
     assert capsys.readouterr()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta gate`: each exit code, and how `git bisect run` takes them."""
 
+import io
 import os
 import re
 import subprocess
@@ -38,7 +39,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide
 from kdelta.studies.gate.document import gate_line
 from kdelta.studies.gate.study import GateAnswer, judge
-from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.lab.requests import CompareRequest, Progress
 from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import report, stored
@@ -54,11 +55,11 @@ def side(*costs: int | RunStatus, **more: int) -> RunSide:
     done = []
     for index, cost in enumerate(costs):
         if isinstance(cost, RunStatus):
-            done.append(Done(stored(index, cost, "oops\nand more"), None))
+            done.append(RunResult(stored(index, cost, "oops\nand more"), None))
             continue
         regions = {"open-close": cost, **more}
         counts = run(*(region(name, {own("f"): count}, 1) for name, count in regions.items()))
-        done.append(Done(stored(index, RunStatus.OK), counts))
+        done.append(RunResult(stored(index, RunStatus.OK), counts))
     kernel = Kernel("a" * 64, "image:a", "/vmlinuz", "x86_64", "6.1.0")
     return RunSide("image:a", kernel, tuple(done))
 
@@ -184,11 +185,11 @@ def test_a_single_kernel_with_a_change_is_two(answering: Answering) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "Missing argument"),
+        ([], "BASE is missing"),
         (["image:a"], "1 kernels, not two"),
         (["image:a", "image:b", "image:c"], "3 kernels, not two"),
-        ([*KERNELS, "--frobnicate"], "No such option"),
-        ([*KERNELS, "--perturb", "0"], "Invalid value"),
+        ([*KERNELS, "--frobnicate"], "there is no option --frobnicate"),
+        ([*KERNELS, "--perturb", "0"], "cannot use --perturb 0"),
         ([*KERNELS, "--margin", "-1"], "a margin of -1 %"),
         ([*KERNELS, "--margin", "nan"], "a margin of nan %"),
         ([*KERNELS, "--cpu", "zen3", "--margin", "0"], "a margin of 0 %"),
@@ -241,8 +242,8 @@ def test_other_commands_keep_their_codes(own_cache: Path) -> None:
 def test_a_line_that_nothing_reads_does_not_turn_bad_into_good(
     answering: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Gone:
-        def write(self, _: str) -> None:
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
             raise BrokenPipeError
 
     answering(side(1000, 1000), side(2000, 2000))
@@ -353,7 +354,7 @@ def on_zen3(
 def test_both_verdicts_count(found: Comparison, percent: str, code: int, line: str) -> None:
     judged = tuple(judge(found, Fraction(percent) / 100))
     decision = decide(judged)
-    assert (decision.exit, gate_line(decision, judged)) == (code, f"{line}\n")
+    assert (decision.exit, gate_line(decision, judged)) == (code, line)
 
 
 def test_many_are_counted_and_not_named(answering: Answering, capsys: Captured) -> None:
@@ -367,7 +368,7 @@ def test_many_are_counted_and_not_named(answering: Answering, capsys: Captured) 
 
 def test_nothing_was_measured() -> None:
     empty = side(1)
-    empty = msgspec.structs.replace(empty, done=(Done(empty.done[0].run, RunCounts(())),))
+    empty = msgspec.structs.replace(empty, done=(RunResult(empty.done[0].run, RunCounts(())),))
     assert list(judge(comparison(empty, empty), Fraction(0))) == []
 
 
@@ -484,5 +485,5 @@ def test_notes_on_what_was_cut_off_go_to_stderr(
     monkeypatch.setattr("kdelta.cli.gate.run_gate", answer)
     assert cli.ended(("gate", *KERNELS)) == 0
     shown = capsys.readouterr()
-    assert shown.out == "not slower: \n"
+    assert shown.out == "not slower:\n"
     assert "note: on zen2, fork: its trace was cut off\n" in shown.err

@@ -8,6 +8,8 @@ import typer
 from typer.testing import CliRunner
 
 from kdelta.cli.options import SINGLE, makes_runs
+from kdelta.cli.output import shows_progress
+from kdelta.cli.progress import shown_progress
 from kdelta.studies.lab.requests import LabRequest
 
 NAMES = [
@@ -17,6 +19,8 @@ NAMES = [
     "jobs",
     "memory",
     "qemu_cpu",
+    "qemu",
+    "compile_guest",
     "append",
     "mode",
     "runs_as",
@@ -47,6 +51,7 @@ def test_they_stand_where_the_request_is() -> None:
         *NAMES,
         "after",
         "verbose",
+        "quiet",
     ]
 
 
@@ -87,9 +92,20 @@ def test_what_is_left_out_is_no_option() -> None:
     assert not seen
 
 
-def test_a_command_must_say_what_it_wants() -> None:
+def test_a_command_must_log_what_it_wants() -> None:
     def one(*, lab: int) -> None:
         del lab
 
     with pytest.raises(TypeError, match="one: lab is to be a LabRequest"):
         makes_runs()(one)
+
+
+def test_quiet_hides_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[LabRequest] = []
+    for words, shown in ((["word", "-q"], False), (["word"], True)):
+        assert CliRunner().invoke(command(seen), words).exit_code == 0
+        assert shows_progress() == shown
+        with shown_progress() as progress:
+            progress.begin("boot 6.1")
+            progress.end("boot 6.1", "ready")
+        assert ("boot 6.1" in capsys.readouterr().err) == shown

@@ -7,6 +7,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.documents import read_document
 from tests.cli.studies import Captured, kdelta, make_run
+from tests.store.test_store import new
 
 
 def test_runs_and_show(own_data: Path, capsys: Captured) -> None:
@@ -37,9 +38,23 @@ def test_runs_and_show(own_data: Path, capsys: Captured) -> None:
     assert document.run.id == good.id
     assert kdelta("show", "zzz") == 2
     assert capsys.readouterr().err == (
-        "kdelta: no run is called 'zzz'\nhint: kdelta runs lists them\n"
+        "kdelta: no study and no run is called 'zzz'\n"
+        "hint: kdelta report --list lists the studies, kdelta runs the runs\n"
     )
     assert kdelta("show", good.id, "-o", "frobnicate") == 2
+
+
+def test_control_characters_of_a_guest_are_visible(own_data: Path, capsys: Captured) -> None:
+    evil = "\x1b]52;c;cm0=\x07\x9b2J"
+    with Store.open(own_data) as store:
+        run_id = store.start_run(new())
+        store.finish_run(
+            run_id, RunStatus.BOOT_FAILED, detail=evil, console=evil, kernel_release=f"6.1{evil}"
+        )
+    for words in (["runs"], ["runs", "--json"], ["show"], ["show", "--console"], ["show", evil]):
+        kdelta(*words)
+        shown = capsys.readouterr()
+        assert "".join((shown.out + shown.err).split("\n")).isprintable()
 
 
 def test_a_damaged_blob(own_data: Path, capsys: Captured) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The program as a whole: usage, failures, signals, and readers that go away."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 from kdelta import __version__
 from kdelta.spec.errors import LabError, UserError
 from tests.cli.studies import Captured, Studies, kdelta
+
+TRY = "try: kdelta compare --help\n"
 
 
 def test_version_and_help(capsys: Captured) -> None:
@@ -40,21 +43,22 @@ def test_schema_prints_one_or_lists_all(capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["compare"], "Missing argument 'BASE"),
+        (["compare"], "compare: BASE is missing"),
         (["compare", "deb:linux-a"], "nothing to compare with"),
         (["compare", "deb:linux-a", "+fix.patch"], "deb:linux-a"),
         (["compare", "+fix.patch"], "a change without a kernel: +fix.patch"),
-        (["run", "deb:a"], "Missing argument"),
+        (["run", "deb:linux-a"], "no command"),
+        (["run", "deb:linux-a", "--margin", "1", "--", "ls"], "--margin 1 without --against"),
         (["ablate", "deb:lin", "--from", "a", "--to", "b"], "not a source tree: deb:lin"),
         (["ablate", "./a", "./b", "--from", "a", "--to", "b"], "more than one tree"),
-        (["ablate", "./a"], "Missing option '--from'"),
+        (["ablate", "./a"], "--from is missing"),
         (["kernels", "nonesuch"], "no built kernel is called 'nonesuch'"),
         (["build", "./nonesuch"], "./nonesuch"),
-        (["compare", "a", "b", "--perturb", "0"], "Invalid value for '--perturb'"),
-        (["compare", "a", "b", "--frobnicate"], "No such option"),
+        (["compare", "a", "b", "--perturb", "0"], "cannot use --perturb 0: it is at least 1"),
+        (["compare", "a", "b", "--frobnicate"], "there is no option --frobnicate"),
         (["compare", "image:a", "image:b", "--cpu", "max"], "no CPU is called 'max'"),
         (["compare", "image:a", "image:b", "--cpu", "max"], "--qemu-cpu takes QEMU's own names"),
-        (["compare", "image:a", "image:b", "--cpu", "zen"], "there is: zen4, zen3, zen2"),
+        (["compare", "image:a", "image:b", "--cpu", "zen"], "there is: zen5, zen4, zen3"),
         (
             ["compare", "image:a", "image:b", "--cpu", "./nowhere.toml"],
             "nowhere.toml cannot be read",
@@ -62,13 +66,18 @@ def test_schema_prints_one_or_lists_all(capsys: Captured) -> None:
         (["compare", "image:a", "image:b", "--cpu", "zen3", "--qemu-cpu", "max"], "at once"),
         (["compare", "image:a", "image:b", "--margin", "0"], "a margin of 0 %"),
         (["compare", "image:a", "image:b", "--margin", "inf"], "a margin of inf %"),
-        (["compare", "image:a", "image:b", "--layouts", "1"], "Invalid value for '--layouts'"),
+        (
+            ["compare", "image:a", "image:b", "--layouts", "1"],
+            "--layouts 1: it is at least 2",
+        ),
         (["run", "a", "--cpu", "max", "--", "ls"], "no CPU is called 'max'"),
         (["run", "a", "--cpu", "cortex-a9", "--", "ls"], "arm"),
         (["ablate", "./a", "--from", "a", "--to", "b", "--cpu", "max"], "no CPU is called 'max'"),
         (["schema", "kdelta.compare/1"], "this kdelta knows kdelta.compare/2"),
         (["schema", "ablate"], "did you mean kdelta.ablate/1?"),
-        (["frobnicate"], "No such command"),
+        (["kernels", "--prune", "1e400"], "--prune inf: it is no number of gibibytes"),
+        (["kernels", "--prune", "nan"], "--prune nan: it is no number of gibibytes"),
+        (["frobnicate"], "cannot run frobnicate: there is no such command"),
     ],
 )
 def test_usage(arguments: list[str], words: str, capsys: Captured) -> None:
@@ -81,7 +90,7 @@ def test_usage(arguments: list[str], words: str, capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (UserError("no such kernel", "look"), 2, "kdelta: no such kernel\nhint: look\n"),
+        (UserError("no such kernel", "look"), 2, "kdelta: no such kernel\nhint: look\n" + TRY),
         (LabError("no QEMU"), 3, "kdelta: no QEMU\n"),
         (
             ExceptionGroup("", [ExceptionGroup("", [LabError("a", "b")]), LabError("a", "b")]),
@@ -93,7 +102,7 @@ def test_usage(arguments: list[str], words: str, capsys: Captured) -> None:
             3,
             "kdelta: a\nkdelta: b\n",
         ),
-        (ExceptionGroup("", [UserError("a"), UserError("b")]), 2, "kdelta: a\nkdelta: b\n"),
+        (ExceptionGroup("", [UserError("a"), UserError("b")]), 2, "kdelta: a\nkdelta: b\n" + TRY),
         (KeyboardInterrupt(), 130, "kdelta: interrupted; runs that had ended are in the store\n"),
     ],
 )
@@ -133,6 +142,33 @@ def test_a_reader_that_has_had_enough() -> None:
     assert (child.returncode, err) == (0, b"")
 
 
+@pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
+def test_main_with_closed_streams_is_no_bug(closed: str) -> None:
+    streams = "".join(f" {one}>&-" for one in closed.split())
+    argv = ["sh", "-c", f'exec "$0" -c "$1"{streams}', sys.executable, MAIN]
+    ended = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert ended.returncode == (3 if "1" in closed else 0)
+    said = "kdelta: the report cannot be written: stdout is closed\n"
+    assert ended.stderr.startswith(said if closed == "1" else "")
+    assert "bug" not in ended.stderr
+    assert bool(ended.stdout) == ("1" not in closed)
+
+
+def test_main_with_a_terminal_that_hung_up_is_no_bug(own_data: Path) -> None:
+    ours, theirs = os.openpty()
+    os.close(ours)  # from now on EIO
+    code = (
+        "from kdelta.cli.progress import TerminalProgress as P\n"
+        "from kdelta.cli.time_left import StepTimes, StudyTime\n"
+        "from pathlib import Path\n"
+        "with P(StudyTime(StepTimes(Path('/nonexistent/x')))) as p: p.log('a')\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code + MAIN], stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    assert child.wait() == 0
+    assert not (own_data / "crashes").exists()
+
+
 def test_a_full_disk_at_stdout() -> None:
     with Path("/dev/full").open("wb") as full:
         child = process(MAIN, full)
@@ -168,3 +204,34 @@ def test_signals(before: str, signal: str, code: int) -> None:
     out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (code, b"tidied\n")
     assert err == b"kdelta: interrupted; runs that had ended are in the store\n"
+
+
+@pytest.mark.parametrize("ended_by", ["asyncio.CancelledError()", "ZeroDivisionError()"])
+def test_no_word_of_asyncio_reaches_the_user(ended_by: str) -> None:
+    """Neither of a task that is cancelled, nor of one whose error nothing asked for."""
+    child = process(
+        "import asyncio, gc, sys\n"
+        "from kdelta.cli.guard import guarded\n"
+        "from kdelta.host.interrupt import run_async\n"
+        "async def fails():\n"
+        f"    raise {ended_by}\n"
+        "async def study():\n"
+        "    task = asyncio.create_task(fails())\n"
+        "    await asyncio.sleep(0.1)\n"
+        "    del task\n"
+        "    gc.collect()\n"
+        "    raise asyncio.CancelledError\n"
+        "sys.exit(guarded(lambda: run_async(study())))\n",
+        subprocess.PIPE,
+    )
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert err == b"kdelta: interrupted; runs that had ended are in the store\n"
+
+
+def test_errors_next_to_a_cancelled_task_are_reported_alone(
+    studies: Studies, capsys: Captured
+) -> None:
+    studies.error = BaseExceptionGroup("", [asyncio.CancelledError(), LabError("no QEMU")])
+    assert kdelta("compare", "image:a", "image:b") == 3
+    assert capsys.readouterr().err == "kdelta: no QEMU\n"

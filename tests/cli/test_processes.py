@@ -17,7 +17,7 @@ def kdelta(*arguments: str) -> int:
     return cli.ended(arguments)
 
 
-def test_the_table_the_document_and_the_page_say_the_same(
+def test_the_table_the_document_and_the_page_log_the_same(
     own_data: Path, tmp_path: Path, capsys: Captured
 ) -> None:
     run = stored(own_data, [made()])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Progress: lines where output is no terminal, bars on a terminal."""
+"""Progress: lines where output is no terminal, one line on a terminal."""
 
 import os
 import pty
@@ -9,65 +9,74 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli.progress import LineProgress, StepTimes
+from kdelta.cli.progress import LineProgress, TerminalProgress
+from kdelta.cli.time_left import StepTimes, StudyTime
+from tests.cli.test_time_left import NOWHERE, Clock
 
 STEPS = (
+    "print('data')\n"
     "from kdelta.cli.progress import shown_progress\n"
     "with shown_progress() as progress:\n"
-    "    progress.say('[bold]fetching[/bold]')\n"
+    "    progress.log('[bold]fetching[/bold]')\n"
+    "    progress.expect('run', 2)\n"
+    "    print('more data')\n"
     "    progress.begin('boot 6.1')\n"
     "    progress.doing('boot 6.1', 'waiting until it is quiet')\n"
     "    progress.end('boot 6.1', 'ready')\n"
+    "    progress.found('run 6.1')\n"
     "    progress.end('never begun', 'ready')\n"
 )
+DATA = b"data\nmore data\n"
 
 
-def test_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    progress = LineProgress(StepTimes(tmp_path / "timings.json"))
-    progress.say("fetching")
-    progress.begin("boot 6.1")
-    progress.doing("boot 6.1", "waiting")
-    progress.end("boot 6.1", "ready")
+def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    progress = LineProgress(StudyTime(StepTimes(NOWHERE), clock), clock)
+    progress.log("fetching")
+    progress.expect("run", 2)
+    progress.begin("run 6.1", 7)
+    progress.doing("run 6.1", "boots")
+    clock.now += 31
+    progress.doing("run 6.1", "runs")
+    progress.doing("run 6.1", "runs on")
+    progress.end("run 6.1", "ok")
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.startswith("fetching\nboot 6.1 ...\nboot 6.1: ready (0.")
+    assert shown.err == (
+        "fetching\n"
+        "run 6.1 ... (about 7 s)\n"
+        "run 6.1: runs\n"
+        "run 6.1: ok (31.0 s); runs 1 of 2, about 40 s left\n"
+    )
 
 
-def test_timings_are_remembered_by_step_and_by_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter([0.0, 0.0, 0.0, 100.0, 200.0, 200.1])
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    path = tmp_path / "timings.json"
-    path.write_text('{"boot a": 10, "boot b": 20, "run a": 1}')
-    timings = StepTimes(path)
-    assert timings.begin("boot a") == 10
-    assert timings.begin("boot c") == 15
-    assert timings.begin("fetch") is None
-    assert timings.end("fetch") == 100
-    assert timings.begin("fetch") == 100
-    timings.end("fetch")  # at once, so there was nothing to do
-    timings.save()
-    monkeypatch.undo()
-    assert StepTimes(path).begin("fetch") == 100
+def test_the_line_of_a_terminal() -> None:
+    clock = Clock()
+    progress = TerminalProgress(StudyTime(StepTimes(NOWHERE), clock))
+    lines = [progress.line()]
+    progress.expect("build", 2)
+    progress.begin("build ~/linux", 300)
+    lines.append(progress.line())
+    progress.doing("build ~/linux", "512 files compiled, now fork.o")
+    clock.now += 200
+    progress.begin("boot 6.1", 9)
+    lines.append(progress.line())
+    progress.end("build ~/linux", "6.18.0")
+    lines.append(progress.line())
+    assert lines == [
+        "",
+        "kernels 0 of 2: build ~/linux",
+        "kernels 0 of 2: build ~/linux (512 files compiled, now fork.o, 3 min 20 s)",
+        "kernels 1 of 2, about 4 min left: boot 6.1",
+    ]
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", b'{"a": "b"}'])
-def test_damaged_timings_are_none(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "timings.json"
-    path.write_bytes(content)
-    assert StepTimes(path).begin("boot a") is None
-
-
-def test_timings_that_cannot_be_kept_are_no_error() -> None:
-    StepTimes(Path("/proc/kdelta/timings.json")).save()
-
-
-def test_bars_on_a_terminal(own_cache: Path) -> None:
-    assert own_cache.is_dir()
+def seen_on_a_terminal(code: str) -> tuple[bytes, bytes]:
+    """What a program writes to stdout, and to stderr if that is a terminal."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-    with subprocess.Popen([sys.executable, "-c", STEPS], stderr=theirs, env=environment) as child:
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as child:
         os.close(theirs)
         seen = b""
         while True:
@@ -75,16 +84,35 @@ def test_bars_on_a_terminal(own_cache: Path) -> None:
                 seen += os.read(ours, 65536)
             except OSError:  # the other end is closed
                 break
+        assert child.stdout
+        printed = child.stdout.read()
     os.close(ours)
     assert child.returncode == 0
+    return printed, seen
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_one_line_on_a_terminal_is_gone_at_the_end() -> None:
+    printed, seen = seen_on_a_terminal(STEPS)
+    assert printed == DATA
     assert b"[bold]fetching[/bold]" in seen
-    assert b"waiting until it is quiet" in seen or b"boot 6.1" in seen
     assert b"boot 6.1: ready (" in seen
     assert b"\x1b[" in seen
+    assert seen.rstrip().endswith(b"\x1b[2K")  # the last thing is that the line is erased
 
 
+@pytest.mark.usefixtures("own_cache")
+def test_quiet_writes_nothing_to_a_terminal() -> None:
+    silenced = "from kdelta.cli.output import silence_progress\nsilence_progress(wanted=True)\n"
+    assert seen_on_a_terminal(silenced + STEPS) == (DATA, b"")
+
+
+@pytest.mark.usefixtures("own_cache")
 def test_plain_lines_without_a_terminal(own_cache: Path) -> None:
     assert own_cache.is_dir()
     done = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, check=True)
+    assert done.stdout == DATA
     assert b"\x1b" not in done.stderr
-    assert done.stderr.startswith(b"[bold]fetching[/bold]\nboot 6.1 ...\n")
+    assert b"\r" not in done.stderr
+    assert done.stderr.startswith(b"[bold]fetching[/bold]\nboot 6.1 ...\nboot 6.1: ready (")
+    assert done.stderr.endswith(b"never begun: ready (0.0 s); runs 1 of 2\n")

@@ -2,6 +2,7 @@
 """`kdelta report`: what a study printed is there later, in any form; studies are replaced."""
 
 import shlex
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +12,16 @@ import pytest
 
 from kdelta import __version__
 from kdelta.cli import main as cli
-from kdelta.cli.publish import command_line
+from kdelta.cli.invoked import command_line
 from kdelta.report.stored import Stored, encode
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
+from kdelta.store.check import must_be_whole
 from kdelta.store.store import Store
 from kdelta.studies.documents import read_document
 from kdelta.studies.forms import FORMS
 from kdelta.studies.kinds import stored_of
+from tests.cli.captured import failed
 from tests.cli.studies import Captured, Studies, make_run
 from tests.report import test_ablation, test_bisect_report, test_place_report, test_series_report
 from tests.report.example_layout import layout_report
@@ -73,15 +76,70 @@ def test_the_list(studies: Studies, capsys: Captured, own_data: Path) -> None:
         latest, first = store.studies()
     assert kdelta("report", "--list") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["study", "started", "(UTC)", "kind", "question"]
-    assert lines[1].startswith(f"{latest.id[:8]} {latest.started_text[:16]} compare  Is image:a b")
-    assert "zen3?" in " ".join(lines[1:3])
+    assert lines[0].split() == ["study", "started", "(UTC)", "kind", "operations", "answer"]
+    for line, one in zip(lines[1:], (latest, first), strict=True):
+        assert line.startswith(f"{one.id[:8]} {one.started_text[:16]} compare  10 operations ")
+        assert one.answer.startswith("2 slower, 1 faster, 1 mixed")
+        assert "2 slower, 1 faster" in line
     assert max(map(len, lines)) < 80
+    connection = sqlite3.connect(own_data / "store.db")
+    with connection:  # as a study that an older version kept
+        connection.execute("UPDATE studies SET operations = '', answer = ''")
+        connection.execute("ALTER TABLE studies DROP COLUMN bound")
+        connection.execute("UPDATE alembic_version SET version_num = '0004'")
+    connection.close()
+    assert kdelta("report", "--list") == 0
+    assert capsys.readouterr().out.splitlines() == lines
     assert kdelta("report", "--list", "-n", "1", "--format", "json") == 0
     listed = read_document(capsys.readouterr().out)
     assert [one.id for one in listed.studies] == [latest.id]
     assert kdelta("report", first.id[:9]) == 0
     assert "model cycles" not in capsys.readouterr().out
+
+
+def test_show_shows_a_study_as_its_report(
+    studies: Studies, capsys: Captured, own_data: Path, tmp_path: Path
+) -> None:
+    compared(capsys)
+    assert len(studies.asked) == 1
+    with Store.open(own_data) as store:
+        (kept,) = store.studies()
+    for option, form in (([], "text"), (["--json"], "json")):
+        assert kdelta("report", kept.id, "--format", form) == 0
+        shown = capsys.readouterr().out
+        assert kdelta("show", kept.id[:8], *option) == 0
+        assert capsys.readouterr().out == shown
+    page = tmp_path / "page.html"
+    assert kdelta("show", kept.id, "--html", str(page)) == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    capsys.readouterr()
+    failed(["show", kept.id, "--console"], [f"{kept.id}: it is a study", "kdelta runs"], capsys)
+
+
+@pytest.mark.parametrize("name", ["x.pdf", "report.docx", "a.b/x.PDF"])
+def test_a_file_of_no_format_is_refused(name: str, capsys: Captured, own_data: Path) -> None:
+    failed(["report", "-o", name], [f"cannot write {Path(name).name}", ".html (html)"], capsys)
+    assert not (own_data / "store.db").exists()
+
+
+def test_rm_says_what_went(own_data: Path, capsys: Captured, studies: Studies) -> None:
+    compared(capsys)
+    assert len(studies.asked) == 1
+    with Store.open(own_data) as store:
+        (kept,), runs = store.studies(), store.runs()
+    failed(["rm", "last"], ["cannot remove last", "kdelta report --list"], capsys)
+    failed(["rm", kept.id, "nonesuch"], ["no study and no run is called 'nonesuch'"], capsys)
+    failed(["rm", ""], ["no study and no run is called ''"], capsys)
+    with Store.open(own_data) as store:
+        assert (store.studies(), store.runs()) == ([kept], runs)
+    assert kdelta("rm", kept.id[:10], runs[0].id) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"removed study {kept.id}, compare of {kept.started_text} UTC: ")
+    assert lines[1].startswith(f"removed run {runs[0].id} of ")
+    assert all(line.endswith(" kB freed") for line in lines)
+    with Store.open(own_data) as store:
+        assert (store.studies(), store.runs()) == ([], runs[1:])
+    must_be_whole(own_data)
 
 
 def test_a_run_has_a_report_too(own_data: Path, capsys: Captured) -> None:
@@ -175,16 +233,15 @@ def test_a_report_that_is_lost(
 def test_a_file_that_cannot_be_written(studies: Studies, capsys: Captured, tmp_path: Path) -> None:
     assert not studies.asked
     compared(capsys)
-    for file, hint in (
-        (Path("/proc/kdelta.txt"), "name a file that can be written"),
-        (tmp_path / "no" / "such" / "folder.txt", f"the folder {tmp_path}/no/such is not there"),
-        (tmp_path, "Is a directory"),
+    for file, code, said in (
+        (Path("/proc/kdelta.txt"), 2, "nothing can be written to /proc"),
+        (tmp_path / "no" / "such" / "folder.txt", 2, f"there is no folder {tmp_path}/no/such"),
+        (tmp_path, 3, f"writing {tmp_path}: Is a directory"),
     ):
-        assert kdelta("report", "-o", str(file)) == 3
-        out, said = capsys.readouterr()
-        assert out == ""
-        assert f"writing {file}: " in said
-        assert hint in said
+        assert kdelta("report", "-o", str(file)) == code
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert said in shown.err
 
 
 def test_a_device_is_written_as_it_is(studies: Studies, capsys: Captured) -> None:

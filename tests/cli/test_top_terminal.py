@@ -20,6 +20,8 @@ import pytest
 
 from kdelta.cli.terminal import keys_of
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 OWN_TERMINAL = """
 import fcntl, signal, termios

@@ -20,8 +20,9 @@ from kdelta.cpus.model import (
 from kdelta.spec.errors import UserError
 
 SHIPPED = {
-    "cortex-a53", "cortex-a7", "cortex-a72", "cortex-a9", "generic-x86-64", "icelake-server",
-    "neoverse-n1", "sapphire-rapids", "skylake-server", "zen2", "zen3", "zen4",
+    "cortex-a53", "cortex-a55", "cortex-a7", "cortex-a72", "cortex-a76", "cortex-a9",
+    "generic-x86-64", "granite-rapids", "icelake-server", "neoverse-n1", "neoverse-v2",
+    "sapphire-rapids", "sierra-forest", "skylake-server", "zen2", "zen3", "zen4", "zen5",
 }  # fmt: skip
 FOLDER = Path(__file__).parents[2] / "src/kdelta/cpus"
 PLUGIN = Path(__file__).parents[2] / "native/plugin"
@@ -58,6 +59,13 @@ def test_every_figure_has_a_document_a_measurement_or_a_reason(cpu: CPU) -> None
         for word in (ASSUMED, MEASURED):
             assert not text.startswith(word) or len(text) > len(word) + 10
         assert text.isascii()
+
+
+@every_cpu
+def test_what_was_measured_names_the_cpu_that_it_was_measured_on(cpu: CPU) -> None:
+    for field, text in cpu.sources.items():
+        named = text.startswith((f"{MEASURED} on a Zen 4 EPYC", f"{MEASURED} on Sapphire Rapids"))
+        assert named or not text.startswith(MEASURED), field
 
 
 @every_cpu
@@ -134,9 +142,9 @@ def test_without_its_front_end_a_missing_line_costs_nothing_where_fetching_runs_
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
-    with pytest.raises(UserError, match="no CPU is called 'zen5'") as raised:
-        load_cpu("zen5")
-    assert "zen4" in raised.value.hint
+    with pytest.raises(UserError, match="no CPU is called 'zen6'") as raised:
+        load_cpu("zen6")
+    assert "zen5" in raised.value.hint
 
 
 def test_a_file_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +158,13 @@ def test_a_file_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none\.toml cannot be read: No such file"):
         load_cpu(str(tmp_path / "none.toml"))
+
+
+def test_file_nested_deeply_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_bytes(b"a = " + b"[" * 100_000)
+    with pytest.raises(UserError, match="nested too deeply"):
+        load_cpu(str(path))
 
 
 @pytest.mark.parametrize("device", [True, False])

@@ -58,7 +58,7 @@ def test_tlbs_and_prices_of_data() -> None:
     assert cpu.sources["stlb"] == cpu.sources["misses.stlb"] == "Somebody, Manual, document 12"
 
 
-def test_a_cpu_need_not_say_anything_of_them() -> None:
+def test_a_cpu_need_not_log_anything_of_them() -> None:
     cpu = decode_cpu(GOOD.encode())
     assert (cpu.dtlb, cpu.dtlb_large, cpu.dtlb_store, cpu.stlb) == (None, None, None, None)
 

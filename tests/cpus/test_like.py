@@ -86,9 +86,25 @@ def test_paths_are_those_that_are_named() -> None:
     assert cpu.paths[2] == changed
 
 
+def test_table_that_is_lacking_is_not_taken_from_the_other() -> None:
+    assert ZEN3.front_end is not None
+    assert ZEN3.front_end.op_cache is not None
+    ahead = msgspec.structs.replace(ZEN3.front_end, op_cache=None)
+    sources = {field: text for field, text in renamed(ZEN3).sources.items() if field != "op_cache"}
+    cpu = mine('lacks = ["op_cache"]\n')
+    assert cpu == msgspec.structs.replace(renamed(ZEN3), front_end=ahead, sources=sources)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ('lacks = ["l3"]', "`lacks` has 'l3': zen3 has no such table"),
+        ('lacks = ["name"]', "`lacks` has 'name': the file has it"),
+        ('lacks = ["arch"]', "`lacks` has 'arch': zen3 has no such table"),
+        ('lacks = ["l2"]\nl2.sets = 2048', "`lacks` has 'l2': the file has it"),
+        ('lacks = ["stlb"]', r"`misses\.stlb` is the price of something that is not there"),
+        ('lacks = ["l2"]', "missing required field `l2`"),
+        ('lacks = "l2"', r"Expected `array`, got `str` - at `\$\.lacks`"),
         ("l2.sets = 2048", "`l2` has another `sets`, and no `source` of its own"),
         ("l2.color = 1", "`l2` has another `color`, and no `source`"),
         ('l2.color = 1\nl2.source = "cpuid"', r"unknown field `color` - at `\$\.l2`"),

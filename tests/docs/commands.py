@@ -3,8 +3,7 @@
 
 from typing import Any
 
-import typer
+from kdelta.cli.main import COMMANDS as NAMED
+from kdelta.cli.main import load_command
 
-from kdelta.cli.main import app
-
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = {name: load_command(name) for name in NAMED}

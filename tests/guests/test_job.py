@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Jobs: the text that the agent reads, the same archive each time, and what cannot be asked."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +224,13 @@ def test_file_that_is_gone(tmp_path: Path) -> None:
         job_archive(Job(("/a",), files=(JobFile(tmp_path / "none", "/none"),)))
 
 
-def test_more_than_a_guest_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdelta.guests.job.MAX_BYTES", 2)
-    with pytest.raises(UserError, match="files for the guest have more than"):
-        job_archive(Job(("/a",), files=files(tmp_path)))
+def test_more_than_a_guest_can_hold(tmp_path: Path) -> None:
+    sizes = {"small": 1, "large": 300, "larger": 400, "middle": 2}
+    for name, size_mib in sizes.items():
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size_mib << 20)
+    carried = tuple(JobFile(tmp_path / name, f"/{name}") for name in sizes)
+    with pytest.raises(UserError, match="have 703 MiB, and a guest takes 512 MiB at") as raised:
+        job_archive(Job(("/a",), files=carried))
+    named = re.findall(r"(\w+) \((\d+) MiB\)", raised.value.message)
+    assert named == [("larger", "400"), ("large", "300"), ("middle", "2")]

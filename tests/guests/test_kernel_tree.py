@@ -13,10 +13,12 @@ import pytest
 from kdelta.guests.job import JobFile
 from kdelta.guests.kernel_tree import KernelTree, kernel_tree
 from kdelta.guests.userland import Userland
+from kdelta.host.gcc import Compiler
 from kdelta.spec.errors import LabError
 from kdelta.workloads.catalog import KernelTreeWanted
 from tests.kernels.trees import fake_tree
 
+HOST = Compiler("x86_64")
 OBJECTS = ("kernel/core.o", "kernel/lock.o")
 
 
@@ -48,7 +50,7 @@ def programs() -> Userland:
 
 
 def made(tmp_path: Path, wanted: KernelTreeWanted, programs: Userland) -> KernelTree:
-    return kernel_tree(wanted, tmp_path, programs, lambda _: None)
+    return kernel_tree(wanted, tmp_path, programs, lambda _: None, by=HOST, part="")
 
 
 def test_what_is_shipped(tmp_path: Path, wanted: KernelTreeWanted, programs: Userland) -> None:
@@ -70,10 +72,10 @@ def test_it_is_made_ready_once(
     tmp_path: Path, wanted: KernelTreeWanted, programs: Userland
 ) -> None:
     said: list[str] = []
-    first = kernel_tree(wanted, tmp_path, programs, said.append)
+    first = kernel_tree(wanted, tmp_path, programs, said.append, by=HOST, part="")
     assert any("to be compiled in guests" in line for line in said)
     said.clear()
-    assert kernel_tree(wanted, tmp_path, programs, said.append) == first
+    assert kernel_tree(wanted, tmp_path, programs, said.append, by=HOST, part="") == first
     assert not any("to be compiled in guests" in line for line in said)
 
 

@@ -138,8 +138,10 @@ def test_relative_program_gets_its_absolute_path(
         ("x32", elf_header(62, bits=32), r"another machine \(X86_64, 32 bit\)"),
         ("cut", b"\x7fELF\x02\x01", "damaged ELF"),
         ("text", b"echo hello\n", "neither a program for x86_64 nor a script"),
-        ("empty", b"", "neither a program for x86_64 nor a script"),
-        ("lost", b"#!/no/such/interpreter\n", "no such program: /no/such/interpreter"),
+        ("dos", b"#!/bin/sh\r\necho\n", "its #! line ends with a carriage return"),
+        ("empty", b"", "is empty: no program"),
+        ("lost", b"#!/no/such/interpreter\n", "missing: no such program: /no/such/interpreter"),
+        ("by-env", b"#!/usr/bin/env nonesuch\n", "missing: no program nonesuch on this host's"),
         ("none", b"#!\n", "neither a program for x86_64 nor a script"),
     ],
 )

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from kdelta.guests.userland import Userland, userland
+from kdelta.guests.userland import Userland, pinned_userland, userland
+from kdelta.host.pin import PIN_URL
 from kdelta.host.target import host_target
 from kdelta.spec.errors import LabError, UserError
 from kdelta.workloads.catalog import UserlandWanted
 from tests.conftest import FakeProgram
+from tests.host.fake_pin import VERSION, deb, make_package, make_pin
 from tests.kernels import fake_apt
 
 LOADER = "/lib64/ld-fake.so.2"
@@ -128,10 +131,13 @@ def distribution(
     return Distribution(tmp_path)
 
 
-pytestmark = pytest.mark.skipif(
-    (host := host_target()) is None or host.name != "x86_64",
-    reason="the packages are compiled by the host's compiler",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        (host := host_target()) is None or host.name != "x86_64",
+        reason="the packages are compiled by the host's compiler",
+    ),
+]
 
 
 def test_what_the_programs_load_and_nothing_else(distribution: Distribution) -> None:
@@ -236,7 +242,7 @@ def test_a_package_that_a_missing_list_may_name(
     assert len(pauses) == 3
 
 
-def test_a_package_that_is_not_what_the_lists_say(distribution: Distribution) -> None:
+def test_a_package_that_is_not_what_the_lists_log(distribution: Distribution) -> None:
     distribution.state["packages"]["libthing1"]["1"]["sha256"] = "0" * 64
     distribution.save()
     with pytest.raises(LabError, match=r"libthing1_1_amd64\.deb is not what the package lists say"):
@@ -289,6 +295,31 @@ def test_a_library_whose_package_is_not_called_lib_something(distribution: Distr
     found = distribution.userland(UserlandWanted(("tool",), ("/usr/sbin/tool",)))
     assert "thinglib1g=1" in found.packages
     assert "perl=1" not in found.packages
+
+
+def test_packages_of_a_pin_whose_folders_are_merged(
+    distribution: Distribution, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Debian 13 has them: all is below /usr, and is asked for as ever."""
+
+    def content(path: str) -> str:
+        return (distribution.folder / path).read_bytes().decode("latin-1")
+
+    files = {
+        "usr/sbin/tool": content("tool"),
+        "usr/lib64/ld-fake.so.2": content("tool.c"),
+        f"{LIBRARIES}/libthing.so.1": content("libthing.so.1.0"),
+        f"{LIBRARIES}/libinner.so.0": content("libinner.so.0"),
+        f"{LIBRARIES}/plugins/more.so": content("tool.c"),
+    }
+    packed = deb(files)
+    package = make_package(tmp_path / "mirror", "pool/t/tool_1_amd64.deb", packed, "nat-x86_64")
+    made = msgspec.structs.replace(make_pin(tmp_path / "mirror"), packages=(package,))
+    monkeypatch.setenv(PIN_URL, str(tmp_path / "mirror"))
+    found = pinned_userland(WANTED, made, "nat-x86_64", print)
+    assert [file.guest for file in found.files] == FILES
+    assert found.packages == (f"tool={VERSION}",)
+    assert distribution.downloads() == []
 
 
 @pytest.mark.parametrize("asked", ["/sbin/tool", "/usr/sbin/tool"])

@@ -37,7 +37,7 @@ def test_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LabError, match="qemu-system-x86_64 is missing") as raised:
         run(["qemu-system-x86_64", "--version"])
-    assert "apt-get install qemu-system-x86" in raised.value.hint
+    assert raised.value.hint.endswith(" qemu-system-x86")
 
 
 def test_program_that_cannot_be_started(fake_program: FakeProgram) -> None:

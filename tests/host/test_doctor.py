@@ -5,17 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.host.doctor import Check, checks, plugin_api
-from kdelta.spec.errors import LabError
+from kdelta.host.doctor import Check, checks
 from tests.conftest import FakeProgram
-
-OTHER_QEMU = """#!/bin/sh
-case "$*" in
-*--version*) echo "QEMU emulator version 99.1 (Fake 1:99)"; exit 0;;
-esac
-echo "{complaint}" >&2
-exit 1
-"""
 
 
 def by_name() -> dict[str, Check]:
@@ -26,29 +17,12 @@ def test_all_that_the_set_up_installs_is_there() -> None:
     assert [check for check in checks() if not check.ok] == []
 
 
-def test_plugin_api_of_this_qemu() -> None:
-    low, high = plugin_api()
-    assert low <= 1 <= high
-
-
-def test_qemu_without_plugins(fake_program: FakeProgram) -> None:
-    fake_program("qemu-system-x86_64", OTHER_QEMU.format(complaint="-plugin: invalid option"))
-    with pytest.raises(LabError, match=r"QEMU 99\.1 .*built without plugins: -plugin: invalid"):
-        plugin_api()
-
-
-def test_qemu_with_a_newer_api(fake_program: FakeProgram) -> None:
-    complaint = "TCG plugin requires 1, but this QEMU supports only a minimum version of 4"
-    fake_program("qemu-system-x86_64", OTHER_QEMU.format(complaint=complaint))
-    with pytest.raises(LabError, match=r"QEMU 99\.1 .*wants plugins of API version 4"):
-        plugin_api()
-
-
+@pytest.mark.usefixtures("own_cache")  # in which the pinned QEMU is not
 def test_every_lack_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     found = by_name()
     lacking = {name for name, check in found.items() if not check.ok}
-    assert lacking >= {"QEMU", "QEMU plugins", "C compiler", "static C library", "packages"}
+    assert lacking >= {"C compiler", "static C library", "packages"}
     assert all(found[name].remedy for name in lacking)
     assert not found["packages"].required
     assert "image:PATH" in found["packages"].remedy
@@ -63,13 +37,13 @@ def test_what_building_lacks_is_told_by_package(
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     building = by_name()["building kernels"]
     assert building.detail.startswith("bison, bc, gelf.h missing: ")
-    assert building.remedy.endswith("apt-get install bc bison libelf-dev")
+    assert building.remedy.endswith("bc, bison, libelf-dev")
     assert not building.required
     ccache = by_name()["ccache"]
     assert (ccache.ok, ccache.required) == (False, False)
     lld = by_name()["relinking"]
     assert (lld.ok, lld.required) == (False, False)
-    assert lld.remedy.endswith("apt-get install lld")
+    assert lld.remedy.endswith(" lld")
 
 
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:

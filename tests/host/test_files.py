@@ -3,12 +3,13 @@
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from kdelta.host.dirs import cache_dir, data_dir
-from kdelta.host.files import copy_sparse, new_folder, remove, sha256_file, write_atomic
+from kdelta.host.files import copy_sparse, new_folder, read_json, remove, sha256_file, write_atomic
 from kdelta.spec.errors import LabError
 
 
@@ -56,8 +57,8 @@ def test_write_replaces_all_or_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_write_sets_the_mode(tmp_path: Path) -> None:
-    write_atomic(tmp_path / "program", b"", mode=0o755)
-    assert (tmp_path / "program").stat().st_mode & 0o777 == 0o755
+    write_atomic(tmp_path / "record", b"")
+    assert (tmp_path / "record").stat().st_mode & 0o777 == 0o644
 
 
 def test_new_folder_appears_at_the_end(tmp_path: Path) -> None:
@@ -86,6 +87,43 @@ def test_new_folder_removes_what_a_killed_process_left(tmp_path: Path) -> None:
     (left / "stale").write_text("")
     with new_folder(tmp_path / "kernel") as partial:
         assert list(partial.iterdir()) == []
+
+
+def test_remove_nested_too_deeply_for_calls_and_paths(tmp_path: Path) -> None:
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("deep", dir_fd=here)
+        os.close(os.open("deep/file", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+        inner = os.open("deep", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    try:
+        remove(tmp_path / "deep")
+        assert list(tmp_path.iterdir()) == []
+    finally:  # pytest could not remove it
+        subprocess.run(["rm", "-rf", *tmp_path.iterdir()], check=True)
+
+
+def test_new_folder_is_synced_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, bool]] = []
+
+    def fsync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.append((path.name, (tmp_path / "kernel").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with new_folder(tmp_path / "kernel") as partial:
+        (partial / "image").write_text("content")
+    assert sorted(synced[:2]) == [("image", False), ("kernel.partial", False)]
+    assert synced[2:] == [(tmp_path.name, True)]
+
+
+def test_read_json_nested_too_deeply_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"[" * 100_000)
+    assert read_json(tmp_path / "a.json", list) is None
 
 
 def test_remove_does_not_follow_links(tmp_path: Path) -> None:

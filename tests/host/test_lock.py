@@ -30,12 +30,12 @@ def test_the_second_waits_and_says_for_whom(own_cache: Path) -> None:
     said: list[str] = []
     with start_holder() as holder:
 
-        def talk(line: str) -> None:
+        def log(line: str) -> None:
             said.append(line)
             assert holder.poll() is None
             holder.communicate("go\n")
 
-        with locked("the kernel", "fetching", talk):
+        with locked("the kernel", "fetching", log):
             assert holder.poll() == 0
     assert said == [f"waiting for another kdelta (process {holder.pid}), which is fetching"]
 

@@ -2,6 +2,7 @@
 """scripts/setup on hosts that lack something: what it installs, what it asks for, when it stops."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,7 +25,7 @@ class Host:
     def __init__(self, folder: Path) -> None:
         self.checkout = folder / "checkout"
         (self.checkout / "scripts").mkdir(parents=True)
-        for name in ("setup", "install-packages"):
+        for name in ("setup", "install-packages", "packages.txt"):
             shutil.copy(ROOT / "scripts" / name, self.checkout / "scripts" / name)
         for name in ("requirements.txt", "requirements-uv.txt", "pyproject.toml"):
             (self.checkout / name).write_text("")
@@ -42,6 +43,8 @@ class Host:
         for name in CROSS:
             self.script(name, f"echo {folder / 'libc.a'}")
         self.log.write_text("")
+        self.os_release = folder / "os-release"
+        self.os_release.write_text("ID=debian\n")
         # A Python environment that is up to date, so that this part has nothing to do.
         self.script("uv", "exit 0")
         (self.checkout / ".venv/bin").mkdir(parents=True)
@@ -56,7 +59,12 @@ class Host:
     def run(self) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             ["bash", self.checkout / "scripts/setup"],
-            env={"PATH": str(self.bin), "HOME": str(self.checkout), "LC_ALL": "C"},
+            env={
+                "PATH": str(self.bin),
+                "HOME": str(self.checkout),
+                "LC_ALL": "C",
+                "KDELTA_OS_RELEASE": str(self.os_release),
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -82,12 +90,102 @@ UPDATE = "apt-get -o Acquire::Retries=3 update -q"
 INSTALL = "apt-get -o Acquire::Retries=3 install -q -y --no-install-recommends qemu-system-x86"
 
 
-def test_without_apt_it_names_the_packages_and_stops(host: Host) -> None:
+@pytest.mark.parametrize("release", ["ID=debian", "ID=slackware", ""])
+def test_without_a_known_manager_it_names_the_packages_and_stops(host: Host, release: str) -> None:
+    host.os_release.write_text(f"{release}\n")
     done = host.run()
     assert done.returncode == 1
-    assert "no apt-get; install these by hand" in done.stderr
-    assert "qemu-system-x86" in done.stderr
+    assert "no apt-get, dnf or pacman; install these by hand" in done.stderr
+    assert (
+        "Debian qemu-system-x86, Fedora qemu-system-x86-core, Arch qemu-system-x86\n" in done.stderr
+    )
     assert host.calls() == []
+
+
+# Of other distributions than Debian: what /etc/os-release has of them, and how they install.
+DNF = "dnf install -q -y --setopt=install_weak_deps=False"
+MANAGERS = {
+    "ID=fedora": DNF,
+    'ID="rocky"\nID_LIKE="rhel centos fedora"': DNF,
+    "ID=arch": "pacman -S --needed --noconfirm",
+    "ID=cachyos\nID_LIKE=arch": "pacman -S --needed --noconfirm",
+}
+
+
+@pytest.mark.parametrize("release", MANAGERS)
+def test_other_managers_install_by_their_own_names(host: Host, release: str) -> None:
+    host.os_release.write_text(f"{release}\n")
+    host.script("id", "echo 1000")
+    host.script("sudo", 'exec "$@"')
+    host.script("apt-get", "exit 100")
+    install = MANAGERS[release]
+    manager = install.partition(" ")[0]
+    new = [host.bin / name for name in ("qemu-system-x86_64", "xz", "qemu-system-arm")]
+    for path in new:
+        path.unlink(missing_ok=True)
+    host.script(manager, "; ".join(f"ln -s /usr/bin/true {path}" for path in new))
+    done = host.run()
+    assert done.returncode == 0, done.stderr
+    names = {
+        "dnf": "qemu-system-x86-core xz qemu-system-arm-core qemu-system-aarch64-core",
+        "pacman": "qemu-system-x86 xz qemu-system-arm qemu-system-aarch64",
+    }
+    installed = [call for call in host.calls() if call.startswith(manager)]
+    assert installed == [f"{install} {names[manager]}"]
+    assert f"sudo {installed[0]}" in host.calls()
+
+
+def test_emulator_that_debian_14_has_in_another_package(host: Host) -> None:
+    """Which is known once the package lists are there."""
+    host.script("id", "echo 0")
+    host.script("qemu-system-x86_64", "")
+    new = host.bin / "qemu-system-riscv64"
+    new.unlink()
+    host.script("apt-cache", f"[ -e {host.bin}/lists ]")
+    host.script(
+        "apt-get",
+        f'case "$*" in *update*) : >{host.bin}/lists;;'
+        f" *qemu-system-riscv) ln -s /usr/bin/true {new};; esac",
+    )
+    done = host.run()
+    assert done.returncode == 0, done.stderr
+    named = [call.split()[-1] for call in host.installing() if " install " in call]
+    assert named == ["qemu-system-misc", "qemu-system-riscv"]
+
+
+def test_what_the_distribution_lacks_is_no_failure(host: Host) -> None:
+    """Fedora has no C library for its cross compilers."""
+    host.os_release.write_text("ID=fedora\n")
+    host.script("qemu-system-x86_64", "")
+    for name in CROSS:
+        (host.bin / name).unlink()
+    host.script("dnf", "exit 1")
+    done = host.run()
+    assert done.returncode == 0, done.stderr
+    assert "this distribution has no gcc-arm-linux-gnueabihf libc6-dev-armhf-cross" in done.stderr
+    assert host.calls() == [call for call in host.calls() if not call.startswith("dnf")]
+
+
+@pytest.mark.parametrize(("release", "said"), [("fedora", "dnf install"), ("arch", "pacman -S")])
+def test_without_sudo_the_manager_of_the_host_is_named(host: Host, release: str, said: str) -> None:
+    host.os_release.write_text(f"ID={release}\n")
+    host.script("id", "echo 1000")
+    host.script(said.partition(" ")[0], "exit 1")
+    done = host.run()
+    assert done.returncode == 1
+    assert f"as root run: {said} qemu-system-x86" in done.stderr
+
+
+def test_every_package_of_the_set_up_is_in_the_table() -> None:
+    table = (ROOT / "scripts/packages.txt").read_text().splitlines()
+    rows = [line.split() for line in table if not line.startswith("#")]
+    assert all(len(row) == 3 for row in rows)
+    known = {row[0] for row in rows}
+    for name in ("setup", "setup-tests"):
+        named = re.findall(
+            r"\|\| (?:echo|printf) '?([a-z0-9+\\-]+)'?", (ROOT / "scripts" / name).read_text()
+        )
+        assert {one for text in named for one in text.split("\\n") if one} <= known
 
 
 def test_with_all_there_it_needs_no_apt(host: Host) -> None:

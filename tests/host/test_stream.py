@@ -15,6 +15,8 @@ from kdelta.host.command import set_echo
 from kdelta.host.stream import run_logged
 from kdelta.spec.errors import LabError
 
+pytestmark = pytest.mark.long
+
 # A program that starts another one, as make does, and says so when both are there. Both end by
 # themselves, so that a test which fails leaves nothing.
 TWO = "sh -c '{before} : >{started}; sleep 300; :' & wait"

@@ -7,13 +7,19 @@ import os
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kdelta.host.doctor import checks
+from kdelta.host.emulator import OLDEST_API
+from kdelta.host.gcc import Compiler
 from kdelta.host.native import build
+from kdelta.host.pin import pinned
 from kdelta.host.target import Target, host_target, target, targets
 from kdelta.spec.errors import LabError, UserError
 from tests.conftest import FakeProgram
+
+pytestmark = pytest.mark.long
 
 every = pytest.mark.parametrize("name", sorted(targets()))
 
@@ -43,7 +49,7 @@ def test_a_program_is_compiled_for_it(name: str, tmp_path: Path) -> None:
 
 @every
 def test_the_agent_is_compiled_for_it_without_a_warning(name: str) -> None:
-    assert build("agent", strict=True, arch=name).is_file()
+    assert build("agent", strict=True, by=Compiler(name)).is_file()
 
 
 def test_the_host_compiles_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +68,7 @@ def test_no_compiler(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LabError, match=f"no compiler for {name}: .*{of.triple}-gcc") as raised:
         of.find_compiler()
-    assert raised.value.hint.endswith(f"apt-get install gcc-{of.triple} {of.libc_package}")
+    assert f"gcc-{of.triple}, {of.libc_package}" in raised.value.hint
 
 
 def test_no_static_library(fake_program: FakeProgram) -> None:
@@ -77,7 +83,7 @@ def test_no_emulator(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LabError, match=f"no QEMU for {name}") as raised:
         target(name).find_emulator()
-    assert raised.value.hint.endswith(f"apt-get install {target(name).emulator_package}")
+    assert raised.value.hint.endswith(f" {target(name).emulator_package}")
 
 
 def test_no_such_architecture() -> None:
@@ -91,7 +97,7 @@ def test_the_doctor_tells_which_kernels_can_be_run(monkeypatch: pytest.MonkeyPat
     others = [name for name in targets() if not target(name).is_host]
     assert all(found[name].ok and not found[name].required for name in others)
     monkeypatch.setenv("PATH", "/nowhere")
-    found = {check.name: check for check in checks()}
+    found = {check.name: check for check in checks("host")}
     for name in others:
         assert not found[name].ok
         assert "its kernels cannot be run here" in found[name].detail
@@ -102,10 +108,13 @@ def test_the_doctor_names_a_compiler_that_is_missing(
     fake_program: FakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "plugin-api riscv64 0 1"
-    path = fake_program("qemu-system-riscv64", f'#!/bin/sh\necho "{said}"\n')
+    script = f'#!/bin/sh\necho "QEMU emulator version 7.2"\necho "{said}"\n'
+    path = fake_program("qemu-system-riscv64", script)
     (path.parent / "gcc").symlink_to("/usr/bin/gcc")
-    build("probe")
+    build("probe", plugin_api=OLDEST_API)
     monkeypatch.setenv("PATH", str(path.parent))
-    check = {check.name: check for check in checks()}["riscv64"]
+    other = msgspec.structs.replace(pinned(), host="s390x")  # where the host's compiler is used
+    monkeypatch.setattr("kdelta.host.doctor.pinned", lambda: other)
+    check = {check.name: check for check in checks("host")}["riscv64"]
     assert check.detail.startswith("no compiler for riscv64: ")
     assert "gcc-riscv64-linux-gnu" in check.remedy

@@ -11,6 +11,7 @@ import pytest
 from kdelta.guests.cpio import Entry, file
 from kdelta.guests.kernel_mode import FAILED, LIBRARY, STATIC_CALL_FLAGS, direct_library
 from kdelta.guests.libraries import program_files
+from kdelta.host.gcc import Compiler
 from kdelta.host.native import STATIC_FLAGS
 from kdelta.host.target import target
 from tests.kernel_mode.guest import Boot, Machine, Step, boot
@@ -18,7 +19,7 @@ from tests.native.calling import CALLING, CASES
 from tests.native.calling import LIBRARY as SOURCES
 from tests.native.conftest import compile_c
 
-pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow]
+pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow, pytest.mark.campaign]
 
 WAYS = ("direct", "skip")
 KINDS = ("dynamic", "static")
@@ -31,7 +32,7 @@ def _entries(folder: Path) -> Iterator[Entry]:
         folder / "static", [*CALLING, *SOURCES], *STATIC_FLAGS, *STATIC_CALL_FLAGS, *flags
     )
     found = {"/bin/sh": Path("/bin/sh"), "/bin/env": Path("/usr/bin/env")}
-    found |= {"/dynamic": dynamic, "/static": static, LIBRARY: direct_library("x86_64")}
+    found |= {"/dynamic": dynamic, "/static": static, LIBRARY: direct_library(Compiler("x86_64"))}
     for of in (Path("/bin/sh"), Path("/usr/bin/env"), dynamic):
         found |= {str(path): path for path in program_files(of, target("x86_64")) if path != of}
     # The unwinder, which cancelling a thread loads.

@@ -3,7 +3,7 @@
 
 import pytest
 
-from kdelta.host.command import talk_to_stderr
+from kdelta.host.command import log_to_stderr
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.deb import obtain_deb
 from kdelta.spec.kernel import DebSpec
@@ -11,4 +11,4 @@ from kdelta.spec.kernel import DebSpec
 
 @pytest.fixture(scope="session")
 def real_kernel() -> Kernel:
-    return obtain_deb(DebSpec("linux-image-6.12-cloud-amd64"), talk_to_stderr)
+    return obtain_deb(DebSpec("linux-image-6.12-cloud-amd64"), log_to_stderr)

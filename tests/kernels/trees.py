@@ -13,7 +13,7 @@ import re
 import shutil
 from pathlib import Path
 
-from kdelta.host.command import talk_to_stderr
+from kdelta.host.command import log_to_stderr
 from kdelta.kernels.build.built import LOG, BuiltKernel, load_built
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
@@ -47,7 +47,7 @@ def kernel(tree: Path, *words: str) -> tuple[Kernel, BuiltKernel]:
 
 def built(spec: str) -> tuple[Kernel, BuiltKernel]:
     """The kernel of a spec's text, and its record."""
-    found = obtain(parse_kernel_spec(spec), talk_to_stderr)
+    found = obtain(parse_kernel_spec(spec), log_to_stderr)
     assert isinstance(found, Kernel), found
     record = load_built(found.built or "")
     assert record is not None

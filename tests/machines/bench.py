@@ -5,6 +5,7 @@ import asyncio
 import atexit
 import contextlib
 import functools
+import os
 import tempfile
 from pathlib import Path
 
@@ -12,14 +13,18 @@ import msgspec
 
 from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.counts.reader import Sources, read_counts
+from kdelta.cpus import load_cpu
 from kdelta.guests.image import base_image
 from kdelta.guests.job import Job, job_archive
+from kdelta.host.emulator import find_compiler
+from kdelta.host.gcc import Compiler
 from kdelta.host.lock import work_folder
+from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import GuestOutcome
-from kdelta.machines.snapshots import obtain_snapshot
+from kdelta.machines.snapshots import obtain_forcing, obtain_snapshot
 from kdelta.machines.tcg import NOTHING_MORE, Guest, Recording, Setting, Snapshot, run
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import perturbation
@@ -29,7 +34,9 @@ OLD = "deb:linux-image-cloud-amd64"
 NEW = "deb:linux-image-6.12-cloud-amd64"
 ARM = "deb:linux-image-armmp:armhf"
 ARM64 = "deb:linux-image-cloud-arm64:arm64"
-SECONDS = 240.0
+SECONDS = 1800.0
+QEMU = "KDELTA_TEST_QEMU"
+"""The variable that names another QEMU than the pinned one, as --qemu does."""
 
 
 def _quiet(_: str) -> None:
@@ -44,6 +51,15 @@ def kernel(spec: str = OLD) -> Kernel:
     return found
 
 
+def _compiler(arch: str) -> Compiler:
+    return find_compiler(target(arch), os.environ.get(QEMU, ""))
+
+
+def guest_program(arch: str = "x86_64") -> Path:
+    """The program of `syscalls` that guests of that architecture have."""
+    return build_workload(find_workload("syscalls"), by=_compiler(arch))
+
+
 def guest(
     spec: str = OLD,
     append: str = "",
@@ -53,7 +69,7 @@ def guest(
 ) -> Guest:
     """A guest of that kernel with the base image, or with another initramfs."""
     found = kernel(spec)
-    image = base_image(found.arch)
+    image = base_image(_compiler(found.arch))
     return Guest(
         kernel_identity=found.identity,
         kernel_image=found.image,
@@ -65,7 +81,22 @@ def guest(
         cpu=cpu,
         append=append,
         device_tree=device_tree(found, cpu),
+        qemu=os.environ.get(QEMU, ""),
     )
+
+
+def made_as(name: str, spec: str) -> Guest:
+    """A guest of that kernel as that CPU, with how its features are forced."""
+    qemu = load_cpu(name).qemu
+    bare = guest(spec, append=qemu.append, cpu=qemu.cpu)
+    if not qemu.force:
+        return bare
+    found = asyncio.run(
+        obtain_forcing(msgspec.structs.replace(bare, force=qemu.force), new_setting())
+    )
+    assert isinstance(found, Guest)
+    assert found.forcing is not None
+    return found
 
 
 def new_setting(seconds: float = SECONDS) -> Setting:
@@ -97,14 +128,15 @@ def run_job(
     power_on: bool = False,
     seconds: float = SECONDS,
     recording: Recording = NOTHING_MORE,
+    booted: Guest | None = None,
 ) -> GuestOutcome:
-    """Run it from the guest's snapshot, or from power-on."""
+    """Run it from the snapshot of the guest, or of the one that was `booted`; or from power-on."""
     where = where or guest()
 
     async def go() -> GuestOutcome:
         snapshot: Snapshot | None = None
         if not power_on and where.board.snapshots:
-            found = await obtain_snapshot(where, new_setting(seconds))
+            found = await obtain_snapshot(booted or where, new_setting(seconds))
             if isinstance(found, GuestOutcome):
                 return found
             snapshot = found
@@ -129,7 +161,7 @@ def counts_of(
     assert outcome.status == "ok", (outcome.status, outcome.detail, outcome.console[-2000:])
     assert outcome.counts
     assert outcome.symbols
-    program = build_workload(find_workload("syscalls"), arch=arch).read_bytes()
+    program = guest_program(arch).read_bytes()
     sources = Sources(
         outcome.symbols,
         outcome.messages.get("modules", b""),

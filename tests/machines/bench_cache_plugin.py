@@ -20,6 +20,7 @@ from statistics import median
 from typing import NamedTuple
 
 from kdelta.counts.simulated import read_simulated
+from kdelta.counts.symbols import parse_symbols
 from kdelta.counts.trace import Trace
 from kdelta.counts.trace_file import read_traces
 from kdelta.cpus.model import Cache
@@ -32,7 +33,6 @@ from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import NOTHING_MORE, Guest, Recording, Snapshot, command_line, resume
 from kdelta.replay.functions import placement_of
 from kdelta.replay.hierarchy import PreparedHierarchy
-from kdelta.replay.kernel_text import parse_symbols
 from kdelta.replay.layouts import as_linked, shuffles
 from kdelta.replay.simulate import PreparedTrace
 

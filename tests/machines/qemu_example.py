@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 from typing import NamedTuple
 
-from kdelta.host.command import Result, quiet, run, talk_to_stderr
+from kdelta.host.command import Result, log_to_stderr, quiet, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import new_folder, remove
 from kdelta.host.lock import locked
@@ -111,7 +111,7 @@ class _Apt:
 
     def _get(self, *words: str, why: str) -> None:
         argv = ["apt-get", "-q", *self._options, *words]
-        _must(run_apt_get(argv, talk_to_stderr, cwd=self._folder, seconds=FETCH_SECONDS), why)
+        _must(run_apt_get(argv, log_to_stderr, cwd=self._folder, seconds=FETCH_SECONDS), why)
 
     def source(self, package: str, upstream: str) -> Path:
         """The upstream archive of a source package, if that has this version."""

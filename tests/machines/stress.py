@@ -52,7 +52,7 @@ def _qemus(parent: int) -> list[int]:
             )
             mask = int(status["SigBlk"], 16)
             alarm, term = (mask >> (n - 1) & 1 for n in (signal.SIGALRM, signal.SIGTERM))
-            is_qemu = status["Name"].strip().startswith("qemu-system")
+            is_qemu = b"qemu-system" in (folder / "cmdline").read_bytes()  # or its loader
             if is_qemu and int(status["PPid"]) == parent and alarm and not term:
                 found.append(int(folder.name))
     return found

@@ -12,9 +12,9 @@ import pytest
 from kdelta.counts.model import RegionCounts, RunCounts
 from kdelta.guests.job import Job, JobFile
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
-from kdelta.host.target import target
+from kdelta.host.target import target, targets
 from kdelta.infer.effects.same import partings
-from kdelta.machines.arch import Board, arch_machine, supported_arches
+from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.device_tree import read_properties
 from kdelta.machines.tcg import Guest
 from kdelta.spec.errors import LabError
@@ -49,7 +49,10 @@ PLACES = {
     "armmp-a7": Place(ARM, "cortex-a7", counts=True),
     "arm64-a53": Place(ARM64, "cortex-a53", counts=True),
 }
-on_all = pytest.mark.parametrize("name", PLACES)
+on_all = pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=() if PLACES[one].counts else pytest.mark.campaign) for one in PLACES],
+)
 
 
 def _run(place: Place, *, power_on: bool = False, index: int = 0) -> RunCounts:
@@ -165,7 +168,7 @@ def test_a_start_is_exact_within_a_step_of_the_clock(name: str, tmp_path: Path) 
 
 
 def _boards() -> list[tuple[str, Board]]:
-    return [(arch, board) for arch in supported_arches() for board in arch_machine(arch).boards]
+    return [(arch, board) for arch in targets() for board in arch_machine(arch).boards]
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,8 @@ from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.lab.command import run_command
-from kdelta.studies.lab.lab import Done, profiles_of
-from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
-from kdelta.workloads.catalog import build_workload, find_workload
+from kdelta.studies.lab.lab import RunResult, profiles_of
+from kdelta.studies.lab.requests import LabRequest, Program, RunRequest, Silent
 from tests.machines.bench import (
     ARM,
     ARM64,
@@ -37,6 +36,7 @@ from tests.machines.bench import (
     OLD,
     counts_of,
     guest,
+    guest_program,
     new_setting,
     process_folder,
     syscalls_job,
@@ -62,12 +62,9 @@ PLACES = {
     "arm": Place(ARM, "cortex-a15", "arm-linux-gnueabihf-gcc"),
     "arm64": Place(ARM64, "cortex-a53", "aarch64-linux-gnu-gcc"),
 }
-X86 = ("old", "new")
-BY_STACK = pytest.mark.parametrize("name", X86)
-ALL = pytest.mark.parametrize(
-    "name",
-    [*X86, *(pytest.param(name, marks=pytest.mark.slow) for name in PLACES if name not in X86)],
-)
+_SLOW = {name: pytest.param(name, marks=pytest.mark.slow) for name in PLACES if name != "old"}
+BY_STACK = pytest.mark.parametrize("name", ["old", _SLOW["new"]])
+ALL = pytest.mark.parametrize("name", ["old", *_SLOW.values()])
 
 
 @functools.cache
@@ -363,6 +360,7 @@ def _shape(profile: Profile) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_limit_is_kept_and_said() -> None:
     whole = _followed("old")
     limited = _run("old", Recording(calls="all", calls_limit=20))
@@ -386,7 +384,7 @@ def _executing(recording: Recording) -> Followed:
     outcome = asyncio.run(go())
     assert outcome.symbols
     assert outcome.counts
-    program = build_workload(find_workload("syscalls"), arch="x86_64").read_bytes()
+    program = guest_program().read_bytes()
     sources = Sources(outcome.symbols, binaries={"syscalls": program})
     (profile,) = read_profiles(outcome.counts, sources)
     return Followed(counts_of(outcome), {profile.region: profile})
@@ -404,10 +402,13 @@ def test_programs_that_are_executed_again_and_again_take_no_more_room(mode: Call
     assert [task.program for task in one.tasks] == [task.program for task in other.tasks]
 
 
+@pytest.mark.slow
 def test_a_run_that_lacks_its_profile_is_made_again_and_counts_the_same() -> None:
-    request = RunRequest(kernel=OLD, command=("true",), lab=LabRequest(perturbations=1))
+    request = RunRequest(
+        kernel=OLD, program=Program(("true",), find=False), lab=LabRequest(perturbations=1)
+    )
 
-    def made(calls: CallsMode) -> Done:
+    def made(calls: CallsMode) -> RunResult:
         lab = msgspec.structs.replace(request.lab, calls=calls)
         wanted = msgspec.structs.replace(request, lab=lab)
         (done,) = asyncio.run(run_command(wanted, store, Silent()))

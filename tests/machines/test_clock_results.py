@@ -12,8 +12,6 @@ from kdelta.machines.clock import read_results
 from kdelta.machines.results import cksum
 from kdelta.spec.errors import UserError
 from tests.machines.clock_results import (
-    CPUINFO,
-    FACTS,
     a_round,
     processor,
     results,
@@ -55,7 +53,7 @@ def test_passes_in_which_the_frequency_moved_are_left_out(tmp_path: Path) -> Non
     assert timings.quiet.dropped_share == pytest.approx(2 / 16)
 
 
-def test_what_a_link_lacks_of_a_pass_the_others_say(tmp_path: Path) -> None:
+def test_what_a_link_lacks_of_a_pass_the_others_log(tmp_path: Path) -> None:
     whole, cut = a_round((1000, 2000)), a_round((1100, 9000), after=1.1)
     runs = [run_text(seed, process, [whole]) for process in range(1, 7) for seed in (1, 2)]
     runs[0::2] = [run_text(1, process, [cut]) for process in range(1, 7)]
@@ -155,7 +153,7 @@ def test_a_busy_machine_is_refused_or_said_to_be(end: str, said: str, tmp_path: 
     assert any(said in line for line in quiet.said)
 
 
-def test_a_quiet_one_has_nothing_to_say(tmp_path: Path) -> None:
+def test_a_quiet_one_has_nothing_to_log(tmp_path: Path) -> None:
     quiet = read_results(write(tmp_path, results())).quiet
     assert quiet.ok
     assert quiet.said == ()
@@ -170,7 +168,7 @@ def test_another_thread_of_the_core_is_seen_by_its_width(tmp_path: Path) -> None
     assert quiet.said == ("another thread of the core was busy in 75% of the passes",)
 
 
-def test_links_whose_core_was_never_alone_say_so(tmp_path: Path) -> None:
+def test_links_whose_core_was_never_alone_log_so(tmp_path: Path) -> None:
     alone = [a_round((1000, 1000), width=500)] * 6
     shared = [a_round((1500, 1500), width=800)] * 6
     runs = [run_text(1, process, alone + shared) for process in (1, 2)]
@@ -190,21 +188,6 @@ def test_a_level_that_no_round_is_near_is_a_slip(tmp_path: Path) -> None:
     timings = read_results(write(tmp_path, results(runs)))
     assert timings.quiet.contended_share == 0
     assert all(link.alone for link in timings.programs[0].links)
-
-
-@pytest.mark.parametrize(
-    ("facts", "cpuinfo", "why"),
-    [
-        ({**FACTS, "machine": "78"}, CPUINFO, "not of this machine: another"),
-        (FACTS, CPUINFO.replace("143", "85"), "its CPU's numbers was 6 85 8 and is 6 143 8"),
-    ],
-)
-def test_another_machines(facts: dict[str, str], cpuinfo: str, why: str, tmp_path: Path) -> None:
-    here = read_results(write(tmp_path, results())).machine
-    path = write(tmp_path, results(facts=facts, cpuinfo=cpuinfo))
-    with pytest.raises(UserError, match=why):
-        read_results(path, machine=here)
-    assert read_results(path).machine != here
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from kdelta.infer.effects.same import partings
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Recording, run
+from kdelta.spec.run import perturbation
 from tests.machines.bench import (
     ARM,
     ARM64,
@@ -75,19 +76,29 @@ def _program(name: str) -> Path:
 
 
 @functools.cache
-def _outcome(name: str) -> GuestOutcome:
+def _outcome(name: str, index: int = 0) -> GuestOutcome:
+    """Of the run that is perturbed with that index."""
     files = (JobFile(_program(name), PROGRAM, 0o755),)
-    return run_job(Job(argv=(PROGRAM,), files=files, seconds=300), PLACES[name].guest())
+    job = Job(argv=(PROGRAM,), files=files, seconds=300, perturbation=perturbation(index))
+    return run_job(job, PLACES[name].guest())
 
 
 @functools.cache
-def _counts(name: str) -> RunCounts:
+def _counts(name: str, index: int = 0) -> RunCounts:
     binaries = {"corners": _program(name).read_bytes()}
-    return counts_of(_outcome(name), binaries, arch=PLACES[name].guest().arch)
+    return counts_of(_outcome(name, index), binaries, arch=PLACES[name].guest().arch)
 
 
-def _regions(name: str) -> dict[str, RegionCounts]:
-    return merged_regions(_counts(name))
+def _regions(name: str, index: int = 0) -> dict[str, RegionCounts]:
+    return merged_regions(_counts(name, index))
+
+
+def _unequal(name: str, index: int) -> dict[str, int]:
+    """By region how much further the clock went than what was executed, where it is not 0."""
+    ticks = clock_ticks(_outcome(name, index))
+    counted = {one: region.executed_insns() for one, region in _regions(name, index).items()}
+    assert set(counted) == set(ticks)
+    return {one: ticks[one] - counted[one] for one in counted if ticks[one] != counted[one]}
 
 
 def _names(name: str) -> set[str]:
@@ -115,8 +126,12 @@ def test_every_corner_counts_what_the_clock_counts(name: str) -> None:
     regions = _regions(name)
     assert set(regions) == {*_names(name), "nested-inner"}
     assert len(regions) > 50
-    counted = {name: region.executed_insns() for name, region in regions.items()}
-    assert counted == clock_ticks(_outcome(name))
+    # QEMU's clock may jump ahead at one place of a run (docs/exactness.md), and then not there when
+    # the guest starts from another state; a count that is wrong would be wrong in both.
+    jumped = _unequal(name, 0)
+    assert len(jumped) <= 1
+    assert all(ticks > 0 for ticks in jumped.values())
+    assert not jumped or not _unequal(name, 1)
     assert _counts(name).warnings == ()
 
 

@@ -20,7 +20,7 @@ from kdelta.machines.tcg import Recording, run
 from kdelta.replay.as_executed import data_events
 from tests.machines.bench import counts_of, guest, new_setting, process_folder
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 PASSES = 2
 CPU = msgspec.structs.replace(

@@ -31,7 +31,7 @@ class Stub:
         writer.close()
 
 
-def talk(stub: Stub, act: Callable[[Debugger], Awaitable[None]]) -> None:
+def log(stub: Stub, act: Callable[[Debugger], Awaitable[None]]) -> None:
     async def go() -> None:
         ours, theirs = socket.socketpair()
         serving = asyncio.ensure_future(stub.serve(theirs))
@@ -39,7 +39,7 @@ def talk(stub: Stub, act: Callable[[Debugger], Awaitable[None]]) -> None:
         try:
             await act(debugger)
         finally:
-            debugger.close()
+            await debugger.close()
             await serving
 
     asyncio.run(go())
@@ -52,7 +52,7 @@ def test_a_packet_has_the_sum_of_its_bytes() -> None:
 
 def test_the_guest_runs_to_the_instruction_and_is_free_after_it() -> None:
     stub = Stub(STOP)
-    talk(stub, lambda debugger: debugger.run_to(0x15000, 4))
+    log(stub, lambda debugger: debugger.run_to(0x15000, 4))
     assert stub.asked == [b"$?#", b"$Z1,15000,4#", b"$c#", b"$z1,15000,4#"]
 
 
@@ -63,7 +63,7 @@ def test_letting_go_and_pausing() -> None:
         await debugger.pause()
         await debugger.let_go()
 
-    talk(stub, act)
+    log(stub, act)
     assert stub.asked == [b"$c#", b"$D#"]
 
 
@@ -80,7 +80,7 @@ def test_letting_go_and_pausing() -> None:
 )
 def test_answers_that_are_wrong(answers: list[str], said: str) -> None:
     with pytest.raises(LabError) as raised:
-        talk(Stub(answers), lambda debugger: debugger.run_to(0x15000, 4))
+        log(Stub(answers), lambda debugger: debugger.run_to(0x15000, 4))
     assert said in raised.value.message
 
 
@@ -88,4 +88,4 @@ def test_a_damaged_answer() -> None:
     stub = Stub(["T05"])
     stub.answers = [b"$T05#00"]
     with pytest.raises(LabError, match=r"answered \? by T05, damaged"):
-        talk(stub, lambda debugger: debugger.run_to(0x15000, 4))
+        log(stub, lambda debugger: debugger.run_to(0x15000, 4))

@@ -24,7 +24,7 @@ def _run(*words: str, power_on: bool = False, index: int = 0) -> RunCounts:
     return counts_of(run_job(syscalls_job("--clock", *words, index=index), power_on=power_on))
 
 
-@pytest.mark.parametrize("spec", [OLD, NEW])
+@pytest.mark.parametrize("spec", [OLD, pytest.param(NEW, marks=pytest.mark.slow)])
 def test_every_region_counts_what_the_virtual_clock_counts(spec: str) -> None:
     """No operation idles, so the clock's ticks are the instructions, faults and all."""
     checks = ("fault-heavy", "cross-page", "background", "no-op")
@@ -63,10 +63,12 @@ def test_runs_repeat_to_the_last_instruction_besides_a_busy_host() -> None:
     assert list(partings(first, second)) == []
 
 
+@pytest.mark.slow
 def test_counts_from_a_snapshot_and_from_power_on_are_equal() -> None:
     assert list(partings(_run(*CHEAP), _run(*CHEAP, power_on=True))) == []
 
 
+@pytest.mark.slow
 def test_perturbed_runs_differ_somewhere_but_not_in_what_depends_on_nothing() -> None:
     base, shaken = _run(*CHEAP), _run(*CHEAP, index=1)
     assert base != shaken

@@ -11,12 +11,12 @@ import pytest
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.machines.outcome import GuestOutcome
-from kdelta.studies.compare.study import workload_work
-from kdelta.studies.lab.lab import Work
+from kdelta.studies.lab.lab import RunPlan
+from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import NEW, clock_ticks, guest, kernel, run_job
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow]
+pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.campaign]
 
 KBUILD = find_workload("kbuild")
 SMALL = ("small-j1", "small-j4")
@@ -24,11 +24,11 @@ OBJECTS = 3
 
 
 @functools.cache
-def work(*operations: str) -> Work:
+def work(*operations: str) -> RunPlan:
     return workload_work(KBUILD, operations, kernel(NEW))
 
 
-def ran(of: Work) -> GuestOutcome:
+def ran(of: RunPlan) -> GuestOutcome:
     return run_job(of.job, guest(NEW, memory_mib=of.memory_mib))
 
 

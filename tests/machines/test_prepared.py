@@ -14,8 +14,7 @@ from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Snapshot, prepare, run
 from kdelta.spec.run import RunStatus, perturbation
-from kdelta.workloads.catalog import build_workload, find_workload
-from tests.machines.bench import ARM64, NEW, counts_of, guest, new_setting
+from tests.machines.bench import ARM64, NEW, counts_of, guest, guest_program, new_setting
 
 pytestmark = pytest.mark.guest
 
@@ -39,14 +38,15 @@ def _quiet(where: Guest) -> Snapshot:
 
 
 def _ready(where: Guest, job: Job) -> Snapshot | None:
-    program = build_workload(find_workload("syscalls"), arch=where.arch)
+    program = guest_program(where.arch)
     starting = handed_over(msgspec.structs.replace(job, later=job.later and ()))
     return asyncio.run(
         prepare(where, starting, new_setting(), _quiet(where), stop_address(program))
     )
 
 
-@pytest.mark.parametrize("spec", [NEW, pytest.param(ARM64, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [NEW, ARM64])
 def test_counts_from_a_program_that_is_ready_and_from_power_on_are_equal(spec: str) -> None:
     where, job = guest(spec), _job(OPERATIONS[spec])
     ready = _ready(where, job)
@@ -62,7 +62,7 @@ def test_counts_from_a_program_that_is_ready_and_from_power_on_are_equal(spec: s
 
 
 def test_one_that_is_ready_serves_all_operations_and_levels() -> None:
-    where = guest(NEW)
+    where = guest()
     ready = _ready(where, _job("getppid"))
     assert ready is not None
     first, longer, other = (
@@ -73,13 +73,13 @@ def test_one_that_is_ready_serves_all_operations_and_levels() -> None:
 
 
 def test_a_program_that_does_not_ask_is_not_ready() -> None:
-    where = guest(NEW)
+    where = guest()
     job = Job(("/workloads/syscalls", "--scale", "1", "getppid"))
     assert _ready(where, job) is None
 
 
 def test_a_wrong_word_is_told() -> None:
-    where = guest(NEW)
+    where = guest()
     ready = _ready(where, _job("getppid"))
     outcome = asyncio.run(run(where, later_words(_job("no-such-call")), new_setting(), ready))
     assert isinstance(outcome, GuestOutcome)

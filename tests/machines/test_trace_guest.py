@@ -27,8 +27,8 @@ from kdelta.machines.tcg import Recording, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.lab.command import run_command
-from kdelta.studies.lab.lab import Done, misses_of, traces_of
-from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
+from kdelta.studies.lab.lab import RunResult, misses_of, traces_of
+from kdelta.studies.lab.requests import LabRequest, Program, RunRequest, Silent
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import OLD, counts_of, guest, new_setting, process_folder, syscalls_job
 
@@ -190,6 +190,7 @@ def test_the_simulated_cache_misses_what_a_replay_of_the_trace_misses() -> None:
     assert list(partings(_traced(*words)[0], counts)) == []
 
 
+@pytest.mark.slow
 def test_a_larger_cache_misses_less_and_a_run_repeats_its_misses() -> None:
     found: list[tuple[SimulatedMisses, ...]] = []
     for cache in (Cache(64, 8, 64), Cache(64, 8, 64), Cache(128, 8, 64), Cache(1, 64, 32)):
@@ -201,14 +202,15 @@ def test_a_larger_cache_misses_less_and_a_run_repeats_its_misses() -> None:
     assert larger[0].total() < first[0].total() < small[0].total()
 
 
+@pytest.mark.slow
 def test_a_stored_run_is_made_again_when_it_lacks_what_is_asked_for(tmp_path: Path) -> None:
     """What it records is no part of what makes it that run."""
     cache = Cache(64, 8, 64)
     with Store.open(tmp_path / "store") as store:
 
-        def stored(**recorded: Any) -> Done:
+        def stored(**recorded: Any) -> RunResult:
             lab = LabRequest(perturbations=1, **recorded)
-            request = RunRequest(kernel=OLD, command=("true",), lab=lab)
+            request = RunRequest(kernel=OLD, program=Program(("true",), find=False), lab=lab)
             return asyncio.run(run_command(request, store, Silent()))[0]
 
         plain, traced = stored(), stored(trace=True)
@@ -336,6 +338,7 @@ def _direct_map(trace: Trace) -> set[int]:
     }
 
 
+@pytest.mark.slow
 def test_data_leaves_blocks_and_counts_alone() -> None:
     words = ("open-close", "pipe-round-trip")
     counts, plain = _traced(*words)

@@ -61,8 +61,9 @@ static int job_text(void)
         printf("%smodule %s\n", job.optional[i] ? "optional-" : "", job.modules[i]);
     for (size_t i = 0; i < job.seed_bytes; i++)
         printf("%s%02x%s", i ? "" : "seed ", job.seed[i], i + 1 == job.seed_bytes ? "\n" : "");
-    printf("pages %llu\nphase-ns %llu\nseconds %llu\nregion %s\ncwd %s\n", (unsigned long long)job.pages,
-           (unsigned long long)job.phase_ns, (unsigned long long)job.seconds, job.region ? job.region : "-", job.cwd);
+    printf("pages %llu\nphase-ns %llu\ndate %llu\nseconds %llu\nregion %s\ncwd %s\n", (unsigned long long)job.pages,
+           (unsigned long long)job.phase_ns, (unsigned long long)job.date_seconds, (unsigned long long)job.seconds,
+           job.region ? job.region : "-", job.cwd);
     if (job.mode)
         printf("mode %s\n", job.mode);
     for (char **word = job.env; *word; word++)

@@ -10,6 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from kdelta.guests import cpio
+
+pytestmark = pytest.mark.long
+
 FILE, FOLDER, LINK, DEVICE = stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFCHR
 Entry = tuple[str, int, bytes]
 CONTENT = bytes(range(256)) * 40
@@ -71,6 +75,26 @@ def test_unpacks_files_folders_and_links(parsers: Path, root: Path, chunk: int) 
         for name in ("bin/prog", "deep/er/empty", "abs/odd")
     }
     assert modes == {"bin/prog": 0o4755, "deep/er/empty": 0o600, "abs/odd": 0o640}
+
+
+def test_times_and_sizes_without_content_are_those_of_the_archive(
+    parsers: Path, root: Path
+) -> None:
+    seconds, nanoseconds = 1_600_000_000, 123_456_789
+    time_ns = seconds * 1_000_000_000 + nanoseconds
+    size = (1 << 32) + 7
+    entries = [
+        cpio.Entry("d", FOLDER | 0o750, modified_ns=time_ns),
+        cpio.Entry("d/sparse", FILE | 0o600, modified_ns=time_ns, hole_bytes=size),
+        cpio.Entry("d/l", LINK | 0o777, b"sparse", modified_ns=time_ns),
+        cpio.Entry("d/new", FILE | 0o600, b"1"),
+    ]
+    assert unpack(parsers, root, cpio.archive(entries)) == ""
+    states = {name: (root / name).lstat() for name in ("d", "d/sparse", "d/l", "d/new")}
+    assert [states[name].st_mtime_ns for name in ("d", "d/sparse", "d/l")] == [time_ns] * 3
+    assert states["d/new"].st_mtime > seconds
+    assert stat.S_IMODE(states["d"].st_mode) == 0o750
+    assert (states["d/sparse"].st_size, states["d/sparse"].st_blocks) == (size, 0)
 
 
 @pytest.mark.slow
@@ -167,7 +191,7 @@ def job(parsers: Path, text: str) -> tuple[int, list[str]]:
 def test_a_whole_job(parsers: Path) -> None:
     text = (
         "module /lib/a.ko\noptional-module /lib/b.ko\n"
-        "seed 00ffA7\npages 12\nphase-ns 345\nseconds 6\n"
+        "seed 00ffA7\npages 12\nphase-ns 345\ndate 1767225601\nseconds 6\n"
         "region a name\ncwd /tmp/x y\nmode kernel-direct\n"
         "env A=1=2\nenv EMPTY=\narg /bin/echo\narg \narg  a  b \n"
     )
@@ -175,7 +199,7 @@ def test_a_whole_job(parsers: Path) -> None:
         0,
         [
             "module /lib/a.ko", "optional-module /lib/b.ko",
-            "seed 00ffa7", "pages 12", "phase-ns 345",
+            "seed 00ffa7", "pages 12", "phase-ns 345", "date 1767225601",
             "seconds 6", "region a name", "cwd /tmp/x y", "mode kernel-direct", "env A=1=2",
             "env EMPTY=", "arg /bin/echo", "arg ", "arg  a  b ",
         ],
@@ -185,7 +209,7 @@ def test_a_whole_job(parsers: Path) -> None:
 def test_defaults(parsers: Path) -> None:
     assert job(parsers, "arg x") == (
         0,
-        ["pages 0", "phase-ns 0", "seconds 0", "region -", "cwd /", "arg x"],
+        ["pages 0", "phase-ns 0", "date 0", "seconds 0", "region -", "cwd /", "arg x"],
     )
 
 
@@ -205,7 +229,8 @@ def test_unknown_directives_are_told_and_skipped(parsers: Path) -> None:
     "line",
     [
         "seed", "seed 0", "seed 0g", "seed " + "00" * 65, "pages -1", "pages x", "pages ",
-        "pages 99999999999999999999999", "phase-ns 1e9", "seconds 99999999999", "region ",
+        "pages 99999999999999999999999", "date ", "date 1.5", "phase-ns 1e9",
+        "seconds 99999999999", "region ",
         "region " + "x" * 256, "mode user", "mode ", "env NOVALUE", "arg %", "arg %0", "arg %zz",
         "arg %00",
     ],

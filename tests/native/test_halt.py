@@ -17,13 +17,16 @@ HALTS = "300"
 def halting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plugin = native_folder() / "plugin"
     output = tmp_path_factory.mktemp("halting") / "halting"
-    return compile_c(output, [HERE / "halting.c", plugin / "halt.c"], f"-I{plugin}", "-pthread")
+    return compile_c(
+        output, [HERE / "halting.c", plugin / "halt.c"], f"-I{plugin}", "-DPLUGIN_API=1", "-pthread"
+    )
 
 
 def _run(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.slow
 def test_no_round_sees_a_halted_cpu_before_its_instructions_are_in_the_clock(
     halting: Path,
 ) -> None:

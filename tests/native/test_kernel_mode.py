@@ -19,13 +19,17 @@ from kdelta.guests.kernel_mode import (
     direct_calls,
     direct_library,
 )
+from kdelta.host.gcc import Compiler
 from kdelta.host.native import STATIC_FLAGS, native_folder
 from kdelta.workloads.catalog import build_workload, find_workload
 from tests.native.calling import CALLING, CASES, LIBRARY
 
 from .conftest import HERE, compile_c
 
-pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="is for x86-64")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(os.uname().machine != "x86_64", reason="is for x86-64"),
+]
 
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 _COUNTS = re.compile(r"^kdelta call: (.*): (\d+) of (\d+) sites rewritten(.*)$", re.MULTILINE)
@@ -40,7 +44,7 @@ class Told(NamedTuple):
     left: dict[str, int]
 
 
-class Done(NamedTuple):
+class ProgramResult(NamedTuple):
     """How a program ended, what was told, and how many calls came by stubs."""
 
     status: int
@@ -50,7 +54,7 @@ class Done(NamedTuple):
     calls: int
 
 
-Run = Callable[..., Done]
+Run = Callable[..., ProgramResult]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +90,7 @@ def run(library: Path, tmp_path: Path) -> Run:
         report: str = "1",
         stdin: str = "",
         cache: Path | str = "",
-    ) -> Done:
+    ) -> ProgramResult:
         counts.write_bytes(bytes(4096))
         env = {
             "PATH": "/usr/bin:/bin",
@@ -104,11 +108,12 @@ def run(library: Path, tmp_path: Path) -> Run:
             for name, rewritten, sites, left in _COUNTS.findall(done.stderr)
         }
         calls = int.from_bytes(counts.read_bytes()[:8], "little")
-        return Done(done.returncode, done.stdout, done.stderr, told, calls)
+        return ProgramResult(done.returncode, done.stdout, done.stderr, told, calls)
 
     return start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.split())
 def test_a_case_of_a_dynamic_program(run: Run, calling: Path, case: str) -> None:
     done = run(calling, case, report="")
@@ -116,6 +121,7 @@ def test_a_case_of_a_dynamic_program(run: Run, calling: Path, case: str) -> None
     assert done.calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.split())
 def test_a_case_of_a_static_program(run: Run, static_calling: Path, case: str) -> None:
     done = run(static_calling, case, report="")
@@ -257,6 +263,7 @@ def test_the_workload_runs_so(run: Run, tmp_path: Path) -> None:
     assert done.calls > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -266,8 +273,8 @@ def test_the_workload_runs_so(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_a_program_that_cannot_call_so_does_not_run(call: str, says: str) -> None:
-    static = build_workload(find_workload("syscalls"), arch="x86_64", more=direct_calls())
-    preload = str(direct_library("x86_64", strict=True))
+    static = build_workload(find_workload("syscalls"), by=Compiler("x86_64"), more=direct_calls())
+    preload = str(direct_library(Compiler("x86_64"), strict=True))
     starts: list[tuple[list[str], dict[str, str]]] = [
         ([str(static), "getppid"], {}),
         (["/bin/ls"], {"LD_PRELOAD": preload}),
@@ -278,6 +285,7 @@ def test_a_program_that_cannot_call_so_does_not_run(call: str, says: str) -> Non
         assert (done.returncode, done.stdout, done.stderr) == (FAILED, "", says)
 
 
+@pytest.mark.slow
 def test_instructions_are_read_as_objdump_reads_them(tmp_path: Path) -> None:
     """All instructions of two libraries: their lengths, their kinds, and what is relative."""
     program = compile_c(

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.host.gcc import Compiler
 from kdelta.spec.errors import LabError
 from kdelta.workloads.catalog import build_workload, find_workload
 from tests.native.disassembly import marks
+
+pytestmark = pytest.mark.long
 
 NAT = find_workload("nat")
 OPERATIONS = [operation.name for operation in NAT.operations]
@@ -17,7 +20,7 @@ OPERATIONS = [operation.name for operation in NAT.operations]
 
 @pytest.fixture(scope="session")
 def nat() -> Path:
-    return build_workload(NAT, arch="x86_64", strict=True)
+    return build_workload(NAT, by=Compiler("x86_64"), strict=True)
 
 
 def execute(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -25,10 +28,11 @@ def execute(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["arm", "arm64", "riscv64"])
 def test_it_compiles_without_a_warning(arch: str) -> None:
     try:
-        assert build_workload(NAT, arch=arch, strict=True).is_file()
+        assert build_workload(NAT, by=Compiler(arch), strict=True).is_file()
     except LabError as error:
         if "is missing" not in error.message:
             raise

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.host.emulator import NEWEST_API
 from kdelta.host.native import native_folder
 from tests.native.real_code import A32, REAL, T32, TARGETS, Real
 
@@ -116,7 +117,8 @@ def test_a32_code_is_read_as_objdump_reads_it(tmp_path: Path) -> None:
     for source in sorted(plugin.glob("*.c")):
         made = tmp_path / f"{source.stem}.o"
         compiler = [A32.tool("gcc"), "-std=gnu11", "-O2", "-marm", "-mfpu=neon", "-c"]
-        subprocess.run([*compiler, source, f"-I{plugin.parent}/include", "-o", made], check=True)
+        flags = (f"-I{plugin.parent}/include", f"-DPLUGIN_API={NEWEST_API}")
+        subprocess.run([*compiler, source, *flags, "-o", made], check=True)
         found |= dict.fromkeys(disassembled(A32, made))
     wrong, compared = disagreements(A32, oracle_arm.read, list(found))
     assert wrong == []

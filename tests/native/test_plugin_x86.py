@@ -103,6 +103,7 @@ def test_the_c_librarys_code_is_read_as_objdump_reads_it() -> None:
     assert compared > 0.97 * len(insns) > 50_000
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_a_kernels_code_is_read_as_objdump_reads_it(tmp_path: Path) -> None:
     from tests.machines.bench import NEW, kernel

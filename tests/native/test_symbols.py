@@ -16,6 +16,7 @@ INTERRUPT, EXCEPTION, FAULT, EVENT, PAGE_FAULT = 1, 2, 4, 8, 0x20
 NEVER_A_FETCH, TRAP, EITHER, STUB = 0x40, 0x80, 0x100, 0x200
 ANY_FAULT = EXCEPTION | FAULT | PAGE_FAULT
 STARTS, RESUMES, SIGNALLED, IS_INTERRUPT = 2, 3, 6, 7
+SIGRETURN, SYSTEM_CALL = 10, 11
 
 ARM = """\
 c0300000 T _stext
@@ -47,6 +48,16 @@ ffffffff80b00400 T __switch_to
 ffffffff80b00480 T other
 ffffffff80b10000 t do_irq
 ffffffff81600000 B _end
+"""
+CALLS = """\
+ffffffff81000000 T _stext
+ffffffff81001000 T __x64_sys_write
+ffffffff81001040 t __do_sys_write
+ffffffff81001080 T __x64_sys_rt_sigreturn
+ffffffff810010c0 T x64_sys_call
+ffffffff81001100 T __ia32_compat_sys_ioctl
+ffffffff81c00000 T __switch_to_asm
+ffffffff82000000 B _end
 """
 KERNEL_MODE = """\
 ffffffff81000000 T _stext
@@ -99,6 +110,15 @@ def test_functions_that_matter_and_their_ends(program: Path, tmp_path: Path) -> 
     assert found == [
         (0, 0, 1, 1), (0, 0, 1, 1), (0, 0, 0, 0), (EVENT, STARTS, 0, 1), (EVENT, RESUMES, 0, 0),
         (EVENT, SIGNALLED, 0, 0), (0, 0, 0, 0),
+    ]  # fmt: skip
+
+
+def test_functions_of_system_calls(program: Path, tmp_path: Path) -> None:
+    places = [0xFFFFFFFF81001000 + 0x40 * number for number in range(5)]
+    _, found = told(program, tmp_path, "x86_64", CALLS, *places)
+    # The return from a handler is a system call, too, and is known by the more special event.
+    assert [(flags, event) for flags, event, _, _ in found] == [
+        (EVENT, SYSTEM_CALL), (0, 0), (EVENT, SIGRETURN), (0, 0), (EVENT, SYSTEM_CALL),
     ]  # fmt: skip
 
 

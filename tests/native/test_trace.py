@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from kdelta.counts.trace import DATA, Trace
 from kdelta.counts.trace_file import read_traces
+from kdelta.host.emulator import NEWEST_API
 from kdelta.host.native import native_folder
 
 from .conftest import HERE, SANITIZERS, compile_c
+
+pytestmark = pytest.mark.long
 
 BASE = 0xFFFFFFFF81000000
 PIECE_LEAST, PIECE_MOST = 32, 1024
@@ -32,6 +35,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("traced") / "traced",
         [HERE / "traced.c", *(plugin / f"{name}.c" for name in PARTS)],
         f"-I{plugin}",
+        f"-DPLUGIN_API={NEWEST_API}",
         *SANITIZERS,
     )
 
@@ -125,6 +129,7 @@ few_examples = settings(
 )
 
 
+@pytest.mark.slow
 @few_examples
 @given(
     st.lists(

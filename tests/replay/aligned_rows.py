@@ -3,10 +3,10 @@
 
 import msgspec
 
+from kdelta.counts.symbols import parse_symbols
 from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.objects import CodePiece
 from kdelta.replay.functions import PlacedFunction, Placement, placement_of
-from kdelta.replay.kernel_text import parse_symbols
 from tests.replay.made_kernel import START, Row, digest_of, kallsyms
 
 WORD = 4

@@ -25,7 +25,7 @@ from kdelta.cpus.model import CPU
 from kdelta.replay.front_end.replay import EVENTS
 from kdelta.replay.simulate import PlacedBlocks
 
-from .traces import INTERRUPTS, Held
+from .traces import INTERRUPTS, CacheContents
 
 STRAIGHT, TAKEN, AWAY = range(3)
 DIRECT = (JUMP_CONDITIONAL, JUMP_DIRECT, JUMP_CALL)
@@ -240,9 +240,12 @@ class Front:
             front.indirect, self.path, [0] * front.indirect.base_entries
         )
         self.returns, self.top = [0] * max(1, front.returns), 0
-        self.btb = [Held(cache) for cache in front.btb]
-        self.l1i, self.op_cache = Held(cpu.l1i), front.op_cache and Held(front.op_cache)
-        self.itlb = [Held(cpu.itlb), Held(cpu.itlb_small or cpu.itlb)]
+        self.btb = [CacheContents(cache) for cache in front.btb]
+        self.l1i, self.op_cache = (
+            CacheContents(cpu.l1i),
+            front.op_cache and CacheContents(front.op_cache),
+        )
+        self.itlb = [CacheContents(cpu.itlb), CacheContents(cpu.itlb_small or cpu.itlb)]
         self.fetched = self.executed = self.asked = 0
         self.queue = [0] * (front.run_ahead.windows if front.run_ahead else 0)
         self.supplied = self.consumed = self.waited = 0

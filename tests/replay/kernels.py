@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from kdelta.counts.symbols import parse_symbols
 from kdelta.counts.trace import Trace
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache, MissPrice
 from kdelta.replay.functions import Placement, placement_of
-from kdelta.replay.kernel_text import parse_symbols
 from tests.replay.made_kernel import START, Row, digest_of, kallsyms, text_rows, trace_of
 
 LINE = 64

@@ -6,8 +6,8 @@ import itertools
 from hypothesis import strategies as st
 
 from kdelta.counts.arrays import U64
+from kdelta.counts.symbols import parse_symbols
 from kdelta.replay.functions import Placement, placement_of
-from kdelta.replay.kernel_text import parse_symbols
 from tests.replay.made_kernel import START, Row, kallsyms, text_rows, trace_of
 
 SIZES = {"alpha": 30, "beta": 16, "gamma": 100, "delta": 1, "epsilon": 64, "zeta": 200}

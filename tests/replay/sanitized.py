@@ -68,7 +68,7 @@ def replay_all(made: Made) -> None:
     pages = np.resize([4096, 2 << 20, 0], layouts.shape[1])
     prepared.replay(layouts, Cache(1, 8, 4096), line_bytes=pages)
     for policy in get_args(Replacement):
-        collisions(prepared, None, layouts[0], Cache(16, 4, 64, policy))
+        collisions(prepared, layouts[0], Cache(16, 4, 64, policy))
     rules = [
         PhaseRule(f"p{n}", (f"f{n}", f"f{n + 7}"), ("f3",) if n % 2 else ()) for n in range(20)
     ]

@@ -77,6 +77,7 @@ def test_what_fits_has_no_bound() -> None:
     assert bound(trace, placed(rows, trace), Cache(1, 2, 64)) == 2 * 50
 
 
+@pytest.mark.slow
 def test_what_others_bring_back_costs_the_region_nothing() -> None:
     rows = lines(a=1, x=1, b=1, y=1, c=1)
     own: list[Call] = ["a", "b", "c"]

@@ -17,7 +17,7 @@ from .traces import (
     L1I,
     OWN,
     Block,
-    Held,
+    CacheContents,
     Made,
     caches,
     looping,
@@ -33,7 +33,7 @@ NOTHING = -1
 def naive_collisions(made: Made, cache: Cache, *, warm: bool) -> Counter[tuple[int, int, int]]:
     """(set, function, evictor) -> misses of the first layout."""
     trace, placed, layouts = made
-    held = Held(cache)
+    held = CacheContents(cache)
     evictor: dict[int, int] = {}
     found: Counter[tuple[int, int, int]] = Counter()
     for measured in (False, True) if warm else (True,):
@@ -54,7 +54,7 @@ def naive_collisions(made: Made, cache: Cache, *, warm: bool) -> Counter[tuple[i
 @given(made_traces(), caches, st.booleans())
 def test_misses_are_laid_to_who_evicted_the_line(made: Made, cache: Cache, warm: bool) -> None:
     trace, placed, layouts = made
-    found = collisions(trace, placed, layouts[0], cache, warm=warm)
+    found = collisions(PreparedTrace(trace, placed), layouts[0], cache, warm=warm)
     expected = naive_collisions(made, cache, warm=warm)
     rows = zip(*(c.tolist() for c in (found.sets, found.functions, found.evictors)), strict=True)
     assert dict(zip(rows, found.misses.tolist(), strict=True)) == {
@@ -71,7 +71,7 @@ def test_three_functions_in_a_set_of_two_ways() -> None:
     blocks = [Block(function, 0, 8) for function in range(4)]
     made = make_trace(blocks, [[0, 1, 2, 3, 3]], [(0, OWN)] * 10)
     layout = np.array([0, 256, 512, 64], dtype=np.uint64)
-    found = collisions(*made, layout, Cache(sets=4, ways=2, line_bytes=64))
+    found = collisions(PreparedTrace(*made), layout, Cache(sets=4, ways=2, line_bytes=64))
     assert found.by_set.tolist() == [30, 0, 0, 0]
     assert found.first == 0
     assert found.pairs() == (
@@ -85,7 +85,7 @@ def test_three_functions_in_a_set_of_two_ways() -> None:
 def test_a_pair_is_summed_over_its_sets() -> None:
     trace, placed, layouts = looping(20, noise=3)
     prepared = PreparedTrace(trace, placed)
-    found = collisions(prepared, None, layouts[0], L1I)
+    found = collisions(prepared, layouts[0], L1I)
     by_function = prepared.replay(layouts[:1], L1I).by_function
     assert by_function is not None
     pairs = found.pairs()
@@ -98,9 +98,8 @@ def test_a_pair_is_summed_over_its_sets() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     trace, placed, layouts = looping(2)
-    with pytest.raises(ValueError, match="needs to be placed"):
-        collisions(trace, None, layouts[0], L1I)
+    prepared = PreparedTrace(trace, placed)
     with pytest.raises(ValueError, match="39 functions"):
-        collisions(trace, placed, layouts[0, :39], L1I)
+        collisions(prepared, layouts[0, :39], L1I)
     with pytest.raises(UserError, match="cannot be replayed"):
-        collisions(trace, placed, layouts[0], Cache(1 << 21, 1, 64))
+        collisions(prepared, layouts[0], Cache(1 << 21, 1, 64))

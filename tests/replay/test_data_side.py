@@ -24,7 +24,9 @@ from tests.replay.small_caches import small, with_data
 from tests.replay.streaming import BASE, CORE, LARGE, LARGE_PAGE, PAGE, SMALL, streaming
 
 from .libraries import built
-from .traces import Block, Held, Made, looping, made_traces, make_trace, replacements
+from .traces import Block, CacheContents, Made, looping, made_traces, make_trace, replacements
+
+pytestmark = pytest.mark.long
 
 tlbs = st.builds(
     Cache,
@@ -51,12 +53,12 @@ def cpus(draw: st.DrawFn) -> CPU:
     )
 
 
-class Side:
+class DataSide:
     """The data side of a CPU, access by access."""
 
     def __init__(self, cpu: CPU) -> None:
         names = ("l1i", "l1d", "l2", "dtlb", "dtlb_large", "dtlb_store", "stlb")
-        self.held = {n: Held(c) for n in names if (c := getattr(cpu, n)) is not None}
+        self.held = {n: CacheContents(c) for n in names if (c := getattr(cpu, n)) is not None}
 
     def fetch(self, virtual: int, size: int, physical: int) -> None:
         for line in range(virtual // 64, (virtual + size - 1) // 64 + 1):
@@ -99,7 +101,7 @@ def naive(trace: Trace, cpu: CPU, rows: U32, n_rows: int, *, warm: bool) -> Any:
     assert trace.data_virtual is not None
     assert trace.data_physical is not None
     assert trace.data_stores is not None
-    side = Side(cpu)
+    side = DataSide(cpu)
     counts = np.zeros((n_rows + 1, len(CONTEXTS), len(DATA_MISS_KINDS)), int)
     for number in range(3) if warm else [2]:
         row = n_rows
@@ -288,6 +290,7 @@ def test_a_miss_that_no_block_made_is_in_a_row_of_its_own() -> None:
     assert found.counts[:, 0, 0].tolist() == [1, 1]
 
 
+@pytest.mark.slow
 def test_what_is_not_kept_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = data_trace(looping(30, noise=7), [(LARGE + 64 * n, n % 3 == 0) for n in range(99)], 2)
     cpu = msgspec.structs.replace(CORE, l1d=Cache(4, 2, 64), dtlb_large=Cache(1, 2, LARGE_PAGE))

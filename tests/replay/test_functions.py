@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kdelta.counts.symbols import parse_symbols
 from kdelta.counts.trace import DATA
 from kdelta.replay.functions import FIXED, REST, Placement, placement_of
-from kdelta.replay.kernel_text import kernel_text, parse_symbols, vmlinux_symbols
+from kdelta.replay.kernel_text import kernel_text, vmlinux_symbols
 from kdelta.replay.layouts import ordered
 from kdelta.spec.errors import LabError, UserError
 from tests.replay.made_kernel import START, Row, digest_of, kallsyms, text_rows, trace_of
@@ -203,7 +204,7 @@ def test_cold_text_is_told_by_its_names_and_lack_of_alignment() -> None:
     assert unlikely == ["f1.cold", "put_page", "f2.cold.1"]
 
 
-def test_the_compilers_alignment_bounds_what_addresses_say() -> None:
+def test_the_compilers_alignment_bounds_what_addresses_log() -> None:
     rows = text_rows({"one": 64, "two": 64})
     assert kernel_text(parse_symbols(symbols(rows))).alignments == {"main": 64}
     assert kernel_text(parse_symbols(symbols(rows)), alignment=16).alignments == {"main": 16}
@@ -393,7 +394,7 @@ def test_symbols_of_a_vmlinux_number_functions_by_the_order_of_objects(tmp_path:
         vmlinux_symbols(source)
 
 
-def test_a_module_has_no_say_in_what_the_kernel_holds() -> None:
+def test_a_module_has_no_log_in_what_the_kernel_holds() -> None:
     digest = digest_of(
         {"a.c.o": {"alpha": (".ref.text", 48, 1)}, "b.c.o": {"alpha": (".text", 8, 2)}}
     )

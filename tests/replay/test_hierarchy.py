@@ -18,7 +18,7 @@ from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError, UserError
 from tests.replay.small_caches import small, with_data
 
-from .traces import L1I, OWN, Block, Held, Made, looping, made_traces, make_trace, replay
+from .traces import L1I, OWN, Block, CacheContents, Made, looping, made_traces, make_trace, replay
 
 BIG = Cache(sets=1024, ways=16, line_bytes=64)
 
@@ -37,7 +37,7 @@ def naive(trace: Trace, placed: PlacedBlocks, layout: U64, levels: Levels, *, wa
     assert trace.physical is not None
     assert trace.data_virtual is not None
     assert trace.data_physical is not None
-    held = [Held(cache) for cache in levels]
+    held = [CacheContents(cache) for cache in levels]
 
     def below(missed: bool, physical: int) -> tuple[bool, bool]:
         return missed, missed and held[2].misses(physical // 64, physical // 64)

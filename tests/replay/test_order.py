@@ -23,6 +23,8 @@ from tests.replay.kernels import Call, cpu_of, lines, placed, region
 from tests.replay.made_kernel import Row, text_rows
 from tests.replay.traces import INTERRUPTS, OWN, naive_branches, naive_lines
 
+pytestmark = pytest.mark.long
+
 
 def placed_by(
     rows: list[Row],

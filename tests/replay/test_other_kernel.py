@@ -3,11 +3,12 @@
 
 from collections.abc import Mapping
 
+from other_kernel import as_in
+
 from kdelta.counts.arrays import U64
+from kdelta.counts.symbols import parse_symbols
 from kdelta.kernels.objects.digest import Digest
 from kdelta.replay.functions import Placement, placement_of
-from kdelta.replay.kernel_text import parse_symbols
-from kdelta.replay.other_kernel import as_in
 from tests.replay.made_kernel import START, digest_of, kallsyms, text_rows, trace_of
 
 SIZES = {"alpha": 40, "beta": 16, "gamma": 100, "delta": 20}

@@ -3,9 +3,9 @@
 
 import numpy as np
 
+from kdelta.counts.symbols import parse_symbols
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement, placement_of
-from kdelta.replay.kernel_text import parse_symbols
 from kdelta.replay.layouts import at_borders, in_order_of, in_text
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 

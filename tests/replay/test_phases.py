@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdelta.counts.symbols import Symbol
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
-from kdelta.replay.kernel_text import Symbol
 from kdelta.replay.phases import PhasedTrace
 from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.phase import REST, PhaseRule, phase_names
+
+pytestmark = pytest.mark.long
 
 OWN, INTERRUPTS, OTHER = range(3)
 START = 0xC0100000
@@ -183,6 +185,7 @@ def machines(draw: st.DrawFn) -> Machine:
     return machine
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(machines(), st.sets(st.integers(0, 60), max_size=12))
 def test_each_instruction_is_in_the_phase_of_its_call(machine: Machine, cuts: set[int]) -> None:

@@ -33,6 +33,8 @@ from .traces import (
     replay,
 )
 
+pytestmark = pytest.mark.long
+
 
 def assert_as_naive(made: Made, cache: Cache, kind: Kind, **how: Any) -> None:
     trace, placed, layouts = made
@@ -44,6 +46,7 @@ def assert_as_naive(made: Made, cache: Cache, kind: Kind, **how: Any) -> None:
         assert Found(found.total[index].tolist(), found.by_function[index].tolist()) == expected
 
 
+@pytest.mark.slow
 @given(made_traces(), caches, st.booleans(), st.booleans(), st.booleans())
 def test_lines_are_those_of_a_plain_cache(
     made: Made, cache: Cache, warm: bool, memo: bool, portable: bool
@@ -58,6 +61,7 @@ def test_branches_are_those_of_a_plain_table(
     assert_as_naive(made, cache, "branches", warm=warm, memo=memo, threads=1)
 
 
+@pytest.mark.slow
 def test_the_library_compiles_without_warnings() -> None:
     assert build("replay", strict=True).is_file()
 

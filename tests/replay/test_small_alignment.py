@@ -5,13 +5,13 @@ import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from other_kernel import as_in
 
+from kdelta.counts.symbols import parse_symbols
 from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.objects import CodePiece
 from kdelta.replay.functions import placement_of
-from kdelta.replay.kernel_text import parse_symbols
 from kdelta.replay.layouts import aligned, ordered
-from kdelta.replay.other_kernel import as_in
 from kdelta.replay.units import units_of
 from tests.replay.aligned_rows import WORD, at, both, digest, found_in, of_own, rows_of
 from tests.replay.kernels import region

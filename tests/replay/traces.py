@@ -51,7 +51,7 @@ def make_trace(
     return trace, placed
 
 
-class Held:
+class CacheContents:
     """A cache of (key -> value), written for clarity."""
 
     def __init__(self, cache: Cache) -> None:
@@ -118,7 +118,7 @@ def naive_lines(
     line_bytes: Sequence[int] | None = None,
 ) -> Found:
     """Misses of one layout, touch by touch."""
-    held = Held(cache)
+    held = CacheContents(cache)
     for measured in (False, True) if warm else (True,):
         total, by_function = [0, 0, 0], [0] * len(layout)
         for block, context in steps(trace):
@@ -139,7 +139,7 @@ def naive_branches(
     trace: Trace, placed: PlacedBlocks, layout: U64, cache: Cache, *, warm: bool
 ) -> Found:
     """Misses of branch targets of one layout."""
-    held = Held(cache)
+    held = CacheContents(cache)
     for measured in (False, True) if warm else (True,):
         total, by_function = [0, 0, 0], [0] * len(layout)
         before: Step | None = None

@@ -5,7 +5,7 @@ import functools
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.infer.effects.effects import compare
-from kdelta.report.model import Compared, CompareReport, ReportedRun, RunReport, Side
+from kdelta.report.model import Compared, CompareReport, KernelRuns, ReportedRun, RunReport
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from tests.synthetic import Function, interrupts, other, own, region, run, user
@@ -121,7 +121,7 @@ def report() -> CompareReport:
     return CompareReport(
         workload="syscalls",
         machine=MACHINE,
-        base=Side(
+        base=KernelRuns(
             "deb:linux-image-6.1.0-47-cloud-amd64",
             "3f9a0c12be77" + "0" * 52,
             "6.1.0-47-cloud-amd64",
@@ -129,7 +129,7 @@ def report() -> CompareReport:
         ),
         others=(
             Compared(
-                Side(
+                KernelRuns(
                     "deb:linux-image-6.12.57+deb13-cloud-amd64",
                     "c0de5ca1ab1e" + "0" * 52,
                     "6.12.57+deb13-cloud-amd64",

@@ -5,22 +5,22 @@ import msgspec
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.cycles.crossing import ArmName, crossing
-from kdelta.report.model import ReportedCPU, ReportedRun, Side, Unlike
+from kdelta.infer.cycles.crossing import VariantName, crossing
+from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU, ReportedRun
 from kdelta.spec.run import RunStatus
-from kdelta.studies.crossing.model import CrossingArm, CrossingReport
+from kdelta.studies.crossing.model import CrossingReport, CrossingVariant
 from tests.report.example import MACHINE, stored
 from tests.synthetic import interrupts, other, own, region, run, user
 
 SPEC = "deb-src:linux-source-6.12"
-WAY: dict[ArmName, dict[str, int]] = {
+WAY: dict[VariantName, dict[str, int]] = {
     "stock": {"syscall": 1, "sysret": 1, "swapgs": 2, "lfence": 2, "stac-clac": 2},
     "mitigations-off": {"syscall": 1, "sysret": 1, "swapgs": 2, "stac-clac": 2},
     "kernel": {"syscall": 1, "iret": 1, "swapgs": 2},
     "kernel-direct": {"iret": 1, "swapgs": 2, "cli-sti": 1},
     "kernel-skip": {"swapgs": 2, "cli-sti": 2},
 }
-KERNEL: dict[ArmName, int] = {
+KERNEL: dict[VariantName, int] = {
     "stock": 260,
     "mitigations-off": 200,
     "kernel": 210,
@@ -29,7 +29,7 @@ KERNEL: dict[ArmName, int] = {
 }
 
 
-def counts(arm: ArmName, shake: int = 0) -> RunCounts:
+def counts(arm: VariantName, shake: int = 0) -> RunCounts:
     calls = 100
     way = {kind: calls * count for kind, count in WAY[arm].items()}
     stub = 300 if arm in ("kernel-direct", "kernel-skip") else 0
@@ -50,12 +50,12 @@ def counts(arm: ArmName, shake: int = 0) -> RunCounts:
     )
 
 
-def side(arm: ArmName, failure: str = "") -> Side:
+def side(arm: VariantName, failure: str = "") -> KernelRuns:
     spec = f"{SPEC} +kernel-mode" if arm.startswith("kernel") else SPEC
     runs = tuple(ReportedRun(stored(index, RunStatus.OK), from_store=True) for index in range(2))
     if failure:
-        return Side(spec, "", "", (), failure)
-    return Side(spec, ("c" if arm.startswith("kernel") else "a") * 64, "6.12.90", runs)
+        return KernelRuns(spec, "", "", (), failure)
+    return KernelRuns(spec, ("c" if arm.startswith("kernel") else "a") * 64, "6.12.90", runs)
 
 
 def crossing_report(cpu: str = "zen2") -> CrossingReport:
@@ -66,10 +66,12 @@ def crossing_report(cpu: str = "zen2") -> CrossingReport:
     return CrossingReport(
         workload="syscalls",
         machine=MACHINE,
-        arms=tuple(CrossingArm(arm, side(arm), chose if arm == "stock" else off) for arm in WAY),
+        arms=tuple(
+            CrossingVariant(arm, side(arm), chose if arm == "stock" else off) for arm in WAY
+        ),
         found=crossing(arms, load_cpu(cpu) if cpu else None),
         cpu=ReportedCPU(cpu, "AMD Zen 2", ("l1i",), ("l1i",)) if cpu else None,
-        unlike=(Unlike("x", "no IBPB: none is written (no ibpb)", ("stock",), ("getppid",)),),
+        unlike=(Mismatch("x", "no IBPB: none is written (no ibpb)", ("stock",), ("getppid",)),),
         notes=("what lies between the two kernels is reported here",),
         warnings=("kernel mode: the guest never became quiet",),
     )
@@ -84,9 +86,9 @@ def without_kernel_mode() -> CrossingReport:
     )
     stock = msgspec.structs.replace(side("stock"), runs=(*side("stock").runs, bad))
     arms = (
-        CrossingArm("stock", stock),
-        CrossingArm("mitigations-off", side("mitigations-off")),
-        *(CrossingArm(arm, side(arm, why)) for arm in WAY if arm.startswith("kernel")),
+        CrossingVariant("stock", stock),
+        CrossingVariant("mitigations-off", side("mitigations-off")),
+        *(CrossingVariant(arm, side(arm, why)) for arm in WAY if arm.startswith("kernel")),
     )
     found = crossing({arm: (counts(arm),) for arm in ("stock", "mitigations-off")})
     return msgspec.structs.replace(whole, arms=arms, found=found, unlike=())

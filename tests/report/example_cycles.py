@@ -19,7 +19,7 @@ from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.effects import Costs, Effects, Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report.cut import CutMisses, CutRegion, cut_note
-from kdelta.report.model import CompareReport, CycleReport, Unlike
+from kdelta.report.model import CompareReport, CycleReport, Mismatch
 from kdelta.studies.lab.reports import reported_cpu
 from tests.report.example import report
 
@@ -102,16 +102,16 @@ def with_cycles(cpu_name: str = "zen3", *, data: bool = False) -> CompareReport:
     found = CycleReport(
         effects=cycle_effects(plain.others[0].effects, cpu_name, data=data),
         unlike=(
-            Unlike(
+            Mismatch(
                 "strings moved by the byte",
                 "strings moved by the byte: by eight bytes (no fsrm); QEMU 7.2's TCG has no fsrm",
                 ("base", "other"),
                 ("open-close", "page-fault"),
             ),
-            Unlike(
+            Mismatch(
                 "retpolines", "retpolines: others (spectre_v2: IBRS)", ("other",), ("open-close",)
             ),
-            Unlike(
+            Mismatch(
                 "task state by XSAVES",
                 "task state by XSAVES: by XSAVEOPT (no xsaves)",
                 ("base",),

@@ -32,6 +32,7 @@ from tests.infer import made_processes
 from tests.report import test_packets_report
 from tests.report.example import base_counts, failed_report, run_report
 from tests.report.example import stored as stored_run
+from tests.report.example_against import against_report
 from tests.report.example_calibration import calibration_report, check_report
 from tests.report.example_cycles import with_cycles
 from tests.report.example_stored import EXAMPLES, GATE
@@ -141,6 +142,7 @@ def reports() -> dict[str, msgspec.Struct]:
         "compare-packets": compared(test_packets_report.report()),
         "cpus": listed_cpus([load_cpu("zen3")], ["host.toml: no such field"]),
         "diff": difference(),
+        "against": against_report(),
         "gate": msgspec.structs.replace(GATE, compared=(small(with_cycles()),)),
         "processes": ProcessesReport(run_report().run, (made_processes.found(5),)),
         "profile": profile(),

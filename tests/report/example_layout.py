@@ -11,7 +11,7 @@ from kdelta.infer.cycles.prices import INSNS, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution
 from kdelta.infer.effects.estimate import estimate
 from kdelta.report.cut import CutMisses, CutRegion
-from kdelta.report.model import ReportedCPU, Unlike
+from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.studies.layout.model import Aligned, Collision, LayoutRegion, LayoutReport
 from tests.report.example import MACHINE, report
 
@@ -83,7 +83,7 @@ def layout_report() -> LayoutReport:
             ),
             CutRegion("fork", {"kernel": CutMisses(0.0, None, 764.5)}),
         ),
-        unlike=(Unlike("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("pipe",)),),
+        unlike=(Mismatch("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("pipe",)),),
         notes=("something is not in the model",),
         warnings=("the guest never became quiet",),
     )

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from kdelta.infer.effects.estimate import Adds, Estimate
-from kdelta.report.model import Side, Unlike
+from kdelta.report.model import KernelRuns, Mismatch
 from kdelta.spec.errors import LabError
 from kdelta.studies.ablate.model import (
-    AblatedUnit,
+    AblatedGroup,
     AblationReport,
-    Fate,
+    GroupCycles,
+    GroupOutcome,
     Interaction,
     SwitchShare,
-    UnitCycles,
 )
 from kdelta.studies.documents import document_text, read_document
 from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
@@ -41,15 +41,15 @@ def region(name: str, before: int, after: int, explained: int, reach: int = 0) -
     )
 
 
-def unit(name: str, fate: Fate = Fate.MEASURED, **effects: int) -> AblatedUnit:
-    return AblatedUnit(
+def unit(name: str, fate: GroupOutcome = GroupOutcome.MEASURED, **effects: int) -> AblatedGroup:
+    return AblatedGroup(
         name=name,
         options=(f"{name} y -> n",),
         needs=(),
         fate=fate,
-        why="no executed code depends on it" if fate is Fate.DEAD else "",
+        why="no executed code depends on it" if fate is GroupOutcome.DEAD else "",
         objects=12,
-        alive=0 if fate is Fate.DEAD else 3,
+        alive=0 if fate is GroupOutcome.DEAD else 3,
         effects={region: figure(value) for region, value in effects.items()},
         how="alone",
         switch=SwitchShare("slub_debug=-", True, {"open": figure(-250)})
@@ -62,8 +62,8 @@ REPORT = AblationReport(
     tree="deb-src:linux-source-6.12",
     names=("stock.config", "speed.config"),
     ends=(
-        Side("stock.config", "a" * 64, "6.12.117", ()),
-        Side("speed.config", "b" * 64, "6.12.117", ()),
+        KernelRuns("stock.config", "a" * 64, "6.12.117", ()),
+        KernelRuns("speed.config", "b" * 64, "6.12.117", ()),
     ),
     workloads=("syscalls",),
     machine={"name": "tcg", "memory_mib": 1024},
@@ -76,9 +76,9 @@ REPORT = AblationReport(
     units=(
         unit("SLUB_DEBUG_ON", open=-250, stat=0, empty=0),
         unit("DEBUG_LIST", open=-40, stat=-18, empty=0),
-        unit("KPROBES", Fate.CLEARED, open=0, stat=0, empty=0),
-        unit("OLD_DRIVER", Fate.DEAD),
-        unit("PREEMPT", Fate.UNRESOLVED),
+        unit("KPROBES", GroupOutcome.CLEARED, open=0, stat=0, empty=0),
+        unit("OLD_DRIVER", GroupOutcome.DEAD),
+        unit("PREEMPT", GroupOutcome.UNRESOLVED),
     ),
     interactions=(Interaction(("SLUB_DEBUG_ON", "DEBUG_LIST"), {"open": figure(-10)}),),
     proof=Proof(True, "A with 4 kept units flipped has B's path in all 3 regions"),
@@ -129,14 +129,14 @@ def with_cycles() -> AblationReport:
         name: msgspec.structs.replace(held[source], region=name) for name, source in names.items()
     }
     units = list(REPORT.units)
-    units[0] = msgspec.structs.replace(units[0], cycles=UnitCycles((), effects))
-    units[1] = msgspec.structs.replace(units[1], cycles=UnitCycles(("SLUB_DEBUG_ON",), effects))
+    units[0] = msgspec.structs.replace(units[0], cycles=GroupCycles((), effects))
+    units[1] = msgspec.structs.replace(units[1], cycles=GroupCycles(("SLUB_DEBUG_ON",), effects))
     return msgspec.structs.replace(
         REPORT,
         units=tuple(units),
         cpu=plain.cpu,
         cycles=effects,
-        unlike=(Unlike("ERMS", "strings move by eight bytes", ("A", "B"), ("open",)),),
+        unlike=(Mismatch("ERMS", "strings move by eight bytes", ("A", "B"), ("open",)),),
     )
 
 
@@ -225,7 +225,7 @@ def with_remainder(rest: Estimate) -> AblationReport:
 def test_units_that_cannot_be_told_apart_are_no_further_unit() -> None:
     names = [f"CONFIG_WITH_A_LONG_NAME_{n}" for n in range(9)]
     name = "9 option groups together"
-    group = unit(name, Fate.TOGETHER, open=0, stat=0, empty=0)
+    group = unit(name, GroupOutcome.TOGETHER, open=0, stat=0, empty=0)
     group = msgspec.structs.replace(group, why=", ".join(names))
     text = shown("ablate", msgspec.structs.replace(REPORT, units=(*REPORT.units, group)))
     assert "in 5 option groups" in text

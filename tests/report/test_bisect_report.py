@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.report.model import Side
+from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
 from kdelta.studies.bisect.assemble import bisect_log
 from kdelta.studies.bisect.mail import bisect_mails
@@ -67,7 +67,7 @@ REPORT = BisectReport(
     names=("v6.12", "v6.13"),
     good=commit(8, "Linux 6.12"),
     bad=commit(9, "Linux 6.13"),
-    ends=(Side("a", "a" * 64, "6.12.0", ()), Side("b", "b" * 64, "6.13.0", ())),
+    ends=(KernelRuns("a", "a" * 64, "6.12.0", ()), KernelRuns("b", "b" * 64, "6.13.0", ())),
     workloads=("syscalls",),
     machine={"name": "tcg", "memory_mib": 1024},
     commits=40,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screen of a comparison: golden files, and what holds of any."""
 
+import re
 from fractions import Fraction
 
 import msgspec
@@ -9,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.gains import PathGain, Reach
 from kdelta.report.kind import ALL
-from kdelta.report.model import Compared, CompareReport, Side
-from kdelta.studies.compare.answer import LEAST_PPM
-from kdelta.studies.compare.first_screen import LINES, first_screen
+from kdelta.report.model import Compared, CompareReport, KernelRuns, Mismatch
+from kdelta.studies.compare.answer import LEAST, LEAST_PPM, WIDE, about, pairs_of
+from kdelta.studies.compare.document import facts_of
+from kdelta.studies.compare.first_screen import LINES
 from kdelta.studies.forms import FORMS
 from tests.report.example import report
 from tests.report.example_cycles import with_cycles
@@ -23,12 +26,19 @@ from tests.synthetic import own, region, run
 OPERATIONS = 44
 
 
+def first_screen_of(reports: list[CompareReport], least: Fraction = LEAST) -> str:
+    """What the command prints of them."""
+    one = stored("compare", *reports)
+    shown = {LEAST_PPM: int(least * 10**6)}
+    return FORMS["text"].render(msgspec.structs.replace(one, shown=shown))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("first-screen.txt", lambda: first_screen([report()])),
-        ("first-screen-several.txt", lambda: first_screen([several()])),
-        ("first-screen-cycles.txt", lambda: first_screen([with_cycles("zen3")])),
+        ("first-screen.txt", lambda: first_screen_of([report()])),
+        ("first-screen-several.txt", lambda: first_screen_of([several()])),
+        ("first-screen-cycles.txt", lambda: first_screen_of([with_cycles("zen3")])),
     ],
 )
 def test_golden(name: str, text: "object") -> None:
@@ -36,11 +46,38 @@ def test_golden(name: str, text: "object") -> None:
     against_golden(name, text())
 
 
-def sides(spec: str, release: str = "") -> Side:
-    return Side(spec, "0" * 64, release, ())
+LIKE = {"cpu": "EPYC-Milan,family=25", "cpu_like": "AMD Zen 4: EPYC 9004"}
 
 
-def table(changes: list[int], base: Side, other: Side) -> CompareReport:
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({**LIKE, "force": "fsrm"}, "operations of syscalls, as on AMD Zen 4: EPYC 9004: "),
+        (LIKE, "as on AMD Zen 4: EPYC 9004 without its forced features: "),
+        ({"cpu": "qemu64"}, "operations of syscalls: "),
+    ],
+)
+def test_the_first_sentence_names_the_default_cpu(facts: dict[str, str], words: str) -> None:
+    found = msgspec.structs.replace(report(), machine={**report().machine, **facts})
+    first = " ".join(first_screen_of([found]).partition("\n\n")[0].split())
+    assert words in first
+    named = [text for name, text in facts_of([found]) if name == "CPU"]
+    assert named == ["AMD Zen 4: EPYC 9004, since none was named"] * ("cpu_like" in facts)
+
+
+def test_a_cpu_that_was_named_is_the_one_in_the_first_sentence() -> None:
+    named = with_cycles("zen3")
+    found = msgspec.structs.replace(named, machine={**named.machine, **LIKE})
+    first = " ".join(first_screen_of([found]).partition("\n\n")[0].split())
+    assert "as on AMD Zen 3: EPYC 7003: " in first
+    assert "forced" not in first
+
+
+def sides(spec: str, release: str = "") -> KernelRuns:
+    return KernelRuns(spec, "0" * 64, release, ())
+
+
+def table(changes: list[int], base: KernelRuns, other: KernelRuns) -> CompareReport:
     """Operations of 10,000 instructions that change by so many hundredths of a per cent."""
     names = [f"operation-{number}" for number in range(len(changes))]
     runs = [
@@ -57,7 +94,7 @@ A, B = sides("deb:linux-image-a=6.1.192-2"), sides("deb:linux-image-b=6.12.117-1
 def test_any_table_fits_a_screen_and_each_operation_is_listed_or_counted(
     changes: list[int],
 ) -> None:
-    text = first_screen([table(changes, A, B)])
+    text = first_screen_of([table(changes, A, B)])
     lines = text.splitlines()
     fits_a_mail(text)
     assert len(lines) <= LINES
@@ -65,7 +102,7 @@ def test_any_table_fits_a_screen_and_each_operation_is_listed_or_counted(
     assert answer.startswith("Linux 6.12.117 against 6.1.192, ")
     body = text.partition("\n\n")[2].splitlines()
     rows = [line for line in body if line.startswith("operation-") and "," not in line]
-    more = [int(line.split()[1]) for line in lines if line.startswith("  ... ")]
+    more = [int(line.split()[1]) for line in lines if re.match(r"- \d+ more ", line)]
     large = [change for change in changes if abs(change) >= 50]
     others = len(changes) - len(large)
     assert len(rows) + sum(more) == len(large) + (others if others <= 5 or not large else 0)
@@ -77,7 +114,7 @@ def test_any_table_fits_a_screen_and_each_operation_is_listed_or_counted(
 
 
 def test_equal_operations_without_others_have_rows_with_their_figures() -> None:
-    text = first_screen([table([0, 0, 3], A, B)])
+    text = first_screen_of([table([0, 0, 3], A, B)])
     assert "2 same" in " ".join(text.split())
     rows = [line.split()[:4] for line in text.splitlines() if line.startswith("operation-")]
     assert ["operation-0", "10000", "10000", "0%"] in rows
@@ -85,7 +122,7 @@ def test_equal_operations_without_others_have_rows_with_their_figures() -> None:
 
 
 def test_the_worst_and_the_best_are_in_the_answer_with_the_function_that_did_it() -> None:
-    text = " ".join(first_screen([table([100, 700, -200, -300], A, B)]).split())
+    text = " ".join(first_screen_of([table([100, 700, -200, -300], A, B)]).split())
     assert "2 slower, 2 faster." in text
     assert "Slower by most: operation-1 +7.00% (+700 f)." in text
     assert "Faster by most: operation-3 -3.00% (-300 f)." in text
@@ -93,21 +130,64 @@ def test_the_worst_and_the_best_are_in_the_answer_with_the_function_that_did_it(
 
 def test_a_smaller_margin_lists_what_a_larger_one_counts() -> None:
     found = table([10, 600, 0, 0, 0, 0, 0], A, B)
-    assert "\noperation-0" not in first_screen([found])
-    assert "\nless than 0.5%: operation-0\n" in first_screen([found])
-    assert "\noperation-0" in first_screen([found], Fraction(1, 1000))
+    assert "\noperation-0" not in first_screen_of([found])
+    assert "\n- less than 0.5%: operation-0\n" in first_screen_of([found])
+    assert "\noperation-0" in first_screen_of([found], Fraction(1, 1000))
 
 
 def test_kernels_of_one_version_are_base_and_other() -> None:
     one = sides("~/linux", "6.12.117")
-    text = first_screen([table([100], one, msgspec.structs.replace(one, spec="~/linux +x.patch"))])
+    text = first_screen_of(
+        [table([100], one, msgspec.structs.replace(one, spec="~/linux +x.patch"))]
+    )
     assert text.startswith("other against base, 1 operation of syscalls: 1 slower.")
 
 
 def test_the_stored_comparison_is_shown_as_it_was_asked_for() -> None:
     one = stored("compare", table([10, 600], A, B))
     text = FORMS["text"].render
-    assert text(one) == first_screen(one.of(CompareReport))
+    assert text(one) == first_screen_of([table([10, 600], A, B)])
     shown = msgspec.structs.replace(one, shown={LEAST_PPM: 0})
-    assert text(shown) == first_screen(one.of(CompareReport), Fraction(0))
+    assert text(shown) == first_screen_of([table([10, 600], A, B)], Fraction(0))
     assert "same (2)" in text(msgspec.structs.replace(stored("compare", report()), shown={ALL: 1}))
+
+
+def test_same_with_a_wide_interval_says_how_large_a_change_could_be_missed() -> None:
+    runs = [
+        [run(region("calm", {own("f"): 100}), region("shaken", {own("f"): cost})) for cost in costs]
+        for costs in ((9_000, 11_000), (10_000, 10_100))
+    ]
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*runs)),))
+    (pair,) = pairs_of([found], LEAST)
+    (within,) = pair.vague.values()
+    text = " ".join(first_screen_of([found]).split())
+    assert within > WIDE
+    assert f"1 same, 1 same within {about(within)}." in text
+    assert f"- same within {about(within)}: shaken (a smaller change would be missed" in text
+
+
+def test_the_default_cpu_is_compared_with_the_real_one_in_every_form() -> None:
+    """On the first screen in a line, which is short whatever the operation is called."""
+    (compared,) = report().others
+    name = next(one.name for one in compared.effects.operations if one.costs)
+    paths = ("address spaces kept apart by PCID",)
+    gain = PathGain(name, paths, Reach(0, 166), Reach(6, 83), Reach(-160, 83))
+    mismatch = Mismatch(paths[0], f"{paths[0]}: flushes (no pcid)", ("base", "other"), (name,))
+    compared = msgspec.structs.replace(compared, unlike=(mismatch,), gains=(gain,))
+    machine = {**report().machine, **LIKE, "force": "fsrm"}
+    found = msgspec.structs.replace(report(), machine=machine, others=(compared,))
+    screen = first_screen_of([found])
+    (line,) = [one for one in screen.splitlines() if "not as on a real CPU" in one]
+    assert line.startswith("- not as on a real CPU: 1 path; by their bounds ")
+    assert len(line) <= 80
+    plain = msgspec.structs.replace(found, others=report().others)
+    assert len(screen.splitlines()) <= LINES
+    assert "real CPU" not in first_screen_of([plain])
+    one = stored("compare", found)
+    for form in ("html", "markdown"):
+        text = FORMS[form].render(one)
+        assert "Not as on a real AMD Zen 4: EPYC 9004" in text
+        assert "flushes (no pcid)" in text
+        assert "-160 to +83" in text
+    assert '"gains"' in FORMS["json"].render(one)
+    assert '"unlike"' not in FORMS["json"].render(stored("compare", plain))

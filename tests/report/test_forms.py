@@ -10,7 +10,7 @@ from kdelta.report.document import Case, Document, Outcome, Suite, Table, blocks
 from kdelta.report.model import CompareReport, ReportedOption
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError, UserError
-from kdelta.studies.forms import FORMS, find_form, form_of_file, ktap, mail
+from kdelta.studies.forms import FORMS, find_form, form_of_file, mail
 from kdelta.studies.kinds import KINDS, STORED, document_of
 from tests.report.example import report
 from tests.report.example_stored import EVERY, EXAMPLES
@@ -76,7 +76,9 @@ def test_the_nearest_form_and_the_form_of_a_file() -> None:
         "a.htm": "html",
     }
     assert {name: form_of_file(name) for name in names} == names
-    assert form_of_file("a.out") == form_of_file("") == "text"
+    assert form_of_file("a") == form_of_file("") == "text"
+    with pytest.raises(UserError, match=r"cannot write a\.pdf: no format ends with \.pdf"):
+        form_of_file("a.pdf")
 
 
 def test_a_comparisons_cases() -> None:
@@ -217,7 +219,7 @@ def test_the_report_of_a_kernel_that_was_not_built() -> None:
     found = document_of(one)
     assert found.failures[0].text == "base: no kernel: build-failed: oops\nmore"
     assert "Nothing can be compared" in found.sentences[0]
-    assert "not ok 1 kernel base" in ktap(one)
+    assert "not ok 1 kernel base" in FORMS["ktap"].render(one)
     assert "base: no kernel: build-failed: oops" in mail(one)
 
 

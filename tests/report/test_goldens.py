@@ -42,13 +42,14 @@ class Seen(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
+        is_chart = given.get("role") == "img"
+        if is_chart and not self._hidden:
+            self.lines.append(f"chart: {given['aria-label']}")
         if tag not in _EMPTY:
             hides = tag in _UNSEEN or (tag == "section" and given.get("id") == "text")
-            self._open.append((tag, hides))
+            self._open.append((tag, hides or is_chart))
         if self._hidden:
             return
-        if given.get("role") == "img":
-            self.lines.append(f"chart: {given['aria-label']}")
         if tag in _LINES:
             self.lines.append(_LINES[tag])
         elif tag in _CELLS and self.lines:

@@ -82,7 +82,7 @@ def test_of_several_kernels_those_that_are_alike_are_one_group() -> None:
         "in kernel 2 and kernel 3, memory is not charged"
     )
     text = FORMS["text"].render(stored("compare", compared(BOTH, BOTH, PIDS)))
-    assert "base and other 1 with memory and pids, other 2 with pids alone" in text
+    assert "base and other 1 with memory and pids, other 2 with pids\nalone: " in text
 
 
 def unwrapped(text: str) -> str:

@@ -7,11 +7,13 @@ import junitparser
 import msgspec
 
 from kdelta.report.document import Outcome
-from kdelta.studies.forms import junit
+from kdelta.studies.forms import FORMS
 from kdelta.studies.kinds import document_of
 from tests.report.example_cycles import with_cycles
 from tests.report.example_stored import EVERY, EXAMPLES, NASTY, nasty
 from tests.report.shown import stored
+
+junit = FORMS["junit"].render
 
 
 @EVERY

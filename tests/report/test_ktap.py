@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from kdelta.host.command import talk_to_stderr
+from kdelta.host.command import log_to_stderr
 from kdelta.kernels.sources.source import Source, source_file, source_of
 from kdelta.report.document import Outcome
 from kdelta.spec.kernel import DebSrcSpec, parse_kernel_spec
-from kdelta.studies.forms import ktap
+from kdelta.studies.forms import FORMS
 from kdelta.studies.kinds import document_of
 from kdelta.workloads.catalog import find_workload
 from tests.report.example_stored import EVERY, EXAMPLES, nasty
+
+ktap = FORMS["ktap"].render
 
 FILES = ("kunit_parser.py", "kunit_printer.py")
 FOLDER = "tools/testing/kunit"
@@ -30,7 +32,7 @@ def kunit_parser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleTyp
     assert tree is not None
     spec = parse_kernel_spec(tree.source)
     assert isinstance(spec, DebSrcSpec)
-    source = source_of(spec, talk_to_stderr)
+    source = source_of(spec, log_to_stderr)
     assert isinstance(source, Source)
     folder = tmp_path_factory.mktemp("kunit")
     for name in FILES:
@@ -95,6 +97,8 @@ def test_ktap_by_its_own_rules() -> None:
     assert lines[-1] == "# Totals: pass:5 fail:3 xfail:0 xpass:0 skip:3 error:1"
 
 
+@pytest.mark.slow
+@pytest.mark.network
 def test_nasty_names_in_ktap(kunit_parser: ModuleType) -> None:
     text = ktap(nasty())
     assert text.isascii()

@@ -9,7 +9,7 @@ import subprocess
 import msgspec
 import pytest
 
-from kdelta.cli.publish import command_line
+from kdelta.cli.invoked import command_line
 from kdelta.report.document import Cell, Column, Table
 from kdelta.report.text import WIDTH, table_lines
 from kdelta.studies.bisect.mail import bisect_mails
@@ -78,7 +78,9 @@ def test_a_mail_says_what_and_how() -> None:
 
 def test_a_mail_with_names_of_all_the_world() -> None:
     whole = report()
-    base = msgspec.structs.replace(whole.base, spec="tree:/home/j\u00f6rg/\u7a3c\u50cd\nBcc: x@y")
+    base = msgspec.structs.replace(
+        whole.base, spec="tree:/home/j\u00f6rg/\u7a3c\u50cd\nBcc: x@y", release=""
+    )
     one = stored("compare", msgspec.structs.replace(whole, base=base))
     text = mail(one)
     found = parsed(text)
@@ -93,7 +95,9 @@ def test_a_mail_with_names_of_all_the_world() -> None:
 
 def test_no_name_makes_a_header() -> None:
     whole = report()
-    base = msgspec.structs.replace(whole.base, spec="tree:/x\nBcc: everybody@example.org")
+    base = msgspec.structs.replace(
+        whole.base, spec="tree:/x\nBcc: everybody@example.org", release=""
+    )
     text = mail(stored("compare", msgspec.structs.replace(whole, base=base)))
     found = parsed(text)
     assert found["Bcc"] is None

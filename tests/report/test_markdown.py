@@ -10,11 +10,13 @@ from markdown_it import MarkdownIt
 
 from kdelta.report.document import Table, blocks
 from kdelta.report.markdown import LIMIT, escaped, inline
-from kdelta.studies.forms import markdown
+from kdelta.studies.forms import FORMS
 from kdelta.studies.kinds import document_of
 from tests.report.example import report
 from tests.report.example_stored import EVERY, EXAMPLES, NASTY, nasty
 from tests.report.shown import stored
+
+markdown = FORMS["markdown"].render
 
 RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 

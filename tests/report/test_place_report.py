@@ -6,7 +6,7 @@ import pytest
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.report.cut import CutMisses, CutRegion
-from kdelta.report.model import ReportedCPU, Unlike
+from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.studies.documents import document_text
 from kdelta.studies.place.model import (
     Applied,
@@ -69,7 +69,7 @@ REPORT = PlaceReport(
         ),
     ),
     cut=(CutRegion("syscalls/open-close", {"kernel": CutMisses(0.5, 125.15, None)}),),
-    unlike=(Unlike("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("aes/cbc",)),),
+    unlike=(Mismatch("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("aes/cbc",)),),
     notes=("something is not in the model",),
     warnings=("the guest never became quiet",),
 )  # fmt: skip

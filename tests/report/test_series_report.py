@@ -17,11 +17,11 @@ from kdelta.infer.search.series_model import (
     View,
     ViewAnswer,
 )
-from kdelta.report.model import Side
+from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
 from kdelta.studies.documents import document_text, read_document
 from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
-from kdelta.studies.series.held import Holds, held
+from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow
 from tests.report.shown import shown
 
@@ -65,7 +65,10 @@ def row(
 REPORT = SeriesReport(
     tree="deb-src:linux-source-6.12 +speed.config",
     words=("debian/patches/series",),
-    ends=(Side("without", "a" * 64, "6.12.9", ()), Side("with all", "b" * 64, "6.12.9", ())),
+    ends=(
+        KernelRuns("without", "a" * 64, "6.12.9", ()),
+        KernelRuns("with all", "b" * 64, "6.12.9", ()),
+    ),
     workloads=("syscalls",),
     machine={"name": "tcg", "memory_mib": 1024},
     views=tuple(View),
@@ -232,7 +235,7 @@ def test_what_still_holds_on_a_new_base() -> None:
     text = flat(report)
     assert "1 holds, 1 less, 1 more, 1 gone, 1 reversed, 2 unknown." in text
     assert "holds syscalls/open -25.1% -25.0% holds" in text
-    assert {one.word for one in found} == set(Holds)
+    assert {one.word for one in found} == set(StatedOutcome)
     assert "What still holds" not in flat(REPORT)
 
 

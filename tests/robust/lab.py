@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.dirs import cache_dir, data_dir
+from kdelta.store.check import must_be_whole
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from tests.machines.bench import OLD
@@ -55,13 +56,15 @@ def checked(code: int, out: str, err: str) -> Ended:
 
 
 def processes(name: str = "", data: Path | None = None) -> list[int]:
-    """The processes of this test's commands: they all inherited the name of its data folder."""
+    """The processes of this test's commands, which all inherited the name of its data folder, that
+    have `name` in their command line: a pinned QEMU is called by the name of its loader.
+    """
     found = []
     mark = b"\0KDELTA_DATA_DIR=" + os.fsencode(data or data_dir()) + b"\0"
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             mine = mark in b"\0" + (entry / "environ").read_bytes()
-            if mine and (entry / "comm").read_text().startswith(name):
+            if mine and name.encode() in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return [pid for pid in found if pid != os.getpid()]
 
@@ -115,8 +118,9 @@ class Running:
 def stored() -> list[Run]:
     """The runs in the store, the latest first; all of the store must be whole."""
     with Store.open(data_dir()) as store:
-        store.check()
-        return store.runs()
+        found = store.runs()
+    must_be_whole(data_dir())
+    return found
 
 
 def console(run: Run) -> str:
@@ -133,8 +137,10 @@ def shared_cache(own: Path, user: Path, *names: str) -> None:
 
 
 def run_words(program: Path, *options: str, kernel: str = OLD) -> list[str]:
-    """The words of `kdelta run`."""
-    return ["run", kernel, *options, "--", str(program)]
+    """The words of `kdelta run`, as a model for which a boot needs no other boot before it, and
+    without the uncounted run that finds files, which would be another guest.
+    """
+    return ["run", kernel, "--qemu-cpu", "qemu64", "--no-find", *options, "--", str(program)]
 
 
 def snapshots() -> list[Path]:

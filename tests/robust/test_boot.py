@@ -56,6 +56,7 @@ def test_a_kernel_that_finds_no_init_is_told_from_other_panics(
     assert list((no_snapshots / "snapshots").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_panic(program: Programs) -> None:
     """Both ways: what fails on the way to the snapshot, and what fails without one."""
     ended = kdelta(*run_words(program("good"), "--append", "rdinit=/dev/console", "--no-snapshot"))

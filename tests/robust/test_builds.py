@@ -50,6 +50,7 @@ def _ended(tree: Path, folder: Path, number: signal.Signals) -> Ended:
         return running.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_build_goes_on_where_it_was(
     tree: Path, tmp_path: Path, number: signal.Signals, code: int
@@ -77,6 +78,7 @@ def test_a_killed_build_leaves_no_process_and_no_half_object(
     assert Path(again.image).stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_two_that_want_the_same_kernel(
     tree: Path, tmp_path: Path, fake_program: FakeProgram
 ) -> None:
@@ -96,6 +98,7 @@ def test_two_that_want_the_same_kernel(
     assert len(built_kernels()) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_builder_lets_the_next_one_build(
     tree: Path, tmp_path: Path, fake_program: FakeProgram
 ) -> None:
@@ -112,6 +115,7 @@ def test_a_killed_builder_lets_the_next_one_build(
     assert len(built_kernels()) == 1
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up(
     tree: Path, small_disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

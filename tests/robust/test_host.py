@@ -17,22 +17,29 @@ pytestmark = [pytest.mark.guest, pytest.mark.slow]
 Programs = Callable[[str], Path]
 
 EMULATOR = "qemu-system-x86_64"
-_WARM = ("kernels", "native", "guests", "apt", "apt-answers")
+_WARM = ("qemu", "kernels", "native", "guests", "apt", "apt-answers")
 
-# What QEMU itself prints: 7.2 without --enable-plugins, and one whose oldest API is 2.
+# What QEMU itself prints: 7.2 without --enable-plugins, and one with a later interface.
 _WITHOUT_PLUGINS = f"""#!/bin/sh
 [ "$1" = --version ] && echo "QEMU emulator version 8.1.5 (Example 1:8.1.5)" && exit
 echo "{EMULATOR}: -plugin: invalid option" >&2
 exit 1
 """
 _OTHER_API = f"""#!/bin/sh
-[ "$1" = --version ] && echo "QEMU emulator version 9.2.1" && exit
+[ "$1" = --version ] && echo "QEMU emulator version 12.2.1" && exit
 echo "{EMULATOR}: Could not load plugin /x/plugin: plugin requires API version 1, but this QEMU" \\
-    "supports only a minimum version of 2" >&2
+    "supports only a minimum version of 8" >&2
+exit 1
+"""
+_TOO_OLD = f"""#!/bin/sh
+[ "$1" = --version ] && echo "QEMU emulator version 6.2.0" && exit
+[ "$2" = none ] && echo "plugin-api x86_64 0 1" && exit
+echo "{EMULATOR}: -machine pc-i440fx-7.2: unsupported machine type" >&2
 exit 1
 """
 _BROKEN = """#!/bin/sh
 [ "$1" = --version ] && echo "QEMU emulator version 7.2.22" && exit
+[ "$2" = none ] && echo "plugin-api x86_64 0 1" && exit
 echo "cannot allocate memory" >&2
 exit 1
 """
@@ -48,25 +55,26 @@ def test_no_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: P
             if not found.name.startswith("qemu-") and not link.is_symlink():
                 link.symlink_to(found)
     monkeypatch.setenv("PATH", str(folder))
-    ended = kdelta(*run_words(path))
+    ended = kdelta(*run_words(path, "--qemu", "host"))
     assert ended.code == 3
-    assert f"kdelta: {EMULATOR} is not installed\nhint: " in ended.err
+    assert f"kdelta: no QEMU for x86_64: the program {EMULATOR} is missing\nhint: " in ended.err
 
 
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (_WITHOUT_PLUGINS, "QEMU 8.1.5 (Example 1:8.1.5) was built without TCG plugins"),
-        (_OTHER_API, "QEMU 9.2.1 cannot load kdelta's plugin, which speaks plugin API version 1"),
-        (_BROKEN, f"{EMULATOR} did not start: cannot allocate memory"),
+        (_WITHOUT_PLUGINS, "QEMU 8.1.5 (Example 1:8.1.5) was built without plugins"),
+        (_OTHER_API, "QEMU 12.2.1 is too new: its plugin interface is version 8"),
+        (_TOO_OLD, "QEMU 6.2.0 has no machine pc-i440fx-7.2: kdelta knows"),
+        (_BROKEN, "QEMU did not start: cannot allocate memory"),
     ],
-    ids=["without plugins", "another API", "broken"],
+    ids=["without plugins", "another interface", "too old", "broken"],
 )
 def test_an_emulator_that_will_not_do(
     fake_program: FakeProgram, program: Programs, script: str, words: str
 ) -> None:
     fake_program(EMULATOR, script)
-    ended = kdelta(*run_words(program("good")))
+    ended = kdelta(*run_words(program("good"), "--qemu", "host"))
     assert ended.code == 3
     assert f"kdelta: {words}" in ended.err
 
@@ -75,7 +83,8 @@ def test_an_emulator_that_fails_in_a_run_leaves_the_run_in_the_store(
     fake_program: FakeProgram, program: Programs
 ) -> None:
     fake_program(EMULATOR, _BROKEN)
-    assert kdelta(*run_words(program("good"), "--no-snapshot")).code == 3
+    words = run_words(program("good"), "--no-snapshot", "--qemu", "host")
+    assert kdelta(*words).code == 3
     (run,) = stored()
     assert run.word == "workload-failed"
     assert "cannot allocate memory" in run.detail
@@ -86,7 +95,7 @@ def test_a_cache_without_space_for_anything(
 ) -> None:
     disk = small_disk("64k")
     monkeypatch.setenv("KDELTA_CACHE_DIR", str(disk))
-    shared_cache(disk, user_cache, "kernels", "apt", "apt-answers")
+    shared_cache(disk, user_cache, "qemu", "kernels", "apt", "apt-answers")
     ended = kdelta(*run_words(program("good")))
     assert ended.code == 3
     assert "space" in ended.err

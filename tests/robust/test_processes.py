@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.studies.documents import read_document
+from tests.machines.bench import OLD
 from tests.robust.lab import (
     Running,
     kdelta,
@@ -69,8 +70,9 @@ def test_an_end_during_a_run(
     no_snapshots: Path, user_cache: Path, tmp_path: Path, program: Programs
 ) -> None:
     shared_cache(no_snapshots, user_cache, "snapshots")
+    words = run_words(program("spins"), "--perturb", "2")
     for number, code in _ENDS.items():
-        with Running(tmp_path, *run_words(program("spins"), "--perturb", "2")) as running:
+        with Running(tmp_path, *words) as running:
             _stop_moment(running, "run")
             assert stored()[0].word == "started"
             running.send(number)
@@ -142,7 +144,7 @@ def test_two_profiles_of_one_kernel_at_once_and_one_that_was_killed(
     no_snapshots: Path, user_cache: Path, tmp_path: Path, program: Programs
 ) -> None:
     shared_cache(no_snapshots, user_cache, "snapshots")
-    words = ["profile", "--calls", "--json", *run_words(program("good"))[1:]]
+    words = ["profile", "--calls", "--json", "--no-find", OLD, "--", str(program("good"))]
     with Running(tmp_path, *words) as killed:
         _stop_moment(killed, "run")
         killed.send(signal.SIGKILL)
@@ -158,5 +160,5 @@ def test_two_profiles_of_one_kernel_at_once_and_one_that_was_killed(
     documents = [read_document(each.out) for each in ended]
     assert documents[0].regions == documents[1].regions
     assert documents[0].tree == documents[1].tree
-    assert kdelta(*run_words(program("good"), "--again")).code == 0
+    assert kdelta("run", "--again", *words[3:]).code == 0
     _no_work_left(no_snapshots)

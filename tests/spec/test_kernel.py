@@ -17,9 +17,11 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import (
     DebSpec,
     DebSrcSpec,
+    FilesSpec,
     GitSpec,
     ImageSpec,
     KernelSpec,
+    RepositorySpec,
     TreeSpec,
     parameters_of,
     parse_kernel_spec,
@@ -39,6 +41,8 @@ from kdelta.spec.kernel import (
             DebSpec("linux-image-amd64", "1:6.1.99-1~deb11u1"),
         ),
         ("deb:linux-image-armmp:armhf", DebSpec("linux-image-armmp", None, "armhf")),
+        ("deb:aa:armhf=1@sid", DebSpec("aa", "1", "armhf", suite="sid")),
+        ("deb-src:linux-source@trixie", DebSrcSpec("linux-source", suite="trixie")),
         (
             "deb:linux-image-6.1.0-50-armmp:armhf=1:6.1.176-1",
             DebSpec("linux-image-6.1.0-50-armmp", "1:6.1.176-1", "armhf"),
@@ -48,6 +52,30 @@ from kdelta.spec.kernel import (
         (
             "image:arch/x86/boot/bzImage,modules=/tmp/m",
             ImageSpec("arch/x86/boot/bzImage", "/tmp/m"),
+        ),
+        ("rpm:a.rpm", FilesSpec("rpm", ("a.rpm",))),
+        (
+            "rpm:/a b/kernel-core.rpm,https://example.org/kernel-modules-core.rpm",
+            FilesSpec(
+                "rpm", ("/a b/kernel-core.rpm", "https://example.org/kernel-modules-core.rpm")
+            ),
+        ),
+        (
+            "pkg:linux-6.9-1-x86_64.pkg.tar.zst",
+            FilesSpec("pkg", ("linux-6.9-1-x86_64.pkg.tar.zst",)),
+        ),
+        ("rpm:kernel-core@/srv/os", RepositorySpec("rpm", "kernel-core", "/srv/os")),
+        (
+            "rpm:kernel=6.12.0-1.el10~1^2@https://me@example.org/os",
+            RepositorySpec("rpm", "kernel", "https://me@example.org/os", "6.12.0-1.el10~1^2"),
+        ),
+        (
+            "pkg:linux-lts@https://example.org/core/os/x86_64/core.db",
+            RepositorySpec("pkg", "linux-lts", "https://example.org/core/os/x86_64/core.db"),
+        ),
+        (
+            "rpm:a@b +cmdline:nosmt",
+            RepositorySpec("rpm", "a", "b", None, (CmdlineChange(("nosmt",)),)),
         ),
         ("tree:/usr/src/linux", TreeSpec("/usr/src/linux")),
         ("tree:it's my linux: 6", TreeSpec("it's my linux: 6")),
@@ -87,7 +115,7 @@ def test_spec_and_back(text: str, spec: KernelSpec) -> None:
     ("text", "message", "hint"),
     [
         ("", "not a kernel spec", "deb:PACKAGE"),
-        ("rpm:kernel-core", "unknown scheme 'rpm'", "deb:PACKAGE"),
+        ("apk:linux-virt", "unknown scheme 'apk'", "deb:PACKAGE"),
         ("linux-image-amd64", "not a kernel spec", "write deb:linux-image-amd64"),
         ("./bzImage", "not a kernel spec", "write image:./bzImage"),
         ("+CONFIG_PREEMPT=y", "a change without a kernel", "deb:PACKAGE"),
@@ -99,20 +127,32 @@ def test_spec_and_back(text: str, spec: KernelSpec) -> None:
         ("git:linux@", "no revision", "git:linux@HEAD"),
         ("git:@v6.12", "no revision", "@HEAD"),
         ("git:linux@--all", "not a revision", "@v6.12"),
-        ("deb-src:Linux", "not a package name", "apt-cache search"),
+        ("deb-src:Linux", "not a package name", "for example deb:linux-image"),
         ("deb:linux-image-amd64 +fix.patch", "cannot be changed: +fix.patch", "deb-src:"),
         ("image:/vmlinuz +CONFIG_A=y", "cannot be changed: +CONFIG_A=y", "deb-src:"),
         ("tree:/x '+fix.patch", "No closing quotation", "quotes"),
         ("tree:/x +a.patch b.patch", "not a change: 'b.patch'", "CONFIG_X=y"),
         ("tree:/x +a.patch +", "not a change: '+'", "CONFIG_X=y"),
-        ("deb:", "not a package name: ''", "apt-cache search"),
-        ("deb:--print-uris", "not a package name", "apt-cache search"),
-        ("deb:Linux", "not a package name", "apt-cache search"),
-        ("deb:linux-image-amd64=", "not a version: ''", "apt-cache policy linux-image-amd64"),
+        ("deb:", "not a package name: ''", "for example deb:linux-image"),
+        ("deb:--print-uris", "not a package name", "for example deb:linux-image"),
+        ("deb:Linux", "not a package name", "for example deb:linux-image"),
+        (
+            "deb:linux-image-amd64=",
+            "not a version: ''",
+            "newest is taken: deb:linux-image-amd64",
+        ),
         ("deb:linux-image-armmp:", "not an architecture: ''", "deb:linux-image-armmp:armhf"),
+        ("deb:linux-image-armmp@", "not a release of a distribution: ''", "@bookworm"),
+        ("deb-src:linux-source@-x", "not a release of a distribution: '-x'", "@bookworm"),
         ("deb:linux-image-armmp:--x", "not an architecture", "deb:linux-image-armmp:armhf"),
-        ("deb:linux-image-amd64=-o", "not a version", "apt-cache policy"),
+        ("deb:linux-image-amd64=-o", "not a version", "newest is taken: deb:linux-image-amd64"),
         ("image:", "no path", "image:/boot"),
+        ("rpm:", "it is no package file", "write rpm:kernel-core-VERSION.rpm"),
+        ("rpm:a.rpm,b", "cannot use 'b'", "rpm:NAME@REPOSITORY"),
+        ("pkg:linux", "cannot use 'linux'", "pkg:NAME@MIRROR/core/os/x86_64/core.db"),
+        ("rpm:a.rpm +fix.patch", "cannot be changed: +fix.patch", "deb-src:"),
+        ("./kernel-core-6.rpm", "not a kernel spec", "write rpm:./kernel-core-6.rpm"),
+        ("linux-6-x86_64.pkg.tar.zst", "not a kernel spec", "write pkg:linux-6-x86_64.pkg.tar.zst"),
         ("image:/vmlinuz,modules=", "no folder", "modules="),
         ("deb:a\nb", "not a kernel spec", "one line"),
         ("deb:linux-image-amd64 +order:a", "cannot be changed: +order:a", "PATH +FILE.config"),
@@ -132,7 +172,7 @@ def test_what_is_no_spec(text: str, message: str, hint: str) -> None:
     assert hint in caught.value.hint
 
 
-@given(st.sampled_from(["", "deb:", "image:", "tree:"]), st.text())
+@given(st.sampled_from(["", "deb:", "image:", "tree:", "rpm:", "pkg:", "rpm:a@"]), st.text())
 def test_any_text_is_a_spec_or_the_users_slip(scheme: str, rest: str) -> None:
     try:
         spec = parse_kernel_spec(scheme + rest)

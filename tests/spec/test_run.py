@@ -60,6 +60,7 @@ def test_options_with_another_value_have_another_identity() -> None:
         MachineOptions(),
         MachineOptions(memory_mib=512),
         MachineOptions(cpu="max"),
+        MachineOptions(qemu="/opt/qemu"),
         MachineOptions(append="quiet"),
     ]
     assert len({identity(one) for one in options}) == len(options)

@@ -18,9 +18,12 @@ from alembic.config import Config
 
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
+from kdelta.store.check import must_be_whole
+from kdelta.store.database import DATABASE
 from kdelta.store.model import NewRun, NewStudy, Run, Study
-from kdelta.store.store import DATABASE, Blobs, Store
+from kdelta.store.store import Store, enter_command
 from kdelta.store.tables import REVISION
+from tests.store.blob_files import blob_path
 from tests.synthetic import own, region, run
 
 COUNTS = run(region("getppid", {own("sys_getppid"): 33700}))
@@ -148,6 +151,12 @@ def test_runs_by_prefix(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
             store.run(missing)
 
 
+def test_runs_limit_beyond_sqlite_is_no_limit(store: Store) -> None:
+    run_id = store.start_run(new())
+    assert [one.id for one in store.runs(99999999999999999999)] == [run_id]
+    assert store.studies(1 << 64) == []
+
+
 def test_no_last_run(store: Store) -> None:
     with pytest.raises(UserError, match="no run yet"):
         store.run("last")
@@ -164,6 +173,8 @@ def test_a_study_is_kept(store: Store) -> None:
         "started": 1_767_225_600.0,
         "version": "0.1",
         "report_blob": blob,
+        "operations": "",
+        "answer": "",
     }
     assert first.started_text == "2026-01-01 00:00:00"
     second = store.keep_study(study("second?", blob, 1_767_225_601.0))
@@ -220,7 +231,7 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
     assert [child.returncode for child in children] == [0, 0, 0]
     with Store.open(tmp_path / "data") as store:
         assert [one.word for one in store.runs()] == ["ok"] * 60
-        store.check()
+        must_be_whole(tmp_path / "data")
 
 
 def test_the_migrations_make_the_tables_that_a_new_store_has(tmp_path: Path) -> None:
@@ -265,11 +276,96 @@ def test_a_store_without_studies_gets_them(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         made = store.start_run(new())
     sql(tmp_path, "DROP TABLE studies")
+    sql(tmp_path, "ALTER TABLE runs DROP COLUMN command")
+    sql(tmp_path, "ALTER TABLE runs DROP COLUMN bound")
     sql(tmp_path, "UPDATE alembic_version SET version_num = '0001'")
     with Store.open(tmp_path) as store:
         assert [one.id for one in store.runs()] == [made]
         assert store.studies() == []
         store.keep_study(study("a"))
+
+
+def test_a_store_without_answers_gets_them(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        made, kept = store.start_run(new()), store.keep_study(study("a"))
+    later = [
+        ("runs", "command"),
+        ("runs", "bound"),
+        ("studies", "operations"),
+        ("studies", "answer"),
+        ("studies", "bound"),
+    ]
+    for table, column in later:
+        sql(tmp_path, f"ALTER TABLE {table} DROP COLUMN {column}")
+    sql(tmp_path, "UPDATE alembic_version SET version_num = '0002'")
+    with Store.open(tmp_path) as store:
+        assert store.run(made).command == ""
+        assert store.studies() == [kept]
+        assert kept.answer == ""
+
+
+def test_a_run_has_the_command_line_that_made_it(store: Store) -> None:
+    enter_command("kdelta run image:a -- ls")
+    try:
+        made = store.start_run(new())
+    finally:
+        enter_command("")
+    assert store.run(made).command == "kdelta run image:a -- ls"
+    assert store.run(store.start_run(new())).command == ""
+
+
+def blob_files(folder: Path) -> set[Path]:
+    return {one for one in (folder / "blobs").rglob("*") if one.is_file()}
+
+
+def test_what_is_removed_leaves_the_blobs_that_others_have(store: Store, tmp_path: Path) -> None:
+    def ended(console: str) -> Run:
+        run_id = store.start_run(new())
+        return store.finish_run(
+            run_id, RunStatus.OK, counts=COUNTS, console=console, attachments={"x": b"shared"}
+        )
+
+    first, second = ended("first"), ended("second")
+    alone = blob_path(tmp_path / "data/blobs", first.console_blob or "")
+    before, size = blob_files(tmp_path / "data"), alone.stat().st_size
+    assert store.remove(first) == size
+    assert before - blob_files(tmp_path / "data") == {alone}
+    assert store.runs() == [second]
+    must_be_whole(tmp_path / "data")
+    assert store.remove(second) > 0
+    assert blob_files(tmp_path / "data") == set()
+
+
+def test_a_removed_study_leaves_its_runs(store: Store, tmp_path: Path) -> None:
+    run_id = store.start_run(new())
+    made = store.finish_run(run_id, RunStatus.OK, counts=COUNTS)
+    kept = store.keep_study(study("?", store.put(b"a report")))
+    assert store.remove(kept) > 0
+    assert (store.studies(), store.runs()) == ([], [made])
+    assert len(blob_files(tmp_path / "data")) == 1
+    must_be_whole(tmp_path / "data")
+
+
+def test_a_run_that_is_under_way_is_not_removed(store: Store) -> None:
+    made = store.run(store.start_run(new()))
+    with pytest.raises(UserError, match=f"cannot remove run {made.id}: it is under way"):
+        store.remove(made)
+    assert store.runs() == [made]
+
+
+def test_an_empty_id_names_nothing_also_if_there_is_only_one(store: Store) -> None:
+    made = store.run(store.start_run(new()))
+    for find in (store.run, store.study_or_run):
+        with pytest.raises(UserError, match="called ''"):
+            find("")
+    assert store.runs() == [made]
+
+
+def test_what_another_process_removed_is_not_removed_again(store: Store) -> None:
+    kept = store.keep_study(study("?", store.put(b"a report")))
+    store.remove(kept)
+    with pytest.raises(UserError, match=f"no study and no run is called '{kept.id}'"):
+        store.remove(kept)
 
 
 def test_opening_again_changes_nothing(store: Store, tmp_path: Path) -> None:
@@ -299,7 +395,7 @@ def test_a_database_that_is_none(tmp_path: Path) -> None:
     (tmp_path / DATABASE).write_bytes(b"not a database at all" * 100)
     with pytest.raises(LabError, match="is damaged: file is not a database") as caught:
         Store.open(tmp_path)
-    assert "out of the way" in caught.value.hint
+    assert "kdelta check --repair" in caught.value.hint
 
 
 def test_a_torn_database(tmp_path: Path) -> None:
@@ -323,8 +419,7 @@ def test_a_row_that_cannot_be(store: Store, tmp_path: Path, field: str) -> None:
 
 def test_a_full_disk_at_the_database(store: Store) -> None:
     # SQLite itself reports a database that may not grow as a full disk.
-    with store._engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA max_page_count = 1")
+    store._connection.execute("PRAGMA max_page_count = 1")
 
     def fill() -> None:
         for index in range(1000):
@@ -354,15 +449,14 @@ def test_a_folder_that_cannot_be_written() -> None:
 
 
 def test_a_database_that_cannot_be_written(store: Store) -> None:
-    with store._engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA query_only = 1")
+    store._connection.execute("PRAGMA query_only = 1")
     with pytest.raises(LabError, match="readonly") as caught:
         store.start_run(new())
     assert "make it writable" in caught.value.hint
 
 
 def test_a_store_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdelta.store.store._BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("kdelta.store.database._BUSY_SECONDS", 0.01)
     with Store.open(tmp_path) as store:
         holder = sqlite3.connect(tmp_path / DATABASE, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
@@ -372,57 +466,17 @@ def test_a_store_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "another process" in caught.value.hint
 
 
-def blob_path(folder: Path, name: str) -> Path:
-    return folder / name[:2] / name[2:]
-
-
-def test_blobs(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path)
-    for content in (b"", b"x", bytes(range(256)) * 1000):
-        name = blobs.put(content)
-        assert blobs.put(content) == name
-        assert blobs.get(name) == content
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 3
-
-
-def test_a_missing_blob(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path)
-    name = blobs.put(b"x")
-    blob_path(tmp_path, name).unlink()
-    with pytest.raises(LabError, match="has lost a blob") as caught:
-        blobs.get(name)
-    assert "--again" in caught.value.hint
-
-
-@pytest.mark.parametrize("garbage", [b"", b"garbage", None])
-def test_a_damaged_blob_is_found_and_replaced(tmp_path: Path, garbage: bytes | None) -> None:
-    blobs = Blobs(tmp_path)
-    name, another = blobs.put(b"x" * 1000), blobs.put(b"y" * 1000)
-    path = blob_path(tmp_path, name)
-    path.write_bytes(blob_path(tmp_path, another).read_bytes() if garbage is None else garbage)
-    with pytest.raises(LabError, match="is damaged"):
-        blobs.get(name)
-    assert blobs.put(b"x" * 1000) == name
-    assert blobs.get(name) == b"x" * 1000
-
-
-@pytest.mark.parametrize("name", ["", "../../etc/passwd", "a" * 63, "A" * 64])
-def test_a_name_that_cannot_be_a_blobs(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LabError, match="cannot be one"):
-        Blobs(tmp_path).get(name)
-
-
 def test_check_finds_what_is_lost(store: Store, tmp_path: Path) -> None:
-    store.check()
+    must_be_whole(tmp_path / "data")
     run_id = store.start_run(new())
     made: Run = store.finish_run(run_id, RunStatus.OK, counts=COUNTS, attachments={"x": b"y"})
-    store.check()
+    must_be_whole(tmp_path / "data")
     kept: Study = store.keep_study(study("?", store.put(b"a report")))
-    store.check()
+    must_be_whole(tmp_path / "data")
     for blob in (kept.report_blob, made.attachments["x"]):
         path = blob_path(tmp_path / "data" / "blobs", blob)
         content = path.read_bytes()
         path.unlink()
-        with pytest.raises(LabError, match="has lost a blob"):
-            store.check()
+        with pytest.raises(LabError, match="it is missing"):
+            must_be_whole(tmp_path / "data")
         path.write_bytes(content)

@@ -5,11 +5,11 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.model import Cost
+from kdelta.counts.symbols import parse_symbols
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache
 from kdelta.kernels.model import Kernel
-from kdelta.replay.kernel_text import parse_symbols
 from kdelta.store.model import Run
 from kdelta.studies.tracing.placement import PlacedKernel, place_traces
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of

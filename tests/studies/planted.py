@@ -20,7 +20,7 @@ from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.studies.search import measure as measuring
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
-from tests.kernels.sources import git
+from tests.kernels.git_trees import git
 from tests.kernels.trees import fake_tree
 
 EXECUTED = {"start", "start_kernel", "lock", "clear_pages"}

@@ -11,7 +11,7 @@ import pytest
 from kdelta.cli.reports import compare_reports
 from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import encode_profiles
-from kdelta.report.model import Compared, CompareReport, ReportedRun, Side
+from kdelta.report.model import Compared, CompareReport, KernelRuns, ReportedRun
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
@@ -42,11 +42,13 @@ def made(store: Store, kernel: str, *profiles: Profile) -> Run:
     )
 
 
-def side(kernel: str, *runs: Run) -> Side:
-    return Side(kernel, kernel, f"release of {kernel}", tuple(ReportedRun(one) for one in runs))
+def side(kernel: str, *runs: Run) -> KernelRuns:
+    return KernelRuns(
+        kernel, kernel, f"release of {kernel}", tuple(ReportedRun(one) for one in runs)
+    )
 
 
-def comparison(base: Side, *others: Side) -> Stored:
+def comparison(base: KernelRuns, *others: KernelRuns) -> Stored:
     effects = report().others[0].effects
     compared = tuple(Compared(one, effects) for one in others)
     return stored("compare", CompareReport("syscalls", {}, base, compared))
@@ -96,7 +98,7 @@ class Told(Silent):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def say(self, line: str) -> None:
+    def log(self, line: str) -> None:
         self.said.append(line)
 
 

@@ -39,6 +39,8 @@ from kdelta.workloads.calibration.generate import (
 )
 from tests.conftest import FakeProgram
 
+pytestmark = pytest.mark.long
+
 native = pytest.mark.skipif(host_target() is None, reason="no host that guests could have")
 
 
@@ -103,6 +105,7 @@ def test_copies_of_bodies_make_up_the_functions() -> None:
             assert f"function copy{copy}_f{number};" in source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["pointer", "tree", "chain"])
 @pytest.mark.parametrize("data", ["none", "load", "chase", "store"])
 @native
@@ -142,6 +145,7 @@ def test_code_that_waits_for_what_is_fetched(tmp_path: Path) -> None:
     assert subprocess.run(argv, check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wide-24k", "wide-short-24k", "wide-calls-64k"])
 def test_footprints_of_wide_code_are_those_of_its_name(name: str, tmp_path: Path) -> None:
     (one,) = [one for one in programs() if one.code == name]
@@ -312,11 +316,12 @@ def make_facts(folder: Path, arch: str) -> Path:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", sorted(targets()))
 def test_a_bundle_for_each_architecture(arch: str, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     said: list[str] = []
-    manifest = make_bundle(folder, [small()], arch=arch, relinks=2, processes=1, talk=said.append)
+    manifest = make_bundle(folder, [small()], arch=arch, relinks=2, processes=1, log=said.append)
     assert said == ["compiling and linking small"]
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     helpers = {"facts", "specials", "run.sh", "settings", "plan", "manifest.json"}

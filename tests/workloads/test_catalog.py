@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.host.gcc import Compiler
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.phase import PhaseRule
 from kdelta.workloads.catalog import (
@@ -71,10 +72,11 @@ def test_all_that_come_with_kdelta_load() -> None:
         assert all(operation.summary for operation in workload.operations)
 
 
+@pytest.mark.slow
 def test_all_that_come_with_kdelta_compile_without_a_warning(own_cache: Path) -> None:
     assert own_cache
     for workload in workloads().values():
-        assert build_workload(workload, arch="x86_64", strict=True).is_file()
+        assert build_workload(workload, by=Compiler("x86_64"), strict=True).is_file()
 
 
 def test_a_good_one(tmp_path: Path) -> None:

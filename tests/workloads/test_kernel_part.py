@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.command import quiet
+from kdelta.host.gcc import Compiler
 from kdelta.host.native import native_folder
 from kdelta.kernels.model import Kernel
 from kdelta.workloads.catalog import find_workload, load_workload
 from kdelta.workloads.kernel_part import KernelPart, build_kernel_part
 
+pytestmark = pytest.mark.long
+
 AES = find_workload("aes")
+HOST = Compiler("x86_64")
 
 # Compiles what is there for user space, and writes the command as kbuild does.
 MAKEFILE = r"""
@@ -45,7 +49,7 @@ class Fake:
         return Kernel(identity, "image:/i", "/i", "x86_64", "1.0", modules=folder)
 
     def part(self, identity: str = "one", modules: bool = True) -> KernelPart:
-        return build_kernel_part(AES, self.kernel(identity, modules), quiet)
+        return build_kernel_part(AES, self.kernel(identity, modules), quiet, by=HOST)
 
     def calls(self) -> int:
         return len((self.build / "calls").read_text().splitlines())
@@ -131,7 +135,7 @@ def test_a_kernel_without_headers(fake: Fake) -> None:
 
 def test_a_workload_without_a_kernel_side_asks_for_nothing(fake: Fake) -> None:
     syscalls = find_workload("syscalls")
-    assert build_kernel_part(syscalls, fake.kernel(), quiet) == KernelPart()
+    assert build_kernel_part(syscalls, fake.kernel(), quiet, by=HOST) == KernelPart()
     assert not (fake.build / "calls").exists()
 
 

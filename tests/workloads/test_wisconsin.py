@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from kdelta.host.gcc import Compiler
 from kdelta.spec.errors import UserError
 from kdelta.workloads.catalog import build_workload, find_workload
 from tests.workloads.wisconsin import STRING4, STRINGU1, UNIQUE1, expected, relations, results
@@ -50,7 +51,7 @@ def test_selections_and_joins_have_the_published_sizes() -> None:
 
 def test_there_are_the_32_queries_and_all_of_them_in_one() -> None:
     names = [operation.name for operation in SQLITE.operations]
-    program = build_workload(SQLITE, arch="x86_64")
+    program = build_workload(SQLITE, by=Compiler("x86_64"))
     listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
     assert listed.stdout.split() == names
     assert len(names) == 33
@@ -62,7 +63,9 @@ def test_all_databases_have_the_same_queries_and_program() -> None:
     for server in SERVERS:
         assert server.operations == SQLITE.operations
         assert server.sources == SQLITE.sources
-        assert build_workload(server, arch="x86_64") == build_workload(SQLITE, arch="x86_64")
+        assert build_workload(server, by=Compiler("x86_64")) == build_workload(
+            SQLITE, by=Compiler("x86_64")
+        )
         assert server.arguments[:2] == ("--database", server.name.partition("-")[2])
 
 
@@ -79,7 +82,9 @@ def test_the_loop_count_is_a_parameter() -> None:
     assert many.name == "wisconsin-mariadb:loops=10"
     assert many.arguments == (*SERVERS[0].arguments, "--loops", "10")
     assert find_workload("wisconsin:loops=1") == SQLITE
-    assert build_workload(many, arch="x86_64") == build_workload(SQLITE, arch="x86_64")
+    assert build_workload(many, by=Compiler("x86_64")) == build_workload(
+        SQLITE, by=Compiler("x86_64")
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,19 +26,19 @@ _FOLDER = resources.files("kdelta.arch")
 _SUFFIX = ".toml"
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ArchFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host: dict[str, Any]
     build: dict[str, Any]
     machine: dict[str, Any]
 
 
 @functools.cache
-def _files() -> Mapping[str, _File]:
+def _files() -> Mapping[str, _ArchFile]:
     """All files by the architecture's name, in the order of the names."""
-    names = sorted(file.name for file in _FOLDER.iterdir() if file.name.endswith(_SUFFIX))
     return {
-        name.removesuffix(_SUFFIX): msgspec.toml.decode((_FOLDER / name).read_bytes(), type=_File)
-        for name in names
+        file.name.removesuffix(_SUFFIX): msgspec.toml.decode(file.read_bytes(), type=_ArchFile)
+        for file in sorted(_FOLDER.iterdir(), key=lambda file: file.name)
+        if file.name.endswith(_SUFFIX)
     }
 
 

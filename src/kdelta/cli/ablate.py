@@ -7,16 +7,19 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.program import in_place_of
 from kdelta.cli.publish import run_study
 from kdelta.studies.ablate.study import run_ablate
-from kdelta.studies.lab.requests import AblateRequest, LabRequest
+from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, AblateRequest, LabRequest, Program
 
 
 @options.makes_runs()
 def ablate(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="TREE [+CHANGE...]", help="The source that both configs are for."),
+        typer.Argument(
+            metavar="TREE [+CHANGE...] [-- COMMAND]", help="The source that both configs are for."
+        ),
     ],
     *,
     before: Annotated[
@@ -24,6 +27,7 @@ def ablate(
     ],
     after: Annotated[str, typer.Option("--to", metavar="B.config", help="The config to get to.")],
     workload: options.Workloads = None,
+    program: Program | None,
     one_by_one: Annotated[
         bool,
         typer.Option("--one-by-one", help="Build a kernel for each option group."),
@@ -65,11 +69,13 @@ def ablate(
     this was right, and searches what is left with few kernels. Everything is kept: interrupted, it
     goes on where it was.
     """
+    in_place_of(program, next(iter(workload or ()), ""))
     request = AblateRequest(
         tree=options.one_tree(words, "the two configs are for one and the same source"),
         before=before,
         after=after,
-        workloads=tuple(workload or ["syscalls"]),
+        workloads=tuple(workload or [DEFAULT_WORKLOAD]),
+        program=program,
         one_by_one=one_by_one,
         max_builds=max_builds,
         no_modules=no_modules,

@@ -9,7 +9,8 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.output import talk
+from kdelta.cli.output import log
+from kdelta.cli.program import in_place_of
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.files import write_atomic
@@ -21,9 +22,13 @@ from kdelta.studies.bisect.mail import bisect_mails
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import BISECT_MARGIN, BisectRequest, LabRequest
-
-_DEFAULT_PERCENT = float(100 * BISECT_MARGIN)
+from kdelta.studies.lab.requests import (
+    BISECT_MARGIN,
+    DEFAULT_WORKLOAD,
+    BisectRequest,
+    LabRequest,
+    Program,
+)
 
 
 @options.makes_runs()
@@ -31,7 +36,7 @@ def bisect(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="GOOD..BAD [TREE] [+CHANGE...]",
+            metavar="GOOD..BAD [TREE] [+CHANGE...] [-- COMMAND]",
             help="Two commits, the repository, and what all kernels have in common.",
         ),
     ],
@@ -41,6 +46,7 @@ def bisect(
     ] = ".",
     workload: options.Workloads = None,
     operation: options.Operations = None,
+    program: Program | None,
     cpu: Annotated[
         str,
         options.cpu_option(
@@ -59,14 +65,14 @@ def bisect(
     ] = None,
     margin: Annotated[
         float, options.margin_option(help="An effect of no more than this is not searched for.")
-    ] = _DEFAULT_PERCENT,
+    ] = float(100 * BISECT_MARGIN),
     max_builds: Annotated[
         int | None, options.max_builds_option(help="The most kernels besides the two ends.")
     ] = None,
     keep_all: Annotated[
         bool, typer.Option("--keep-all", help="Rule no commit out by what it touches.")
     ] = False,
-    log: Annotated[
+    log_file: Annotated[
         Path | None,
         typer.Option(
             "--log",
@@ -90,13 +96,20 @@ def bisect(
     halves, also into merges. Effects have signs and add up, so all commits are found and not one;
     what differs by placement alone is never named. Interrupted, it goes on where it was.
     """
+    in_place_of(program, next(iter(workload or ()), ""), operation or ())
+    if later := [word for word in words[1:] if ".." in word and ".." not in words[0]]:
+        raise UserError(
+            f"cannot bisect {words[0]}: the range {later[0]} comes first",
+            f"kdelta bisect {later[0]} {words[0]}",
+        )
     folder, changes = _tree(words[1:], repository)
     request = BisectRequest(
         repository=folder,
         range=words[0],
         changes=changes,
-        workloads=tuple(workload or ["syscalls"]),
+        workloads=tuple(workload or [DEFAULT_WORKLOAD]),
         operations=tuple(operation or ()),
+        program=program,
         cpu=options.only_cpu(cpu, lab),
         layouts=layouts,
         first=first,
@@ -109,8 +122,8 @@ def bisect(
     with open_store() as store:
         with shown_progress() as progress:
             report = run_async(run_bisect(request, store, progress))
-        if log is not None:
-            _write_logs(report, log)
+        if log_file is not None:
+            _write_logs(report, log_file)
         mails = bisect_mails(report) if mail and not json else None
         publish(
             store, "bisect", [report], json=json, html=html, shown={"explain": regions}, text=mails
@@ -123,8 +136,7 @@ def _tree(words: Sequence[str], repository: str) -> tuple[str, tuple[str, ...]]:
     named = bool(words) and not words[0].startswith("+") and "=" not in words[0]
     if named and repository != ".":
         raise UserError(f"two trees: {words[0]} and -C {repository}", "name one of them")
-    rest = words if named else [f"tree:{repository}", *words]
-    (spec, *more) = parse_kernel_words(rest)
+    (spec, *more) = parse_kernel_words(words if named else [f"tree:{repository}", *words])
     if more or not isinstance(spec, TreeSpec):
         raise UserError(
             f"not one git tree: {' '.join(words)}",
@@ -135,8 +147,8 @@ def _tree(words: Sequence[str], repository: str) -> tuple[str, tuple[str, ...]]:
 
 def _write_logs(report: BisectReport, file: Path) -> None:
     if not report.found:
-        talk(f"no commit was found, so {file} is not written")
+        log(f"no commit was found, so {file} is not written")
     for place, found in enumerate(report.found):
         path = file if not place else file.with_name(f"{file.name}.{place + 1}")
         write_atomic(path, report.logs[found.commit.name].encode())
-        talk(f"git bisect replay {path}: {found.commit.cited}")
+        log(f"git bisect replay {path}: {found.commit.cited}")

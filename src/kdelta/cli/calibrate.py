@@ -2,6 +2,7 @@
 """`kdelta calibrate`: its arguments."""
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,10 @@ import typer
 
 from kdelta import __version__
 from kdelta.cli import options
-from kdelta.cli.output import emit, talk
+from kdelta.cli.named_cpu import named_cpu
+from kdelta.cli.output import echo_commands, emit
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import unkept
-from kdelta.cpus.catalog import load_cpu
-from kdelta.host.command import set_echo
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import run_async
 from kdelta.host.machine import cores
@@ -28,9 +28,9 @@ from kdelta.studies.calibrate.study import (
     RELINKS,
     CalibrateRequest,
     chosen_programs,
+    described,
     make_bundle,
     run_calibrate,
-    told,
 )
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL
 from kdelta.studies.documents import document_text
@@ -122,11 +122,11 @@ def calibrate(
     Generates programs, links each many times in other orders, times all links, traces each program
     once, and fits prices of what the links differ in. Ends in a CPU file, which --cpu host finds.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
-    _refuse_both(ssh=ssh, results=results, bundle=bundle, check=check)
+    echo_commands(wanted=verbose)
+    _refuse_both({"--ssh": ssh, "--from": results, "--bundle": bundle, "--check": check})
     request = CalibrateRequest(
         kernel=kernel,
-        cpu=load_cpu(cpu) if cpu else None,
+        cpu=named_cpu(cpu) if cpu else None,
         arch=arch,
         relinks=seeds or (CHECK_RELINKS if check else RELINKS),
         quick=quick,
@@ -178,9 +178,8 @@ def _text(report: CalibrationReport | CheckReport) -> str:
     return text_of(calibration_document(unkept("calibrate", question, [report], started), report))
 
 
-def _refuse_both(**given: object) -> None:
-    names = {"results": "--from"}
-    said = [names.get(name, f"--{name}") for name, value in given.items() if value]
+def _refuse_both(given: Mapping[str, object]) -> None:
+    said = [option for option, value in given.items() if value]
     if len(said) > 1:
         raise UserError(f"{' and '.join(said)} at once", "each is a calibration of its own")
 
@@ -190,7 +189,7 @@ def _plan(request: CalibrateRequest, bundle: Path | None, check: list[str]) -> s
         return f"links, times and traces {', '.join(held_out(text).name for text in check)}"
     if request.results is not None:
         return f"reads {request.results}, and traces the links next to it under {request.kernel}"
-    programs = told(chosen_programs(request))
+    programs = described(chosen_programs(request))
     if bundle is not None:
         return f"{programs}, put into the bundle {bundle} for {request.arch}"
     where = f"on {request.ssh}" if request.ssh else "on this host"

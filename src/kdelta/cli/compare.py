@@ -8,6 +8,7 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.program import in_place_of
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
@@ -19,7 +20,7 @@ from kdelta.studies.compare.answer import LEAST, LEAST_PPM
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.flames import record_profiles
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import CompareRequest, LabRequest
+from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, CompareRequest, LabRequest, Program
 
 
 @options.makes_runs()
@@ -27,13 +28,14 @@ def compare(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]...",
+            metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]... [-- COMMAND]",
             help="Kernels; a single one with changes is compared with itself without them.",
         ),
     ],
     *,
-    workload: options.Workload = "syscalls",
+    workload: options.Workload = "",
     operation: options.Operations = None,
+    program: Program | None,
     cpu: options.Cpus = None,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
@@ -71,6 +73,7 @@ def compare(
     difference. The figures are exact: they repeat to the last instruction, on any host, loaded or
     not. Runs are kept; asking again is answered from the store.
     """
+    in_place_of(program, workload, operation or ())
     base, *others = [str(spec) for spec in compared_words(words)]
     if not others:
         raise UserError(
@@ -82,8 +85,9 @@ def compare(
     request = CompareRequest(
         base=base,
         others=tuple(others),
-        workload=workload,
+        workload=workload or DEFAULT_WORKLOAD,
         operations=tuple(operation or ()),
+        program=program,
         cpus=options.known_cpus(cpu or (), lab.machine.cpu, front_end=front_end),
         layouts=layouts,
         margin=float(options.fraction_of(margin, positive=True)),

@@ -7,17 +7,25 @@ from typing import Annotated
 import typer
 
 from kdelta import __version__
+from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.options import Json
 from kdelta.cli.output import emit
-from kdelta.cpus.catalog import HOST, list_cpus, load_cpu, load_user_cpu, refuse_shadow, user_paths
+from kdelta.cpus.catalog import HOST, list_cpus, load_user_cpu, refuse_shadow, user_paths
 from kdelta.cpus.front_end import FrontEnd, Predictor
 from kdelta.cpus.misses import MISSES
 from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
 from kdelta.host.machine import machine_hash
-from kdelta.report.cpus import calibrated_on, listed_cpus, of_another_machine, prices_word
+from kdelta.report.cpus import (
+    bytes_text,
+    calibrated_on,
+    listed_cpus,
+    of_another_machine,
+    prices_word,
+)
 from kdelta.report.lines import finished, wrapped
 from kdelta.spec.errors import UserError
 from kdelta.studies.documents import document_text
+from kdelta.studies.lab.requests import default_cpus
 
 _NAME = 15
 _FIELD = 22
@@ -61,10 +69,11 @@ def cpus(
     With a CPU's name, or the path of a CPU file: its caches and prices, each with where the figure
     is from, and the paths of a kernel that depend on it. What a buyer chooses may follow the name,
     as in cortex-a9,l2=256KiB,clock=1GHz (l1i, l1d, l2, l2-latency, replacement, clock). The user's
-    own files, such as the host's by kdelta calibrate, are in $XDG_CONFIG_HOME/kdelta/cpus.
+    own files, such as the host's by kdelta calibrate, are in $XDG_CONFIG_HOME/kdelta/cpus. Without
+    one, host is kdelta's file for this machine's core.
     """
     if names:
-        chosen = [load_cpu(name) for name in names]
+        chosen = [named_cpu(name) for name in names]
         listed = document_text(listed_cpus(chosen), __version__) if json else ""
         emit(listed or "\n".join(cpu_text(cpu) for cpu in chosen))
         return
@@ -100,13 +109,15 @@ def cpus_text(known: Iterable[CPU], wrong: Iterable[str] = ()) -> str:
     every = list(known)
     lines = [f"{'CPU':<{_NAME}} {'arch':<6} {'front end':<9} {'L1I':>7} {'timed':>5}  what it is"]
     lines += [
-        f"{cpu.name:<{_NAME}} {cpu.arch:<6} {cpu.frontend:<9} {_size(cpu.l1i.bytes):>7} "
+        f"{cpu.name:<{_NAME}} {cpu.arch:<6} {cpu.frontend:<9} {bytes_text(cpu.l1i.bytes):>7} "
         f"{prices_word(cpu):>5}  {cpu.title}"
         for cpu in every
     ]
-    told = [f"{cpu.name}: {_on(cpu)}" for cpu in every if cpu.calibration]
-    if told:
-        lines += ["", *(line for one in told for line in wrapped(one, "", "  "))]
+    like = ", ".join(f"{cpu.arch} guests are like {cpu.name}" for cpu in default_cpus())
+    lines += ["", *wrapped(f"Without --cpu and --qemu-cpu {like}.", "", "  ")]
+    calibrated = [f"{cpu.name}: {_on(cpu)}" for cpu in every if cpu.calibration]
+    if calibrated:
+        lines += ["", *(line for one in calibrated for line in wrapped(one, "", "  "))]
     lines += [line for one in wrong for line in ["", *wrapped(f"no CPU: {one}", "", "  ")]]
     return "".join(f"{line}\n" for line in lines)
 
@@ -126,6 +137,9 @@ def cpu_text(cpu: CPU) -> str:
         lines += ["", "  in QEMU"]
         for text in (cpu.qemu.cpu.replace(",", ", "), cpu.qemu.append, cpu.qemu.reason):
             lines += wrapped(text, _INDENT, _INDENT) if text else []
+    if cpu.qemu.force:
+        lines += wrapped(f"forced in the kernel: {', '.join(cpu.qemu.force)}", _INDENT, _INDENT)
+        lines += wrapped(cpu.qemu.force_source, _INDENT, _INDENT)
     if cpu.paths:
         lines += ["", "  paths of a kernel that depend on it"]
         lines += [line for path in cpu.paths for line in _path_lines(path)]
@@ -209,7 +223,7 @@ def _specials(cpu: CPU) -> Iterator[tuple[str, str, str]]:
 
 def _lines(cache: Cache) -> str:
     return (
-        f"{_size(cache.bytes)}, {cache.ways}-way, {cache.sets} sets, lines of "
+        f"{bytes_text(cache.bytes)}, {cache.ways}-way, {cache.sets} sets, lines of "
         f"{cache.line_bytes} bytes{_policy(cache)}"
     )
 
@@ -220,12 +234,7 @@ def _policy(cache: Cache) -> str:
 
 def _pages(tlb: Cache) -> str:
     ways = "fully associative" if tlb.sets == 1 else f"{tlb.ways}-way"
-    return f"{tlb.entries} pages of {_size(tlb.line_bytes)}, {ways}{_policy(tlb)}"
-
-
-def _size(count: int) -> str:
-    """Bytes in the largest unit that needs no more than two decimals."""
-    return f"{count >> 10} KiB" if count < 1 << 20 else f"{count / (1 << 20):g} MiB"
+    return f"{tlb.entries} pages of {bytes_text(tlb.line_bytes)}, {ways}{_policy(tlb)}"
 
 
 def _path_lines(path: KernelPath) -> list[str]:

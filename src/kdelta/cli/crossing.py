@@ -8,9 +8,9 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.profile import job_of
+from kdelta.cli.profile import asked_work
+from kdelta.cli.program import in_place_of
 from kdelta.cli.publish import run_study
-from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.crossing.study import (
     CrossingRequest,
@@ -18,7 +18,7 @@ from kdelta.studies.crossing.study import (
     must_leave_mitigations,
     run_crossing,
 )
-from kdelta.studies.lab.requests import LabRequest, RunRequest
+from kdelta.studies.lab.requests import LabRequest, Program
 
 
 @options.makes_runs(without=("mode",))
@@ -50,9 +50,7 @@ def crossing(
             "a CPU file."
         ),
     ] = "",
-    file: Annotated[
-        list[str] | None, options.file_option(help="Carry this file along; may be repeated.")
-    ] = None,
+    program: Program | None,
     lab: LabRequest,
     explain: Annotated[
         int, options.explain_option(help="Operations to name: those that gain most.")
@@ -67,18 +65,13 @@ def crossing(
     then past what only a change of privilege needs. Prints user and system instructions of each,
     and which share of the gain is mitigations, crossing, direct call and entry work. x86-64 only.
     """
-    kernel, command = options.kernel_and_command(words)
-    stock, changed = _kernels(kernel, with_mode)
+    in_place_of(program, workload, operation or ())
+    stock, changed = _kernels(words, with_mode)
     model = options.only_cpu(cpu, lab)
-    if command and operation and not workload:
-        raise UserError(
-            f"-o {operation[0]} and a command at once: {' '.join(command)}", "leave one of them out"
-        )
-    run = RunRequest(kernel=stock, command=command, files=tuple(file or ()), lab=lab)
     request = CrossingRequest(
         stock=stock,
         with_mode=changed,
-        what=job_of(run, workload, tuple(operation or ())),
+        what=asked_work(program, workload, tuple(operation or ())),
         cpu=model,
         lab=lab,
     )

@@ -15,6 +15,7 @@ from kdelta.cli.profile import (
     Only,
     Regions,
     Source,
+    asked_work,
     failed,
     is_run,
     selection_of,
@@ -30,8 +31,8 @@ from kdelta.store.model import Run
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.diff.study import DiffRequest, kernels_diff, run_diff
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest
-from kdelta.studies.profile.study import ProfileJob
+from kdelta.studies.lab.requests import LabRequest, Program
+from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.views import Views
 
 
@@ -40,7 +41,7 @@ def diff(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="A B | KERNEL [+CHANGE...] [KERNEL [+CHANGE...]]",
+            metavar="A B | KERNEL [+CHANGE...] [KERNEL [+CHANGE...]] [-- COMMAND]",
             help="Two runs by their ids, or their beginnings; or two kernels, which are run if "
             "need be.",
         ),
@@ -48,6 +49,7 @@ def diff(
     *,
     workload: Annotated[str, options.workload_option(help="Of kernels.  [default: syscalls]")] = "",
     operation: Regions = None,
+    program: Program | None,
     context: Contexts = None,
     only: Only = None,
     each: Annotated[
@@ -93,11 +95,11 @@ def diff(
         inlined=inlined,
         lab=lab,
     )
-    report: DiffReport | Run | None
-    if is_run(words, workload):
-        report = _of_runs(words, request)
-    else:
-        report = _of_kernels(words, workload, request)
+    report: DiffReport | Run | None = (
+        _of_runs(words, request)
+        if is_run(words, workload) and program is None
+        else _of_kernels(words, asked_work(program, workload, request.regions), request)
+    )
     if not isinstance(report, DiffReport):
         return failed(report)
     with open_store() as store:
@@ -113,12 +115,9 @@ def _of_runs(words: Sequence[str], request: DiffRequest) -> DiffReport:
             return run_async(run_diff(a, b, store, progress, request))
 
 
-def _of_kernels(
-    words: Sequence[str], workload: str, request: DiffRequest
-) -> DiffReport | Run | None:
+def _of_kernels(words: Sequence[str], asked: Work, request: DiffRequest) -> DiffReport | Run | None:
     specs = [str(spec) for spec in compared_words(words)]
     _must_be_two("kernels", specs)
-    asked = ProfileJob(workload or "syscalls", request.regions, mode=request.lab.mode)
     with open_store() as store, shown_progress() as progress:
         return run_async(kernels_diff((specs[0], specs[1]), asked, store, progress, request))
 

@@ -1,30 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta doctor`: what is there, what is missing, and what helps."""
 
+import collections
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+from kdelta.cli.defaults import check_defaults, defaults_file, has_defaults
 from kdelta.cli.guard import LAB
-from kdelta.cli.options import Verbose
+from kdelta.cli.main import COMMANDS, load_command
+from kdelta.cli.named_cpu import host_text
+from kdelta.cli.options import Qemu, Verbose
 from kdelta.cli.output import echo_commands, emit
-from kdelta.host.dirs import data_dir
+from kdelta.cpus.catalog import HOST, load_cpu, uncalibrated_host, user_path
+from kdelta.host.cache import disk_bytes, megabytes, usage
+from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.doctor import Check, checks
 from kdelta.host.target import target
-from kdelta.kernels.packages.deb import cached_kernels
+from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.machines.kvm import why_no_kvm
-from kdelta.spec.errors import LabError
+from kdelta.report.cpus import calibrated_on
+from kdelta.spec.errors import LabError, UserError
+from kdelta.store.check import must_be_whole
 from kdelta.store.store import Store
 
 _NAME = 17
+_KINDS = 5
 
 
-def doctor(verbose: Verbose = False) -> int:
+def doctor(qemu: Qemu = "", verbose: Verbose = False) -> int:
     """Say what is missing here.
 
     Prints what is there, what is missing, and the command that installs it.
     """
     echo_commands(wanted=verbose)
     healthy = True
-    for check in _all_checks():
+    for check in _all_checks(qemu):
         healthy = healthy and (check.ok or not check.required)
         emit(check_text(check))
     emit("all that kdelta needs is there\n" if healthy else "kdelta cannot work yet: see above\n")
@@ -38,29 +48,71 @@ def check_text(check: Check) -> str:
     return lines + (f"{'':<8} {'':<{_NAME}} -> {check.remedy}\n" if check.remedy else "")
 
 
-def _all_checks() -> Iterator[Check]:
-    yield from checks()
-    yield _store()
-    yield _kvm()
+def _all_checks(qemu: str = "") -> Iterator[Check]:
+    # A guest that hangs under KVM takes seconds, in which the other checks are made.
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        kvm = aside.submit(_kvm, qemu)
+        yield from checks(qemu)
+        yield _cpu()
+        yield _defaults()
+        yield _store()
+        yield Check("sizes", True, _sizes(), required=False)
+        yield kvm.result()
+
+
+def _defaults() -> Check:
+    """What the user's file of defaults sets."""
+    path = defaults_file()
+    if path is None or not has_defaults():
+        detail = f"none: there is no {path}" if path else "none"
+        return Check("defaults", True, detail, required=False)
+    try:
+        lines = check_defaults({name: load_command(name) for name in COMMANDS})
+    except UserError as error:
+        return Check("defaults", False, error.message, error.hint)
+    return Check("defaults", True, f"{path}: {', '.join(lines) or 'nothing'}", required=False)
+
+
+def _cpu() -> Check:
+    """What --cpu host is here."""
+    try:
+        cpu = load_cpu(HOST)
+        if user_path(HOST).is_file():
+            detail = f"--cpu {HOST}: {user_path(HOST)}, {calibrated_on(cpu.calibration)}"
+        else:
+            detail = host_text(uncalibrated_host())
+    except UserError as error:
+        return Check("CPU", False, error.message, error.hint, required=False)
+    return Check("CPU", True, detail, required=False)
 
 
 def _store() -> Check:
     folder = data_dir()
     try:
         with Store.open(folder) as store:
-            store.check()
             count = len(store.runs())
+        must_be_whole(folder)
     except LabError as error:
         return Check("store", False, error.message, error.hint)
     return Check("store", True, f"{count} runs in {folder}, all whole")
 
 
-def _kvm() -> Check:
+def _sizes() -> str:
+    """How much cache and store hold, the largest kinds first."""
+    kinds: collections.Counter[str] = collections.Counter()
+    for one in usage():
+        kinds[one.kind] += one.bytes
+    kinds["ccache"] = disk_bytes(cache_dir("ccache"))
+    largest = ", ".join(f"{kind} {megabytes(count)}" for kind, count in kinds.most_common(_KINDS))
+    total = megabytes(kinds.total())
+    return f"cache {total} ({largest}); store {megabytes(disk_bytes(data_dir()))}"
+
+
+def _kvm(qemu: str) -> Check:
     later = "nothing needs it yet"
     kernels = [kernel for kernel in cached_kernels() if target(kernel.arch).is_host]
     if not kernels:
         return Check("KVM", False, f"not tried: no kernel is here yet ({later})", required=False)
-    why = why_no_kvm(kernels[0].kernel())
-    if why:
-        return Check("KVM", False, f"{why} ({later})", required=False)
-    return Check("KVM", True, f"boots {kernels[0].release}", required=False)
+    why = why_no_kvm(kernels[0].kernel(), qemu)
+    detail = f"{why} ({later})" if why else f"boots {kernels[0].release}"
+    return Check("KVM", not why, detail, required=False)

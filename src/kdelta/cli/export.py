@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from kdelta.cli.output import check_folder, emit, save, talk
+from kdelta.cli.invoked import command_line
+from kdelta.cli.output import check_folder, emit, log, save
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import command_line
 from kdelta.cli.terminal import show_top
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import Selection
@@ -67,18 +67,19 @@ class Wanted(msgspec.Struct, frozen=True):
             show_top(looked_through(recording, selection), title, functions)
             return
         with shown_progress() as progress:
-            making = exportable(
-                recording,
-                selection,
-                progress,
-                column=self.figure or "insns",
-                source=source,
-                command=command_line(["kdelta", *sys.argv[1:]]),
+            profiles, naming = run_async(
+                exportable(
+                    recording,
+                    selection,
+                    progress,
+                    column=self.figure or "insns",
+                    source=source,
+                    command=command_line(["kdelta", *sys.argv[1:]]),
+                )
             )
-            profiles, naming = run_async(making)
             data = self.export.made(profiles, naming)
         if source and not naming.lines:
-            talk("no source lines: there is no debug info of anything that was executed")
+            log("no source lines: there is no debug info of anything that was executed")
         write_export(self.export, data, self.output, f"{run.workload}-{run.id}")
 
 
@@ -130,4 +131,4 @@ def write_export(export: Export, data: bytes, output: str, stem: str) -> None:
     if output.endswith("/") or path.is_dir():
         path = path / (re.sub(r"[^\w.+-]+", "-", stem) + export.suffix)
     save(path, data)
-    talk(f"{export.name}: {path}, {len(data)} bytes")
+    log(f"{export.name}: {path}, {len(data)} bytes")

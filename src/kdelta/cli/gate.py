@@ -9,7 +9,8 @@ import msgspec
 import typer
 
 from kdelta.cli import options
-from kdelta.cli.output import ReaderGoneError, talk
+from kdelta.cli.output import ReaderGoneError, log
+from kdelta.cli.program import in_place_of
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
@@ -22,7 +23,13 @@ from kdelta.studies.flames import record_profiles
 from kdelta.studies.gate.document import GateReport
 from kdelta.studies.gate.study import run_gate
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest
+from kdelta.studies.lab.requests import (
+    DEFAULT_WORKLOAD,
+    CompareRequest,
+    GateRequest,
+    LabRequest,
+    Program,
+)
 
 ANSWERS = frozenset({Exit.NOT_SLOWER, Exit.SLOWER, Exit.CANNOT_TELL})
 
@@ -49,13 +56,14 @@ def gate(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]",
+            metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]] [-- COMMAND]",
             help="Two kernels, or one with changes, which is compared with itself without them.",
         ),
     ],
     *,
-    workload: options.Workload = "syscalls",
+    workload: options.Workload = "",
     operation: options.Operations = None,
+    program: Program | None,
     cpu: options.Cpus = None,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
@@ -77,6 +85,7 @@ def gate(
 
     Compares as kdelta compare does, prints one line that says why, and exits with 0, 1, 125 or 255.
     """
+    in_place_of(program, workload, operation or ())
     kernels = [str(spec) for spec in compared_words(words)]
     if len(kernels) != 2:
         raise UserError(
@@ -89,8 +98,9 @@ def gate(
         compare=CompareRequest(
             base=kernels[0],
             others=(kernels[1],),
-            workload=workload,
+            workload=workload or DEFAULT_WORKLOAD,
             operations=tuple(operation or ()),
+            program=program,
             cpus=cpus,
             layouts=layouts,
             margin=float(options.fraction_of(percent, positive=bool(cpus))),
@@ -109,7 +119,7 @@ def gate(
         report = GateReport(answer.decision, answer.judged, answer.notes, compared)
         groups = [f"control groups: {text}" for text in map(report_groups, compared) if text]
         for note in (*dict.fromkeys(groups), *answer.notes):
-            talk(f"note: {note}")
+            log(f"note: {note}")
         with contextlib.suppress(
             ReaderGoneError
         ):  # there is no reader of the line; the code says it too

@@ -2,20 +2,21 @@
 """Every way in which a command can end, as an exit code and words that say what to do."""
 
 import datetime
+import importlib
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 import typer
 
-from kdelta.cli.output import ReaderGoneError, talk
+from kdelta.cli.invoked import invoked
+from kdelta.cli.output import ReaderGoneError, log
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import write_atomic
-from kdelta.spec.errors import KdeltaError, UserError
+from kdelta.spec.errors import KdeltaError, UserError, leaves
 
 RUNS_FAILED = 1
 """No run of some kernel went well: it is reported, and kept, and there is nothing to go by."""
@@ -25,8 +26,11 @@ LAB = 3
 INTERRUPTED = 128 + signal.SIGINT
 
 
-def guarded(command: Callable[[], object]) -> int:
-    """Runs a command to its end; returns the exit code, and raises nothing."""
+def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int:
+    """Runs a command to its end; returns the exit code, and raises nothing.
+
+    arguments: its command line, of which a corrected one is shown after a slip.
+    """
     ended_by = _end_like_ctrl_c(signal.SIGTERM, signal.SIGHUP)
     try:
         result = command()
@@ -35,14 +39,20 @@ def guarded(command: Callable[[], object]) -> int:
     except ReaderGoneError:
         return 0
     except Exception as error:  # noqa: BLE001  (the last resort; it is written down)
-        return _usage(error) or _failed(error)
+        return _usage(error, arguments) or _failed(error, arguments)
+    except BaseException as error:  # what a cancelled task leaves, alone or in a group of errors
+        if isinstance(error, SystemExit):
+            raise
+        if any(isinstance(one, Exception) for one in leaves(error)):
+            return _failed(error, arguments)
+        result = INTERRUPTED
     if result == INTERRUPTED:  # newer typers return it in place of the exception
-        talk("kdelta: interrupted; runs that had ended are in the store")
+        log("kdelta: interrupted; runs that had ended are in the store")
         return 128 + (ended_by[0] if ended_by else signal.SIGINT)
     return result if isinstance(result, int) else 0
 
 
-def _usage(error: Exception) -> int:
+def _usage(error: Exception, arguments: Sequence[str]) -> int:
     """Shows a slip in the arguments; 0 if it was none.
 
     Newer typers bring a click of their own, so that its errors have no one class to be caught by.
@@ -50,52 +60,53 @@ def _usage(error: Exception) -> int:
     show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
     if not callable(show) or not isinstance(code, int):
         return 0
-    show(sys.stderr)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        show(sys.stderr)
+        return code
+    slips = importlib.import_module("kdelta.cli.slips")  # which imports every command
+    slip = slips.usage_slip(error, arguments)
+    log(f"kdelta: {slip.message}")
+    if slip.hint:
+        log(f"hint: {slip.hint}")
+    log(f"try: {slips.working(slip, arguments)}")
     return code
 
 
-def _failed(error: Exception) -> int:
-    errors = list(_leaves(error))
+def _failed(error: BaseException, arguments: Sequence[str]) -> int:
+    by_words: dict[str, BaseException] = {}
+    for one in leaves(error):
+        if isinstance(one, Exception):  # not that a task was cancelled since another one failed
+            by_words.setdefault(str(one), one)
+    errors = list(by_words.values())
     known = [one for one in errors if isinstance(one, KdeltaError)]
     for one in known:
-        talk(f"kdelta: {one.message}")
+        log(f"kdelta: {one.message}")
         if one.hint:
-            talk(f"hint: {one.hint}")
+            log(f"hint: {one.hint}")
     for bug in errors:
         if not isinstance(bug, KdeltaError):
             _report_bug(bug)
+    if invoked.defaults:
+        log(f"note: defaults: {invoked.defaults}")
     usage = len(known) == len(errors) and all(isinstance(one, UserError) for one in known)
+    if usage and arguments:
+        command = importlib.import_module("kdelta.cli.slips").command_for(known[0], arguments)
+        if command:
+            log(f"try: {command}")
     return USAGE if usage else LAB
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors of a group of tasks, each once by its words; a lone one is itself."""
-    if not isinstance(error, BaseExceptionGroup):
-        yield error
-        return
-    said = set()
-    for inner in error.exceptions:
-        for leaf in _leaves(inner):
-            if str(leaf) not in said:
-                said.add(str(leaf))
-                yield leaf
-
-
 def _report_bug(error: BaseException) -> None:
-    talk(f"kdelta: this is a bug in kdelta: {type(error).__name__}: {error}")
+    log(f"kdelta: this is a bug in kdelta: {type(error).__name__}: {error}")
     text = "".join(traceback.format_exception(error))
     try:
-        path = _crash_file()
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+        path = data_dir("crashes") / f"{now}-{os.getpid()}.txt"
         write_atomic(path, f"{sys.argv!r}\n{text}".encode())
     except KdeltaError:
-        talk(text)
+        log(text)
     else:
-        talk(f"hint: please report it with the file {path}")
-
-
-def _crash_file() -> Path:
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
-    return data_dir("crashes") / f"{now}-{os.getpid()}.txt"
+        log(f"hint: please report it with the file {path}")
 
 
 def _end_like_ctrl_c(*signals: signal.Signals) -> list[int]:

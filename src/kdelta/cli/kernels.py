@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta build` and `kdelta kernels`: kernels without measuring them."""
 
+import math
 from typing import Annotated
 
 import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.listing import built_text, differences_text, kernels_text, removed_text
-from kdelta.cli.output import echo_commands, emit, talk
+from kdelta.cli.kernel_listing import built_text, differences_text, kernels_text
+from kdelta.cli.output import echo_commands, emit, silence_progress
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.upkeep import pruned_text
+from kdelta.host.cache import GIB, Pruning
 from kdelta.kernels.build.built import built_kernels, find_built
 from kdelta.kernels.build.failure import NoKernel
-from kdelta.kernels.build.prune import limit_bytes, prune, usage
-from kdelta.kernels.obtain import obtain
-from kdelta.kernels.packages.deb import cached_kernels
+from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.configs import compare_configs
+from kdelta.studies.lab.steps import expect_kernels, obtained
 
 
 def build(
@@ -26,6 +28,7 @@ def build(
     ],
     *,
     verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Build kernels without measuring them.
 
@@ -33,13 +36,14 @@ def build(
     built. What is in the cache already is not built again.
     """
     echo_commands(wanted=verbose)
-    failed = False
+    silence_progress(wanted=quiet)
     with shown_progress() as progress:
-        found = [obtain(spec, progress.say) for spec in parse_kernel_words(words)]
+        specs = parse_kernel_words(words)
+        expect_kernels(progress, [str(spec) for spec in specs])
+        found = [obtained(spec, progress) for spec in specs]
     for kernel in found:
-        failed = failed or isinstance(kernel, NoKernel)
         emit(built_text(kernel))
-    return RUNS_FAILED if failed else 0
+    return RUNS_FAILED if any(isinstance(kernel, NoKernel) for kernel in found) else 0
 
 
 def kernels(
@@ -57,7 +61,7 @@ def kernels(
             "--prune",
             metavar="GIB",
             min=0,
-            help="Remove what was used longest ago until no more than this is left.",
+            help="Keep the cache within GIB, as kdelta prune --cache does.",
         ),
     ] = None,
 ) -> None:
@@ -67,7 +71,12 @@ def kernels(
     how their configs differ, and which of the differences reach code that their runs executed.
     """
     if prune_to is not None:
-        emit(removed_text(prune(int(prune_to * (1 << 30)), talk), usage(), limit_bytes()))
+        if not math.isfinite(prune_to):
+            raise UserError(
+                f"cannot use --prune {prune_to:g}: it is no number of gibibytes",
+                "kdelta kernels --prune 20",
+            )
+        emit(pruned_text(Pruning(limit=int(prune_to * GIB))))
         return
     if not names:
         emit(kernels_text(cached_kernels(), built_kernels()))

@@ -8,9 +8,11 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.named_cpu import named_cpu
+from kdelta.cli.program import in_place_of
 from kdelta.cli.publish import run_study
-from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
-from kdelta.studies.lab.requests import LabRequest, LayoutRequest
+from kdelta.cpus.catalog import DEFAULT_CPU
+from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, LabRequest, LayoutRequest, Program
 from kdelta.studies.layout.study import run_layout
 
 ModelCpu = Annotated[
@@ -30,11 +32,14 @@ Seed = Annotated[
 def layout(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="KERNEL [+CHANGE...]", help="Kernel spec, perhaps changed."),
+        typer.Argument(
+            metavar="KERNEL [+CHANGE...] [-- COMMAND]", help="Kernel spec, perhaps changed."
+        ),
     ],
     *,
-    workload: options.Workload = "syscalls",
+    workload: options.Workload = "",
     operation: options.Operations = None,
+    program: Program | None,
     cpu: ModelCpu = DEFAULT_CPU,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
@@ -60,11 +65,13 @@ def layout(
     in random orders, and aligned otherwise. Prints how the misses are distributed over these, and
     where the kernel as it is stands among them. Misses are exact; what they cost is an interval.
     """
+    in_place_of(program, workload, operation or ())
     request = LayoutRequest(
         kernel=options.one_kernel(words, "kdelta compare --cpu holds kernels against each other"),
-        cpu=options.modelled(load_cpu(cpu), front_end=front_end),
-        workload=workload,
+        cpu=options.modelled(named_cpu(cpu), front_end=front_end),
+        workload=workload or DEFAULT_WORKLOAD,
         operations=tuple(operation or ()),
+        program=program,
         layouts=layouts,
         seed=seed,
         lab=msgspec.structs.replace(lab, data_lines=data),

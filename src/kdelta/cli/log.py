@@ -45,6 +45,12 @@ def log(
             help="Only runs whose programs were in this mode, as of kdelta compare.",
         ),
     ] = "",
+    perturb: Annotated[
+        int,
+        typer.Option(
+            "--perturb", metavar="N", min=1, max=1000, help="Read N perturbed runs of each kernel."
+        ),
+    ] = 3,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     front_end: options.FrontEnd = False,
     since: Annotated[
@@ -74,6 +80,7 @@ def log(
         mode=options.known_mode(mode) if mode else None,
         since=since,
         limit=limit,
+        perturbations=perturb,
         layouts=layouts,
     )
     with open_store() as store:

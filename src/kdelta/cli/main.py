@@ -1,56 +1,140 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The commands and their options."""
 
+import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from kdelta import __version__
-from kdelta.cli import options
-from kdelta.cli.ablate import ablate
-from kdelta.cli.bisect import bisect
-from kdelta.cli.calibrate import EPILOG as CALIBRATE_EPILOG
-from kdelta.cli.calibrate import calibrate
-from kdelta.cli.compare import compare
-from kdelta.cli.cpus import cpus
-from kdelta.cli.crossing import crossing
-from kdelta.cli.diff import diff
-from kdelta.cli.doctor import doctor
-from kdelta.cli.gate import EPILOG as GATE_EPILOG
-from kdelta.cli.gate import gate, gate_code
-from kdelta.cli.guard import RUNS_FAILED, guarded
-from kdelta.cli.kernels import build, kernels
-from kdelta.cli.layout import layout
-from kdelta.cli.listing import runs_text, workloads_text
-from kdelta.cli.log import log
-from kdelta.cli.output import emit
-from kdelta.cli.place import place
-from kdelta.cli.profile import profile
-from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import begin_command, runs_printed, unkept_runs, write_page
-from kdelta.cli.report import EPILOG as REPORT_EPILOG
-from kdelta.cli.report import report
-from kdelta.cli.reports import done_report, stored_report
-from kdelta.cli.series import EPILOG as SERIES_EPILOG
-from kdelta.cli.series import series
-from kdelta.host.interrupt import run_async
-from kdelta.report.model import run_list
-from kdelta.spec.words import parse_kernel_words
-from kdelta.store.store import LAST
-from kdelta.studies.documents import DOCUMENTS, document_text, schema_text
-from kdelta.studies.lab.command import run_command
-from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest, RunRequest
-from kdelta.studies.run.document import RunDetail
-from kdelta.workloads.catalog import workloads as known_workloads
+from kdelta.cli.defaults import Command, check_defaults, defaults_of, has_defaults
+from kdelta.cli.guard import guarded
+from kdelta.cli.invoked import begin_command
+from kdelta.cli.output import emit, open_closed_streams
+from kdelta.host.files import made_folders
+
+
+class _Command(NamedTuple):
+    """A command: its module, the first line of its help, and whether its help ends with the kinds
+    of kernel specs. Its function has its name; its module is imported only when it is called.
+    """
+
+    module: str
+    summary: str
+    specs: bool = False
+
+
+COMMANDS: Mapping[str, _Command] = {
+    "compare": _Command("compare", "Compare kernels, operation by operation.", specs=True),
+    "gate": _Command(
+        "gate",
+        "Answer by the exit code whether a kernel is slower, for CI and git bisect run.",
+        specs=True,
+    ),
+    "run": _Command("run", "Profile a command under a kernel, exactly.", specs=True),
+    "shell": _Command("shell", "Open a shell in a guest of a kernel.", specs=True),
+    "runs": _Command("runs", "List the runs, failed ones too."),
+    "show": _Command("show", "Show one run, or one study as it was printed."),
+    "profile": _Command("profile", "Show where a run's instructions went, function by function."),
+    "diff": _Command("diff", "Show what each function gained and lost from A to B."),
+    "report": _Command("report", "Show what a study found, at any time later and in any form."),
+    "rm": _Command("rm", "Remove studies and runs from the store."),
+    "check": _Command("upkeep", "Compare all of cache and store with their hashes."),
+    "prune": _Command("upkeep", "Remove what is no longer needed from cache and store."),
+    "backup": _Command("upkeep", "Copy the store, also while others write it."),
+    "log": _Command("log", "Show how a workload's figures moved over the kernels in the store."),
+    "layout": _Command(
+        "layout",
+        "Say how much a workload depends on where the linker put the kernel's functions.",
+        specs=True,
+    ),
+    "place": _Command(
+        "place",
+        "Find a better order for a kernel's functions, and write it for the linker.",
+        specs=True,
+    ),
+    "crossing": _Command(
+        "crossing",
+        "Say what crossing into the kernel and back costs a program, and what of that is what.",
+        specs=True,
+    ),
+    "ablate": _Command(
+        "ablate",
+        "Find out which of the options that differ between two configs make the difference.",
+        specs=True,
+    ),
+    "bisect": _Command(
+        "bisect", "Find all commits of a range that make a kernel faster or slower.", specs=True
+    ),
+    "series": _Command("series", "Find out what each patch of a series does.", specs=True),
+    "build": _Command("kernels", "Build kernels without measuring them.", specs=True),
+    "kernels": _Command("kernels", "List the kernels that are kept here, and how they came about."),
+    "cpus": _Command(
+        "cpus", "List the CPUs that have model cycles, and which have calibrated prices."
+    ),
+    "schema": _Command("schema", "Print the JSON Schema of a document."),
+    "calibrate": _Command("calibrate", "Measure what misses cost on a machine, by its clock."),
+    "workloads": _Command("workloads", "List the workloads and their operations."),
+    "doctor": _Command("doctor", "Say what is missing here."),
+    "pin": _Command("pin", "Show, fetch or pack the pinned QEMU, compilers and packages."),
+    "completion": _Command(
+        "completion", "Print what makes a shell complete kdelta's command lines."
+    ),
+}
+"""The commands in the order of --help. A test compares the summaries with the commands' help."""
+
+
+class _Commands(TyperGroup):
+    """The commands, each of which is imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of a command line, with its defaults of the user's file."""
+        name, command, words = super().resolve_command(ctx, args)
+        if name is not None and not ctx.resilient_parsing and name != "doctor":  # it reports them
+            if COMMANDS[name].specs and has_defaults():
+                check_defaults({one: load_command(one) for one in COMMANDS})
+            ctx.default_map = {name: defaults_of(name, command, COMMANDS)}
+            if COMMANDS[name].specs and has_defaults():
+                limit = defaults_of("prune", load_command("prune"), COMMANDS).get("cache")
+                if limit is not None:
+                    importlib.import_module("kdelta.host.cache").use_limit(limit)
+        return name, command, words
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.summary) for name, one in COMMANDS.items()])
+
+
+def load_command(name: str) -> Any:
+    """Import a command; returns it as click knows commands."""
+    module = importlib.import_module(f"kdelta.cli.{COMMANDS[name].module}")
+    epilog = getattr(module, "EPILOG", "") if name == COMMANDS[name].module else ""
+    if COMMANDS[name].specs:
+        epilog += importlib.import_module("kdelta.cli.options").SPECS
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    function = getattr(module, name)
+    alone.command(name, epilog=epilog or None, cls=getattr(function, "parsed_by", Command))(
+        function
+    )
+    return typer.main.get_command(alone)
+
 
 app = typer.Typer(
     name="kdelta",
+    cls=_Commands,
     help="Find which change to a Linux kernel made it faster or slower, and by exactly how much.",
     epilog="Exit codes: 0 done, 1 all runs of a kernel failed, 2 wrong usage, 3 the lab failed, "
     "130 interrupted.",
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -60,6 +144,7 @@ app = typer.Typer(
 
 def main() -> None:
     """The program `kdelta`."""
+    open_closed_streams()
     sys.exit(ended(sys.argv[1:]))
 
 
@@ -68,11 +153,35 @@ def ended(arguments: Sequence[str]) -> int:
 
     def command() -> int:
         begin_command(arguments)
-        return guarded(lambda: app(args=list(arguments), prog_name="kdelta", standalone_mode=False))
+        code = guarded(
+            lambda: app(args=list(arguments), prog_name="kdelta", standalone_mode=False), arguments
+        )
+        if made_folders():
+            guarded(importlib.import_module("kdelta.host.cache").keep_limit)
+        return code
 
+    coded: Callable[[Callable[[], int]], int] | None = None
+    if answers_by_code(arguments):
+        coded = importlib.import_module("kdelta.cli.gate").gate_code
+    elif _name(arguments) == "shell":
+        coded = importlib.import_module("kdelta.cli.shell").shell_code
+    return coded(command) if coded else command()
+
+
+def answers_by_code(arguments: Sequence[str]) -> bool:
+    """Whether a command line is that of a gate, or of two programs: its exit code is the answer."""
+    words = list(arguments)
+    words = words[: words.index("--")] if "--" in words else words
+    name = _name(words)
+    return name == "gate" or (
+        name == "run"
+        and any(word == "--against" or word.startswith("--against=") for word in words)
+    )
+
+
+def _name(words: Sequence[str]) -> str:
     # Of kdelta's own options none takes a value.
-    name = next((word for word in arguments if not word.startswith("-")), "")
-    return gate_code(command) if name == "gate" else command()
+    return next((word for word in words if not word.startswith("-")), "")
 
 
 def _show_version(wanted: bool) -> None:
@@ -91,152 +200,3 @@ def _kdelta(
     ] = False,
 ) -> None:
     """What holds for every command."""
-
-
-@options.makes_runs(perturb=1)
-def run(
-    kernel: Annotated[
-        str, typer.Argument(metavar="KERNEL [+CHANGE...]", help="Kernel spec, perhaps changed.")
-    ],
-    command: Annotated[
-        list[str],
-        typer.Argument(metavar="-- COMMAND", help="A program of this host, and its arguments."),
-    ],
-    *,
-    file: Annotated[
-        list[str] | None,
-        options.file_option(
-            help="Add this file to the guest, with its shared libraries; repeatable."
-        ),
-    ] = None,
-    seconds: Annotated[
-        int,
-        typer.Option(
-            "--seconds", metavar="N", min=1, help="The longest it may run, in the guest's own time."
-        ),
-    ] = options.DEFAULT_GUEST_SECONDS,
-    lab: LabRequest,
-    cpu: options.Cpu = "",
-    functions: options.Functions = 20,
-    json: options.Json = False,
-    html: options.HtmlFile = None,
-) -> int:
-    """Profile a command under a kernel, exactly.
-
-    Counts what the command executes, in the kernel and outside, by function. The whole command is
-    one region, unless it marks its own with kdelta.h.
-    """
-    lab = options.on_cpu(lab, cpu)
-    words, program = options.kernel_and_command([kernel, *command])
-    request = RunRequest(
-        kernel=str(parse_kernel_words(words)[0]),
-        command=program,
-        files=tuple(file or ()),
-        seconds=seconds,
-        lab=lab,
-    )
-    with open_store() as store:
-        with shown_progress() as progress:
-            found = run_async(run_command(request, store, progress))
-        reports = [done_report(done, store) for done in found]
-        if html is not None:
-            write_page(html, unkept_runs(reports, functions), store)
-    if json:
-        emit("".join(document_text(one, __version__) for one in reports))
-    else:
-        emit(runs_printed(reports, RunDetail(functions=functions)))
-    return 0 if any(done.counts for done in found) else RUNS_FAILED
-
-
-def runs(
-    limit: Annotated[int, options.limit_option(min=1, help="The latest so many.")] = 20,
-    json: options.Json = False,
-) -> None:
-    """List the runs, failed ones too.
-
-    The latest comes first.
-    """
-    with open_store() as store:
-        found = store.runs(limit)
-    emit(document_text(run_list(found), __version__) if json else runs_text(found))
-
-
-def show(
-    run_id: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="A run's id, or its beginning, or last.")
-    ] = LAST,
-    *,
-    operation: Annotated[
-        list[str] | None,
-        options.operation_option(help="Name the functions of this region; may be repeated."),
-    ] = None,
-    functions: options.Functions = 20,
-    console: Annotated[
-        bool, typer.Option("--console", help="Show what the guest printed, and nothing else.")
-    ] = False,
-    json: options.Json = False,
-    html: options.HtmlFile = None,
-) -> None:
-    """Show one run.
-
-    What its regions cost, and which functions did it; or why it failed.
-    """
-    with open_store() as store:
-        found = store.run(run_id)
-        if console:
-            text = store.console(found)
-        elif json:
-            text = document_text(stored_report(found, store), __version__)
-        else:
-            asked = RunDetail(tuple(operation or ()), functions)
-            text = runs_printed([stored_report(found, store)], asked)
-        if html is not None:
-            write_page(html, unkept_runs([stored_report(found, store)], functions), store)
-    emit(text)
-
-
-def schema(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="A document, such as kdelta.compare/2.")
-    ] = "",
-) -> None:
-    """Print the JSON Schema of a document.
-
-    Without NAME, list the documents.
-    """
-    emit(schema_text(name) if name else "".join(f"{one}\n" for one in DOCUMENTS))
-
-
-def workloads() -> None:
-    """List the workloads and their operations."""
-    emit(workloads_text(known_workloads().values()))
-
-
-_COMMANDS: Mapping[Callable[..., object], str | None] = {
-    compare: options.SPECS,
-    gate: GATE_EPILOG + options.SPECS,
-    run: options.SPECS,
-    runs: None,
-    show: None,
-    profile: None,
-    diff: None,
-    report: REPORT_EPILOG,
-    log: None,
-    layout: options.SPECS,
-    place: options.SPECS,
-    crossing: options.SPECS,
-    ablate: options.SPECS,
-    bisect: options.SPECS,
-    series: SERIES_EPILOG + options.SPECS,
-    build: options.SPECS,
-    kernels: None,
-    cpus: None,
-    schema: None,
-    calibrate: CALIBRATE_EPILOG,
-    workloads: None,
-    doctor: None,
-}
-"""The commands in the order of --help, each with what its own help ends with."""
-
-for _command, _epilog in _COMMANDS.items():
-    app.command(epilog=_epilog)(_command)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Options that several commands share, and the requests they make."""
 
+import difflib
 import functools
 import inspect
-import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -13,8 +13,10 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from kdelta.cli.output import check_folder, echo_commands
-from kdelta.cpus.catalog import load_cpu
+from kdelta.cli import plain_options
+from kdelta.cli.named_cpu import named_cpu
+from kdelta.cli.output import check_folder, echo_commands, silence_progress
+from kdelta.cli.program import PROGRAM_OPTIONS, RunsPrograms, program_of
 from kdelta.cpus.model import CPU
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, RUNS_AS, MachineOptions
@@ -23,7 +25,6 @@ from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.requests import (
     CompareRequest,
     LabRequest,
-    RunRequest,
     lab_like,
 )
 
@@ -40,8 +41,13 @@ Kernel specs:
   deb-src:PACKAGE[=VERSION]    a distribution's source: linux-source-6.12
   deb:PACKAGE[=VERSION]        a distribution's binary kernel, fetched by apt
   deb:PACKAGE:armhf            one for another architecture: armhf, arm64
+  deb:PACKAGE@trixie           one of another release than this host's
+  rpm:FILE[,FILE]              packages of Fedora, openSUSE, RHEL, or pkg:FILE
+                               of Arch; or their addresses
+  rpm:PACKAGE@REPOSITORY       one of a repository, or pkg:PACKAGE@DATABASE
   image:PATH[,modules=FOLDER]  a bzImage, a vmlinux with CONFIG_PVH=y, a
-                               zImage for ARM, an Image for arm64 or RISC-V
+                               zImage for ARM, an Image for arm64 or RISC-V;
+                               a folder or an archive that has one
 
 \b
 Changes on a source, in their order:
@@ -66,8 +72,7 @@ explain_option = functools.partial(typer.Option, "--explain", metavar="N", min=0
 functions_option = functools.partial(typer.Option, "--functions", metavar="N", min=0)
 margin_option = functools.partial(typer.Option, "--margin", metavar="PCT")
 max_builds_option = functools.partial(typer.Option, "--max-builds", metavar="N", min=0)
-limit_option = functools.partial(typer.Option, "-n", "--limit", metavar="N")
-file_option = functools.partial(typer.Option, "--file", metavar="PATH[:GUESTPATH]")
+limit_option = plain_options.limit_option
 layouts_option = functools.partial(typer.Option, "--layouts", metavar="N", min=2, max=100_000)
 
 Perturb = Annotated[
@@ -126,7 +131,22 @@ QemuCpu = Annotated[
     typer.Option(
         "--qemu-cpu",
         metavar="MODEL",
-        help="QEMU's name of a CPU model, with features.  [default: the machine's usual one]",
+        help="QEMU's name of a CPU model; no features are forced.  [default: like zen4 on x86-64]",
+    ),
+]
+Qemu = Annotated[
+    str,
+    typer.Option(
+        "--qemu",
+        metavar="host|pin|PATH",
+        help="Run guests by this QEMU; the pinned one is fetched.  [default: pin]",
+    ),
+]
+CompileGuest = Annotated[
+    bool,
+    typer.Option(
+        "--compile-guest",
+        help="Take the guest's programs from this host, not from the pin.",
     ),
 ]
 Append = Annotated[
@@ -152,10 +172,11 @@ Timeout = Annotated[
         help="The longest a boot or a run may take here.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Everything as JSON instead of text.")]
+Json = plain_options.Json
 Verbose = Annotated[
     bool, typer.Option("-v", "--verbose", help="Show each command, ready to be pasted.")
 ]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress, only the result.")]
 Functions = Annotated[int, functions_option(help="Functions to name an operation.")]
 
 Cpus = Annotated[
@@ -183,7 +204,7 @@ Data = Annotated[
         "about 5 times longer.",
     ),
 ]
-Workload = Annotated[str, workload_option(help="See kdelta workloads.")]
+Workload = Annotated[str, workload_option(help="See kdelta workloads.  [default: syscalls]")]
 Workloads = Annotated[
     list[str] | None,
     workload_option(help="May be repeated; see kdelta workloads.  [default: syscalls]"),
@@ -199,7 +220,8 @@ def _writable(path: Path | None) -> Path | None:
     if path is not None:
         if path.is_dir():
             hint = f"name a file: --html {path / 'report.html'}"
-            raise UserError(f"--html {path} is a folder", hint)
+            instead = (str(path), str(path / "report.html"))
+            raise UserError(f"--html {path} is a folder", hint, instead)
         check_folder(f"--html {path}", path.parent, "a file in another folder")
     return path
 
@@ -220,7 +242,6 @@ NoFlame = Annotated[
     ),
 ]
 
-DEFAULT_GUEST_SECONDS = RunRequest(kernel="", command=()).seconds
 DEFAULT_MEMORY_MIB = MachineOptions().memory_mib
 DEFAULT_TIMEOUT_SECONDS = MachineOptions().timeout_seconds
 DEFAULT_LAYOUTS = CompareRequest(base="", others=()).layouts
@@ -235,6 +256,8 @@ def lab_request(
     jobs: Jobs = None,
     memory: Memory = DEFAULT_MEMORY_MIB,
     qemu_cpu: QemuCpu = "",
+    qemu: Qemu = "",
+    compile_guest: CompileGuest = False,
     append: Append = "",
     mode: Mode = "user",
     runs_as: As = "service",
@@ -245,6 +268,8 @@ def lab_request(
         machine=MachineOptions(
             memory_mib=memory,
             cpu=qemu_cpu,
+            qemu=qemu,
+            compile_guest=compile_guest,
             append=append,
             timeout_seconds=timeout,
             runs_as=one_of("--as", runs_as, RUNS_AS),
@@ -259,8 +284,9 @@ def lab_request(
 
 def makes_runs(*, without: tuple[str, ...] = (), perturb: int = 3) -> Callable[[Command], Command]:
     """Puts the options of `lab_request`, but for those `without`, in the place of a command's
-    parameter `lab`, which is then the LabRequest that they make; and -v, which has what is executed
-    echoed.
+    parameter `lab`, which is then the LabRequest that they make; -v, which has what is executed
+    echoed; and -q, which hides progress. A parameter `program` is the Program after --, with the
+    options of `program_options`, None without one.
 
     perturb: the default of --perturb. Without that option it is one run a kernel.
     """
@@ -271,31 +297,44 @@ def makes_runs(*, without: tuple[str, ...] = (), perturb: int = 3) -> Callable[[
     ]
 
     def decorated(command: Command) -> Command:
+        takes_program = "program" in inspect.signature(command).parameters
+
         @functools.wraps(command)
-        def with_options(*words: Any, verbose: bool, **given: Any) -> Any:
+        def with_options(*words: Any, verbose: bool, quiet: bool, **given: Any) -> Any:
             echo_commands(wanted=verbose)
+            silence_progress(wanted=quiet)
+            if takes_program:
+                parsed, files = given.pop("parsed"), tuple(given.pop("file") or ())
+                seconds, find = given.pop("seconds"), not given.pop("no_find")
+                given["program"] = program_of(parsed, files, seconds, find=find)
             lab = lab_request(**{one.name: given.pop(one.name) for one in options})
             return command(*words, lab=lab, **given)
 
-        shown = _signature(command, options)
-        with_options.__signature__ = shown  # type: ignore[attr-defined]
+        with_options.__signature__ = _signature(command, options)  # type: ignore[attr-defined]
+        if takes_program:
+            with_options.parsed_by = RunsPrograms  # type: ignore[attr-defined]
         return with_options
 
     return decorated
 
 
 def _signature(command: Command, options: Sequence[inspect.Parameter]) -> inspect.Signature:
-    """The command's own, with these options where `lab` is, and -v at the end."""
+    """The command's own, with these options where `lab` is, those of a program where `program` is,
+    and -v and -q at the end.
+    """
     signature = inspect.signature(command)
+    places = {"lab": options, "program": PROGRAM_OPTIONS}
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
-        parameters += options if parameter.name == "lab" else [parameter]
+        parameters += places.get(parameter.name, [parameter])
         if parameter.name == "lab" and parameter.annotation is not LabRequest:
             raise TypeError(f"{command.__name__}: lab is to be a LabRequest")
-    verbose = inspect.Parameter(
-        "verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Verbose
-    )
-    return signature.replace(parameters=[*parameters, verbose])
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if "program" in signature.parameters:
+        parameters.append(inspect.Parameter("parsed", keyword, annotation=typer.Context))
+    for name, option in (("verbose", Verbose), ("quiet", Quiet)):
+        parameters.append(inspect.Parameter(name, keyword, default=False, annotation=option))
+    return signature.replace(parameters=parameters)
 
 
 def on_cpu(lab: LabRequest, name: str) -> LabRequest:
@@ -312,7 +351,9 @@ def known_mode(name: str) -> RunMode:
     for mode in MODES:
         if mode == name:
             return mode
-    raise UserError(f"no mode is called {name!r}", f"there is: {', '.join(MODES)}")
+    near = difflib.get_close_matches(name, MODES, n=1)
+    instead = (name, near[0]) if near else None
+    raise UserError(f"no mode is called {name!r}", f"there is: {', '.join(MODES)}", instead)
 
 
 def one_of(option: str, given: str, known: Sequence[_Word]) -> _Word:
@@ -320,9 +361,9 @@ def one_of(option: str, given: str, known: Sequence[_Word]) -> _Word:
     for word in known:
         if word == given:
             return word
-    raise UserError(
-        f"cannot use {option} {given}: there is no such word", f"use {', '.join(known)}"
-    )
+    near = next(iter(difflib.get_close_matches(given, list[str](known), n=1)), known[0])
+    message = f"cannot use {option} {given}: there is no such word"
+    raise UserError(message, f"use {', '.join(known)}", (given, near))
 
 
 def known_cpus(
@@ -341,7 +382,8 @@ def known_cpus(
             f"--cpu {wanted[0]} and --qemu-cpu {qemu_cpu} at once",
             "--cpu sets QEMU's model, too; copy the CPU's file for another one",
         )
-    return tuple(modelled(_known_cpu(name), front_end=front_end) for name in wanted)
+    cpus = (modelled(_known_cpu(name), front_end=front_end) for name in wanted)
+    return tuple({cpu.name: cpu for cpu in cpus}.values())
 
 
 def only_cpu(name: str, lab: LabRequest, *, front_end: bool = False) -> CPU | None:
@@ -363,10 +405,12 @@ def modelled(cpu: CPU, *, front_end: bool = False) -> CPU:
 
 def _known_cpu(name: str) -> CPU:
     try:
-        return load_cpu(name)
+        return named_cpu(name)
     except UserError as error:
         raise UserError(
-            error.message, f"{error.hint}; --qemu-cpu takes QEMU's own names, without prices"
+            error.message,
+            f"{error.hint}; --qemu-cpu takes QEMU's own names, without prices",
+            error.instead,
         ) from error
 
 
@@ -398,10 +442,3 @@ def one_tree(words: Sequence[str], hint: str) -> str:
     if len(trees) != 1:
         raise UserError("more than one tree", hint)
     return str(trees[0])
-
-
-def kernel_and_command(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The words of a kernel, and the command after them: no program's name starts with a plus."""
-    first, *rest = words
-    changes = list(itertools.takewhile(lambda word: word.startswith("+"), rest))
-    return [first, *changes], tuple(rest[len(changes) :])

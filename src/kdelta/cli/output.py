@@ -1,38 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Data to stdout, talk to stderr."""
+"""Data to stdout, what is going on to stderr."""
 
+import contextlib
+import errno
+import io
 import os
+import stat
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from kdelta.host.command import set_echo
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.visible import visible
+
+_NOT_LOST = "it is not lost: it is in the store, and kdelta report prints it again"
 
 
 class ReaderGoneError(Exception):
     """The reader of stdout has closed it: no error, and nothing more to write."""
 
 
-def emit(data: str | bytes) -> None:
-    """Writes data; raises ReaderGoneError if the pipe is closed, LabError if it is refused."""
+def emit(data: str | bytes, *, styled: bool = False) -> None:
+    """Writes data: text with its control characters visible, unless it is `styled`, and so made so
+    by the caller. Raises ReaderGoneError if the pipe or the terminal is closed, LabError if it is
+    refused.
+    """
     try:
         if isinstance(data, bytes):
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
         else:
-            sys.stdout.write(data)
+            sys.stdout.write(data if styled else visible(data))
         sys.stdout.flush()
     except BrokenPipeError as error:
         _forget(1)
         raise ReaderGoneError from error
     except OSError as error:
         _forget(1)
-        raise LabError(
-            f"the report cannot be written: {error.strerror}",
-            "it is not lost: it is in the store, and kdelta report prints it again",
-        ) from error
+        if error.errno == errno.EIO and not _is_file(1):  # a terminal that has hung up
+            raise ReaderGoneError from error
+        why = "stdout is closed" if error.errno == errno.EBADF else error.strerror
+        raise LabError(f"the report cannot be written: {why}", _NOT_LOST) from error
 
 
 def save(path: Path, content: bytes) -> None:
@@ -72,17 +83,69 @@ def check_folder(option: str, folder: Path, another: str) -> None:
         ) from error
 
 
-def talk(line: str) -> None:
+def log(line: str) -> None:
     """Says something to the user; a terminal that is gone is no error."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(visible(line), file=sys.stderr, flush=True)
     except OSError:
         _forget(2)
 
 
+class Stderr(io.TextIOBase):
+    """stderr for rich, which would fail where the terminal is gone."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
+
+    def fileno(self) -> int:
+        return sys.stderr.fileno()
+
+
+def open_closed_streams() -> None:
+    """Opens stdin, stdout and stderr where the caller closed them, as the shell's >&- does: the
+    next file that is opened would take its place, and get what is printed. Writing to such a stdout
+    fails.
+    """
+    modes = {0: os.O_RDONLY, 1: os.O_RDONLY, 2: os.O_WRONLY}
+    for descriptor, mode in modes.items():
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # the lowest that is free
+    # Python has None in place of those that were closed when it started.
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
+_silenced = threading.Event()
+
+
+def silence_progress(*, wanted: bool) -> None:
+    """From now on hides how far a study is, or shows it."""
+    if wanted:
+        _silenced.set()
+    else:
+        _silenced.clear()
+
+
+def shows_progress() -> bool:
+    """Whether the user wants to see how far a study is."""
+    return not _silenced.is_set()
+
+
 def echo_commands(*, wanted: bool) -> None:
     """From now on says each command that is executed, as one could type it; or none."""
-    set_echo((lambda line: talk(f"+ {line}")) if wanted else None)
+    set_echo((lambda line: log(f"+ {line}")) if wanted else None)
 
 
 def _forget(descriptor: int) -> None:
@@ -90,3 +153,7 @@ def _forget(descriptor: int) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, descriptor)
     os.close(nothing)
+
+
+def _is_file(descriptor: int) -> bool:
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)

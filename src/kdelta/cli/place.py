@@ -12,8 +12,9 @@ import typer
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.layout import ModelCpu, Seed
+from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.publish import run_study
-from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
+from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.errors import UserError
 from kdelta.studies.lab.requests import LabRequest, PlaceRequest
@@ -87,7 +88,7 @@ def place(
     """
     request = PlaceRequest(
         kernel=options.one_kernel(words, "an order is for one kernel"),
-        cpu=options.modelled(load_cpu(cpu)),
+        cpu=options.modelled(named_cpu(cpu)),
         file=file,
         workloads=tuple(workload or ("syscalls",)),
         operations=tuple(operation or ()),

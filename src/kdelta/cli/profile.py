@@ -14,24 +14,25 @@ from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.export import Figure, Format, Look, Output, checked_export
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.output import emit, talk
+from kdelta.cli.named_cpu import named_cpu
+from kdelta.cli.output import emit, log
+from kdelta.cli.program import in_place_of
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import unkept, write_page
 from kdelta.counts.model import CONTEXTS, Context
-from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import OF_DATA, Part, Selection, Sort, chosen_regions
 from kdelta.report.stored import Stored
 from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
-from kdelta.spec.words import parse_kernel_words
 from kdelta.store.model import Run
 from kdelta.store.store import LAST
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.reports import reported_run
-from kdelta.studies.lab.requests import LabRequest, RunRequest
+from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, LabRequest, Program
+from kdelta.studies.lab.work import Work
 from kdelta.studies.processes.document import ProcessesReport
 from kdelta.studies.processes.document import document as processes_document
 from kdelta.studies.processes.study import processes_of_kernel, processes_of_run
@@ -40,7 +41,7 @@ from kdelta.studies.profile.document import document as profile_document
 from kdelta.studies.profile.exported import ExportedRun, kernel_recording, run_recording
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.parts import usual_columns
-from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_profile, run_profile
+from kdelta.studies.profile.study import ProfileRequest, kernel_profile, run_profile
 from kdelta.studies.profile.views import Views
 
 _RUN = re.compile(rf"{LAST}|[0-9a-f]{{1,12}}")
@@ -146,9 +147,7 @@ def profile(
             "takes about 5 times longer.",
         ),
     ] = False,
-    file: Annotated[
-        list[str] | None, options.file_option(help="Carry this along with a COMMAND.")
-    ] = None,
+    program: Program | None,
     lab: LabRequest,
     export: Format = "",
     output: Output = "",
@@ -189,16 +188,17 @@ def profile(
         data=data,
         lab=lab,
     )
-    given, files = list(words or [LAST]), tuple(file or ())
+    given = list(words or [LAST])
+    of_run = is_run(given, workload) and program is None
+    asked = asked_work(program, workload, request.regions)
     if processes:
-        return _by_process(given, workload, request, files, html, json=json)
+        return _by_process(given, None if of_run else asked, request, html, json=json)
     report: ProfileReport | ExportedRun | Run | None
-    if is_run(given, workload):
+    if of_run:
         report = _of_run(given, request, recorded=wanted is not None)
     else:
         request = msgspec.structs.replace(request, lab=options.on_cpu(lab, cpu))
-        spec, asked = _asked(given, workload, request, files)
-        report = _of_kernel(spec, asked, request, recorded=wanted is not None)
+        report = _of_kernel(_one_kernel(given), asked, request, recorded=wanted is not None)
     if wanted and isinstance(report, ExportedRun):
         wanted.show(report, selection, functions=functions, source=source)
         return 0
@@ -217,7 +217,7 @@ def _modelled(cpu: str, shown: Set[Sort], *, data: bool) -> CPU | None:
     """Return the CPU of that name, if one is named; UserError if figures that are shown need one,
     or need accesses to data to be recorded.
     """
-    model = options.modelled(load_cpu(cpu)) if cpu else None
+    model = options.modelled(named_cpu(cpu)) if cpu else None
     if model is None and not shown.isdisjoint({Sort.MISSES, Sort.CYCLES}):
         raise UserError(
             "misses and model cycles are those of a CPU, and none is named",
@@ -266,8 +266,8 @@ def failed(run: Run | None) -> int:
     """Says which run failed, if one did."""
     if run is not None:
         reason = f": {run.detail}" if run.detail else ""
-        talk(f"kdelta: run {run.id} ended with {run.word}{reason}")
-        talk(f"hint: kdelta show {run.id} has all that is known of it")
+        log(f"kdelta: run {run.id} ended with {run.word}{reason}")
+        log(f"hint: kdelta show {run.id} has all that is known of it")
     return RUNS_FAILED
 
 
@@ -285,7 +285,7 @@ def _of_run(
 
 
 def _of_kernel(
-    spec: str, asked: ProfileJob, request: ProfileRequest, *, recorded: bool
+    spec: str, asked: Work, request: ProfileRequest, *, recorded: bool
 ) -> ProfileReport | ExportedRun | Run | None:
     with open_store() as store, shown_progress() as progress:
         if recorded:
@@ -295,9 +295,8 @@ def _of_kernel(
 
 def _by_process(
     words: Sequence[str],
-    workload: str,
+    asked: Work | None,
     request: ProfileRequest,
-    files: tuple[str, ...],
     html: Path | None,
     *,
     json: bool,
@@ -305,13 +304,14 @@ def _by_process(
     with open_store() as store:
         run: Run | None = None
         with shown_progress() as progress:
-            if is_run(words, workload):
+            if asked is None:
                 run = store.run(words[0])
                 found = run_async(processes_of_run(run, store, progress, request.lab))
             else:
-                spec, asked = _asked(words, workload, request, files)
-                making = processes_of_kernel(spec, asked, store, progress, request.lab)
-                run, found = run_async(making)
+                spec = _one_kernel(words)
+                run, found = run_async(
+                    processes_of_kernel(spec, asked, store, progress, request.lab)
+                )
         if run is None or not found:
             return failed(run)
         wanted = chosen_regions({one.region: one for one in found}, request.regions)
@@ -324,25 +324,13 @@ def _by_process(
     return 0
 
 
-def _asked(
-    words: Sequence[str], workload: str, request: ProfileRequest, files: tuple[str, ...]
-) -> tuple[str, ProfileJob]:
-    """Return the kernel's spec, and what is to run in it."""
-    kernel, command = options.kernel_and_command(words)
-    (spec,) = map(str, parse_kernel_words(kernel))
-    run = RunRequest(kernel=spec, command=command, files=files, lab=request.lab)
-    return spec, job_of(run, workload, request.regions)
+def _one_kernel(words: Sequence[str]) -> str:
+    return options.one_kernel(words, "kdelta diff compares the profiles of two")
 
 
-def job_of(run: RunRequest, workload: str, operations: tuple[str, ...]) -> ProfileJob:
-    """What is to run: the command, or the workload if there is none; UserError for both."""
-    if not run.command:
-        if run.files:
-            hint = "write the command after --"
-            raise UserError(f"--file {run.files[0]} without a command", hint)
-        return ProfileJob(workload or "syscalls", operations, mode=run.lab.mode)
-    if workload:
-        raise UserError(
-            f"-w {workload} and a command at once: {' '.join(run.command)}", "leave one of them out"
-        )
-    return ProfileJob(command=run)
+def asked_work(program: Program | None, workload: str, operations: tuple[str, ...]) -> Work:
+    """What is to run: the program, or the workload if there is none; UserError for both."""
+    in_place_of(program, workload)
+    if program:
+        return Work(program=program)
+    return Work(workload or DEFAULT_WORKLOAD, operations)

@@ -1,169 +1,137 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far a study is: bars on a terminal, plain lines elsewhere; both on stderr."""
+"""How far a study is: one line on a terminal, plain lines elsewhere; both on stderr."""
 
 import contextlib
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import IO, cast
 
-import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
+from rich.live import Live
+from rich.text import Text
 
-from kdelta.cli.output import talk
+from kdelta.cli.output import Stderr, log, shows_progress
+from kdelta.cli.time_left import StepTimes, StudyTime, elapsed_text
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import write_atomic
-from kdelta.spec.errors import LabError
-from kdelta.studies.lab.requests import Progress
+from kdelta.spec.visible import visible
+from kdelta.studies.lab.requests import Progress, Silent
 
-_TICK_SECONDS = 0.25
-_MOST_TIMINGS = 500
-_LEAST_SECONDS = 0.5
-"""What takes less found its work done already, and says nothing of how long it takes."""
+_SILENT_SECONDS = 30.0
+"""Without a terminal, what a step is at has a line of its own after so long without one."""
 
 
 @contextlib.contextmanager
 def shown_progress() -> Iterator[Progress]:
     """A progress that fits stderr; when the body ends, it is gone from the terminal."""
-    timings = StepTimes(cache_dir() / "timings.json")
+    if not shows_progress():
+        yield Silent()
+        return
+    times = StepTimes(cache_dir() / "timings.json")
     try:
         if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-            with BarProgress(timings) as bars:
-                yield bars
+            with TerminalProgress(StudyTime(times)) as line:
+                yield line
         else:
-            yield LineProgress(timings)
+            yield LineProgress(StudyTime(times))
     finally:
-        timings.save()
+        times.save()
 
 
-class StepTimes:
-    """How long steps took the last time, by name: what says how long they will take."""
+class _Reported:
+    """What both forms of a `Progress` have in common: the steps, for which threads take turns."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seconds: dict[str, float] = {}
-        self._begun: dict[str, float] = {}
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            self._seconds = msgspec.json.decode(path.read_bytes(), type=dict[str, float])
-
-    def begin(self, step: str) -> float | None:
-        """Notes that a step begins; returns how long it, or one of its kind, took before."""
-        self._begun[step] = time.monotonic()
-        if step in self._seconds:
-            return self._seconds[step]
-        alike = [seconds for name, seconds in self._seconds.items() if _kind(name) == _kind(step)]
-        return sum(alike) / len(alike) if alike else None
-
-    def end(self, step: str) -> float:
-        """Notes that a step ended; returns how long it took."""
-        now = time.monotonic()
-        seconds = now - self._begun.pop(step, now)
-        if seconds >= _LEAST_SECONDS:
-            self._seconds.pop(step, None)
-            self._seconds[step] = seconds
-        return seconds
-
-    def save(self) -> None:
-        """Keeps them for the next time; not being able to is no error."""
-        latest = dict(list(self._seconds.items())[-_MOST_TIMINGS:])
-        with contextlib.suppress(LabError):
-            write_atomic(self._path, msgspec.json.encode(latest))
-
-
-def _kind(step: str) -> str:
-    return step.partition(" ")[0]
-
-
-class LineProgress:
-    """A line for each step that begins or ends."""
-
-    def __init__(self, timings: StepTimes) -> None:
-        self._timings = timings
+    def __init__(self, study: StudyTime) -> None:
+        self._study = study
         self._lock = threading.Lock()
 
-    def say(self, line: str) -> None:
-        """See Progress."""
-        talk(line)
+    def expect(self, kind: str, count: int, at_once: int = 1, *, rough: bool = False) -> None:
+        with self._lock:
+            self._study.expect(kind, count, at_once, rough=rough)
+
+    def found(self, step: str) -> None:
+        with self._lock:
+            self._study.found(step)
+
+    def _ended(self, step: str, result: str) -> tuple[str, str]:
+        """What is reported of a step that ends now, and how far the study is."""
+        with self._lock:
+            seconds = self._study.end(step)
+            return f"{step}: {result} ({seconds:.1f} s)", self._study.text()
+
+
+class LineProgress(_Reported):
+    """A `Progress`: a line for each step that begins or ends, and now and then for a long one."""
+
+    def __init__(self, study: StudyTime, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(study)
+        self._clock = clock
+        self._last = clock()
+
+    def log(self, line: str) -> None:
+        self._last = self._clock()
+        log(line)
 
     def begin(self, step: str, seconds: float | None = None) -> None:
-        """See Progress."""
         with self._lock:
-            known = self._timings.begin(step)
-        expected = seconds or known
-        talk(f"{step} ..." + (f" (about {expected:.0f} s)" if expected else ""))
+            expected = self._study.begin(step, seconds)
+        self.log(
+            f"{step} ..." + (f" (about {expected:.0f} s)" if expected and expected >= 1 else "")
+        )
 
     def doing(self, step: str, what: str) -> None:
-        """Nothing: lines that stay are for what stays true."""
+        if self._clock() - self._last >= _SILENT_SECONDS:
+            self.log(f"{step}: {what}")
 
     def end(self, step: str, result: str) -> None:
-        """See Progress."""
-        with self._lock:
-            seconds = self._timings.end(step)
-        talk(f"{step}: {result} ({seconds:.1f} s)")
+        line, whole = self._ended(step, result)
+        self.log(f"{line}; {whole}" if whole else line)
 
 
-class BarProgress:
-    """A bar for each step that is under way; log lines scroll by above them."""
+class TerminalProgress(_Reported):
+    """A `Progress`: one line that is updated; log lines scroll by above it."""
 
-    def __init__(self, timings: StepTimes) -> None:
-        self._timings = timings
-        self._lock = threading.Lock()
-        self._bars = Bars(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=16),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[what]}", markup=False),
-            console=Console(stderr=True),
+    def __init__(self, study: StudyTime) -> None:
+        super().__init__(study)
+        self._doing: dict[str, str] = {}
+        self._live = Live(
+            console=Console(file=cast("IO[str]", Stderr())),
+            get_renderable=lambda: Text(visible(self.line()), no_wrap=True, overflow="ellipsis"),
             transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
-        self._tasks: dict[str, tuple[TaskID, float]] = {}
-        self._stopped = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, daemon=True)
 
-    def __enter__(self) -> "BarProgress":
-        self._bars.start()
-        self._ticker.start()
+    def __enter__(self) -> "TerminalProgress":
+        self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._ticker.join()
-        self._bars.stop()
+        self._live.stop()
 
-    def say(self, line: str) -> None:
-        """See Progress."""
-        self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def line(self) -> str:
+        """Return the line: how far the study is, then the step that has taken longest so far."""
+        with self._lock:
+            whole, current = self._study.text(), self._study.current()
+        if current is None:
+            return whole
+        step, seconds = current
+        what = self._doing.get(step, "")
+        now = f"{step} ({what}, {elapsed_text(seconds)})" if what else step
+        return f"{whole}: {now}" if whole else now
+
+    def log(self, line: str) -> None:
+        self._live.console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, step: str, seconds: float | None = None) -> None:
-        """See Progress."""
         with self._lock:
-            expected = seconds or self._timings.begin(step)
-            task = self._bars.add_task(step, total=expected, what="")
-            self._tasks[step] = task, time.monotonic()
+            self._study.begin(step, seconds)
 
     def doing(self, step: str, what: str) -> None:
-        """See Progress."""
-        with self._lock:
-            if step in self._tasks:
-                self._bars.update(self._tasks[step][0], what=what)
+        self._doing[step] = what
 
     def end(self, step: str, result: str) -> None:
-        """See Progress."""
-        with self._lock:
-            seconds = self._timings.end(step)
-            if step in self._tasks:
-                self._bars.remove_task(self._tasks.pop(step)[0])
-        self.say(f"{step}: {result} ({seconds:.1f} s)")
-
-    def _tick(self) -> None:
-        """Moves the bars: how far a step is, is how long it has taken of what it took before."""
-        while not self._stopped.wait(_TICK_SECONDS):
-            with self._lock:
-                for task, begun in self._tasks.values():
-                    self._bars.update(task, completed=time.monotonic() - begun)
+        self._doing.pop(step, None)
+        self.log(self._ended(step, result)[0])

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What every study ends with: its report is kept, and then printed."""
 
-import re
-import shlex
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from kdelta import __version__
-from kdelta.cli.output import emit, save, talk
+from kdelta.cli.colours import emit_report
+from kdelta.cli.invoked import invoked
+from kdelta.cli.output import emit, log, save
 from kdelta.cli.progress import shown_progress
 from kdelta.host.interrupt import run_async
 from kdelta.report.model import RunReport
@@ -30,28 +29,6 @@ from kdelta.studies.run.document import document as run_document
 
 _Request = TypeVar("_Request")
 _Report = TypeVar("_Report", bound=msgspec.Struct)
-
-_HIDDEN = "HIDDEN"
-_PASSWORD_OF_URL = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+(?=@)")
-_SECRET_VARIABLE = re.compile(
-    r"(?<!\w)(\w*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PIN|API_?KEY)\w*=)\S+", re.IGNORECASE
-)
-
-
-class _Command(msgspec.Struct):
-    """The command that is under way, and since when; in seconds since 1970."""
-
-    line: str = "kdelta"
-    started: float = 0.0
-
-
-_now = _Command()
-
-
-def begin_command(arguments: Sequence[str]) -> None:
-    """Notes which command begins now."""
-    _now.line = command_line(["kdelta", *arguments])
-    _now.started = time.time()
 
 
 def run_study(
@@ -85,19 +62,22 @@ def publish(
     what is printed in place of the usual text; `html`: where a page of it is written, too. That a
     report cannot be kept loses no report.
     """
-    stored = unkept(kind, question_of(kind, reports), reports, _now.started)
+    stored = unkept(kind, question_of(kind, reports), reports, invoked.started)
     stored = msgspec.structs.replace(stored, shown=dict(shown or {}))
     try:
         keep(stored, store)
     except LabError as error:
-        talk(f"kdelta: the report is printed and not kept: {error.message}")
+        log(f"kdelta: the report is printed and not kept: {error.message}")
     finally:  # a fault of kdelta loses no report, either
         _show(stored, store, json=json, text=text, html=html)
 
 
 def _show(stored: Stored, store: Store, *, json: bool, text: str | None, html: Path | None) -> None:
     try:
-        emit(text if text is not None else find_form("json" if json else "text").render(stored))
+        if json and text is None:
+            emit(find_form("json").render(stored))
+        else:
+            emit_report(text if text is not None else find_form("text").render(stored))
     finally:  # whether or not anybody reads it
         if html is not None:
             write_page(html, stored, store)
@@ -118,12 +98,12 @@ def unkept_runs(reports: Sequence[RunReport], functions: int = 0) -> Stored:
 def write_page(path: Path, stored: Stored, store: Store) -> None:
     """Writes the page of a study, whole or not at all; LabError if it cannot be written."""
     save(path, page_text(stored, store).encode())
-    talk(f"{path}: html")
+    log(f"{path}: html")
 
 
 def page_text(stored: Stored, store: Store) -> str:
     """The page of a study, with flame graphs where the store has profiles of its runs."""
-    return html_of(stored, flames_of(stored, store, talk))
+    return html_of(stored, flames_of(stored, store, log))
 
 
 def unkept(
@@ -133,25 +113,13 @@ def unkept(
     have flame graphs.
     """
     shown = {"functions": functions} if functions else {}
-    return Stored(kind, question, _now.line, started, __version__, tuple(reports), shown)
-
-
-def command_line(words: Sequence[str]) -> str:
-    """The words as a line for a shell, in printable characters; passwords are hidden."""
-    return " ".join(_shell_word(_without_secret(word)) for word in words)
-
-
-def _shell_word(word: str) -> str:
-    if word.isprintable():
-        return shlex.quote(word)
-    # What a terminal or a mail would not show as it is goes into a $'...' of bash, byte by byte.
-    shown = "".join(
-        rf"\x{byte:02x}" if not 32 <= byte < 127 else {39: r"\'", 92: r"\\"}.get(byte, chr(byte))
-        for byte in word.encode("utf-8", "surrogateescape")
+    return Stored(
+        kind,
+        question,
+        invoked.line,
+        started,
+        __version__,
+        tuple(reports),
+        shown,
+        invoked.defaults,
     )
-    return f"$'{shown}'"
-
-
-def _without_secret(word: str) -> str:
-    word = _PASSWORD_OF_URL.sub(rf"\1:{_HIDDEN}", word)
-    return _SECRET_VARIABLE.sub(rf"\1{_HIDDEN}", word)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What studies return, with what the store knows besides it, as reports."""
 
+import itertools
 from collections.abc import Sequence
 
 import msgspec
@@ -15,31 +16,34 @@ from kdelta.report.model import (
     Compared,
     CompareReport,
     CycleReport,
+    KernelRuns,
+    Mismatch,
     MoreRuns,
     ReportedCPU,
     ReportedRun,
     RunReport,
-    Side,
-    Unlike,
 )
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare import study
-from kdelta.studies.lab.command import COMMAND_REGION
+from kdelta.studies.lab.attachments import FOUND
 from kdelta.studies.lab.judges import OperationRuns
-from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.plan import COMMAND_REGION
 from kdelta.studies.lab.reports import (
     attachment,
     config_changes,
     machine_facts,
+    merged_unlike,
     reported_cpu,
     reported_run,
     reported_side,
     unlike,
 )
+from kdelta.studies.lab.work import Work
 from kdelta.studies.recorded.recorded import own_regions
-from kdelta.workloads.catalog import find_workload
+from kdelta.studies.tracing.gains import like_of
 
 
 def compare_reports(
@@ -55,6 +59,7 @@ def compare_reports(
 
 def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> CompareReport:
     base = comparisons[0].base
+    work = comparisons[0].work or Work(comparisons[0].workload)
     machine = base.done or next((one.other.done for one in comparisons if one.other.done), ())
     return CompareReport(
         workload=comparisons[0].workload,
@@ -69,12 +74,27 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
                 packet_effects(one.base.counts, one.other.counts),
                 one.phases,
                 config_changes(one.base.kernel, one.other.kernel),
+                _unlike_default(one, store),
+                one.gains,
+                _output_differs(one, store) if work.program else "",
             )
             for one in comparisons
         ),
-        bytes_worked_on=_bytes_worked_on(comparisons[0].workload),
+        bytes_worked_on=dict(work.bytes_worked_on),
         cpu=_cpu(comparisons),
     )
+
+
+def _output_differs(one: study.Comparison, store: Store) -> str:
+    """How what a program printed under both kernels differs, in words; empty where it does not."""
+    done = [next((run for run in side.done if run.counts), None) for side in (one.base, one.other)]
+    for name in ("stdout", "stderr"):
+        texts = [attachment(run.run, name, store).splitlines() for run in done if run]
+        lines = itertools.zip_longest(*texts, fillvalue="")
+        for number, (ours, *theirs) in enumerate(lines, start=1):
+            if theirs and theirs[0] != ours:
+                return f"line {number} of its {name} is {ours!r} under the base and {theirs[0]!r}"
+    return ""
 
 
 def _cpu(comparisons: Sequence[study.Comparison]) -> ReportedCPU | None:
@@ -97,30 +117,24 @@ def _cycle_report(one: study.Comparison, store: Store) -> CycleReport | None:
     return CycleReport(one.cycles.effects, relinked, found, one.cycles.notes, one.cycles.cut)
 
 
-def _unlike(one: study.Comparison, cpu: CPU, store: Store) -> tuple[Unlike, ...]:
+def _unlike_default(one: study.Comparison, store: Store) -> tuple[Mismatch, ...]:
+    """What either kernel did otherwise than on the default CPU, where none is named."""
+    like = None if one.cpu else like_of(None, one.base.done)
+    return _unlike(one, like, store) if like else ()
+
+
+def _unlike(one: study.Comparison, cpu: CPU, store: Store) -> tuple[Mismatch, ...]:
     """What either kernel did otherwise than on that CPU; what both did, once."""
-    found: dict[str, Unlike] = {}
-    for who, side in (("base", one.base), ("other", one.other)):
-        done = next((done for done in side.done if done.counts is not None), None)
-        for mine in unlike(cpu, done, store, who) if done else ():
-            theirs = found.get(mine.text, msgspec.structs.replace(mine, kernels=(), regions=()))
-            found[mine.text] = msgspec.structs.replace(
-                theirs,
-                kernels=(*theirs.kernels, who),
-                regions=tuple(dict.fromkeys((*theirs.regions, *mine.regions))),
-            )
-    return tuple(found.values())
+    firsts = [
+        (who, next((done for done in side.done if done.counts is not None), None))
+        for who, side in (("base", one.base), ("other", one.other))
+    ]
+    return merged_unlike(
+        found for who, done in firsts if done for found in unlike(cpu, done, store, who)
+    )
 
 
-def _bytes_worked_on(workload: str) -> dict[str, int]:
-    return {
-        operation.name: operation.bytes_per_iteration
-        for operation in find_workload(workload).operations
-        if operation.bytes_per_iteration is not None
-    }
-
-
-def done_report(done: Done, store: Store) -> RunReport:
+def done_report(done: RunResult, store: Store) -> RunReport:
     """The report of a run that was just made or found."""
     return _run_report(reported_run(done.run, store, stored=done.stored), done, store)
 
@@ -128,13 +142,14 @@ def done_report(done: Done, store: Store) -> RunReport:
 def stored_report(run: Run, store: Store) -> RunReport:
     """The report of a run of the store."""
     counts = store.counts(run) if run.status is RunStatus.OK else None
-    return _run_report(reported_run(run, store), Done(run, counts), store)
+    return _run_report(reported_run(run, store), RunResult(run, counts), store)
 
 
-def _run_report(reported: ReportedRun, done: Done, store: Store) -> RunReport:
+def _run_report(reported: ReportedRun, done: RunResult, store: Store) -> RunReport:
     return RunReport(
         run=reported,
         counts=done.counts,
+        files=tuple(attachment(done.run, FOUND, store).splitlines()),
         stdout=attachment(done.run, "stdout", store),
         stderr=attachment(done.run, "stderr", store),
         warnings=region_warnings(
@@ -143,7 +158,7 @@ def _run_report(reported: ReportedRun, done: Done, store: Store) -> RunReport:
     )
 
 
-def _side(side: study.RunSide, store: Store) -> Side:
+def _side(side: study.RunSide, store: Store) -> KernelRuns:
     spec = side.kernel.spec if side.kernel else side.spec
     return reported_side(spec, side.kernel, side.done, side.failure, store)
 

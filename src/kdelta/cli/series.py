@@ -8,12 +8,19 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.program import in_place_of
 from kdelta.cli.publish import run_study
 from kdelta.infer.search.series_model import View
 from kdelta.kernels.sources.series import FORMS
 from kdelta.spec.change import parse_variable
 from kdelta.spec.errors import UserError
-from kdelta.studies.lab.requests import DEFAULT_WITHIN, LabRequest, SeriesRequest
+from kdelta.studies.lab.requests import (
+    DEFAULT_WITHIN,
+    DEFAULT_WORKLOAD,
+    LabRequest,
+    Program,
+    SeriesRequest,
+)
 from kdelta.studies.series.study import run_series
 
 EPILOG = """\b
@@ -31,11 +38,13 @@ def series(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="TREE [+CHANGE...] PATCHES...", help="The source, and the patches in order."
+            metavar="TREE [+CHANGE...] PATCHES... [-- COMMAND]",
+            help="The source, and the patches in order.",
         ),
     ],
     *,
     workload: options.Workloads = None,
+    program: Program | None,
     views: Annotated[
         str,
         typer.Option(
@@ -92,11 +101,13 @@ def series(
     code, proves with one more kernel that this was right, and takes the others apart with few
     kernels. Everything is kept: interrupted, it goes on where it was.
     """
+    in_place_of(program, next(iter(workload or ()), ""))
     tree, patches = split_words(words)
     request = SeriesRequest(
         tree=tree,
         patches=tuple(patches),
-        workloads=tuple(workload or ["syscalls"]),
+        workloads=tuple(workload or [DEFAULT_WORKLOAD]),
+        program=program,
         views=parse_views(views),
         minimal=minimal,
         within=options.fraction_of(within),

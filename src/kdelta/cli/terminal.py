@@ -14,6 +14,7 @@ from types import FrameType
 
 from kdelta.cli.output import emit
 from kdelta.spec.errors import UserError
+from kdelta.spec.visible import visible
 from kdelta.studies.profile.top import Top
 from kdelta.studies.profile.top_screen import (
     LEAST_COLUMNS,
@@ -103,8 +104,7 @@ class Terminal:
         os.close(self._wake)
 
     def draw(self, rows: Sequence[ScreenRow]) -> None:
-        """Shows a screen."""
-        lines = (f"{_STYLES[row.style]}{row.text}{_PLAIN}{_CLEAR_LINE}" for row in rows)
+        lines = (f"{_STYLES[row.style]}{visible(row.text)}{_PLAIN}{_CLEAR_LINE}" for row in rows)
         self._write(_HOME + "\r\n".join(lines) + _CLEAR_BELOW)
 
     def keys(self) -> list[str] | None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What arrays of numbers are called in annotations, and counting within runs of them."""
+"""What arrays of numbers are called in annotations, counting within runs of them, and sums."""
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,3 +20,10 @@ def run_offsets(lengths: I64) -> I64:
     """0, 1, ... up to each of these lengths, one after the other."""
     begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
     return np.arange(len(begins)) - begins
+
+
+def sums_at(index: npt.NDArray[np.integer], values: npt.NDArray[Any], n: int) -> I64:
+    """The sums of the values of each index, (n,), in whole numbers."""
+    found = np.zeros(n, np.int64)
+    np.add.at(found, index, values)
+    return found

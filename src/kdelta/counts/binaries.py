@@ -9,6 +9,7 @@ Binaries at equal addresses are distinguished in the same way.
 import bisect
 import functools
 import io
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -51,8 +52,10 @@ class Binary(msgspec.Struct, frozen=True):
 
 
 @functools.lru_cache(maxsize=64)  # a run's counts, its profile and the next run ask for the same
-def load_binary(name: str, content: bytes) -> Binary | None:
-    """A binary from an ELF file's content; None for what is no ELF file."""
+def load_binary(name: str, content: bytes, debug: bytes = b"") -> Binary | None:
+    """A binary from an ELF file's content; None for what is no ELF file. debug: a file that has
+    more of its symbols.
+    """
     try:
         elf = ELFFile(io.BytesIO(content))
         segments = tuple(
@@ -61,7 +64,8 @@ def load_binary(name: str, content: bytes) -> Binary | None:
             if s["p_flags"] & 1
         )
         symbols: list[tuple[int, str, str]] = []
-        for section in elf.iter_sections():
+        files = [elf, ELFFile(io.BytesIO(debug))] if debug else [elf]
+        for section in itertools.chain.from_iterable(one.iter_sections() for one in files):
             if isinstance(section, SymbolTableSection):
                 symbols += _functions(section, thumb_bit=elf["e_machine"] == "EM_ARM")
         fixed = elf["e_type"] == "ET_EXEC"
@@ -94,7 +98,7 @@ def _functions(section: SymbolTableSection, *, thumb_bit: bool) -> Iterable[tupl
                 yield start + size, END, NO_SYMBOL
 
 
-class _Search:
+class _BaseSearch:
     """Where a binary is loaded, by all blocks of user code that are long enough to tell."""
 
     def __init__(self, blocks: Blocks) -> None:
@@ -145,13 +149,17 @@ def attribute(binaries: Iterable[Binary], blocks: Blocks) -> dict[int, tuple[Bin
     binaries hold belongs to the one of which more was executed there, since programs share code
     that was linked into each, and short blocks are alike; what is not movable comes first.
     """
-    by_address = _ByAddress(blocks)
+    ordered = sorted(blocks, key=lambda block: blocks[block][0])
+    addresses = [blocks[block][0] for block in ordered]
     found: dict[int, tuple[Binary, int]] = {}
 
     def take(binary: Binary, base: int) -> None:
-        for block in by_address.within(binary, base):
-            if block not in found and binary.holds(base, *blocks[block]):
-                found[block] = (binary, base)
+        for start, data in binary.segments:
+            low = bisect.bisect_left(addresses, base + start)
+            high = bisect.bisect_left(addresses, base + start + len(data))
+            for block in ordered[low:high]:
+                if block not in found and binary.holds(base, *blocks[block]):
+                    found[block] = (binary, base)
 
     movable = []
     for binary in binaries:
@@ -159,7 +167,7 @@ def attribute(binaries: Iterable[Binary], blocks: Blocks) -> dict[int, tuple[Bin
             take(binary, 0)
         else:
             movable.append(binary)
-    search = _Search({block: place for block, place in blocks.items() if block not in found})
+    search = _BaseSearch({block: place for block, place in blocks.items() if block not in found})
     left = [
         (block, index, base)
         for index, binary in enumerate(movable)
@@ -172,20 +180,3 @@ def attribute(binaries: Iterable[Binary], blocks: Blocks) -> dict[int, tuple[Bin
         take(movable[index], base)
         left = [place for place in left if place[0] not in found]
     return found
-
-
-class _ByAddress:
-    """Blocks of user code in the order of their addresses."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self._blocks = sorted(blocks, key=lambda block: blocks[block][0])
-        self._vaddr = [blocks[block][0] for block in self._blocks]
-
-    def within(self, binary: Binary, base: int) -> list[int]:
-        """Those that begin in the binary, when it is loaded there."""
-        found: list[int] = []
-        for start, data in binary.segments:
-            low = bisect.bisect_left(self._vaddr, base + start)
-            high = bisect.bisect_left(self._vaddr, base + start + len(data))
-            found += self._blocks[low:high]
-        return found

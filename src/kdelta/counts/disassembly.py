@@ -54,10 +54,6 @@ class _Form(msgspec.Struct, frozen=True):
             return struct.pack("<IBBHQQ", name, info, 0, section, value, 0)
         return struct.pack("<IIIBBH", name, value, 0, info, 0, section)
 
-    @property
-    def symbol_bytes(self) -> int:
-        return 24 if self.bits == 64 else 16
-
 
 _FORMS = {
     32: _Form("<HHIIIIIHHHHHH", "<IIIIIIIIII", 1, 32),
@@ -122,6 +118,7 @@ def elf_of(
         return at
 
     table = bytearray(form.symbol(0, 0, 0, 0))
+    symbol_bytes = len(table)
     marks = 1
     for index, block in enumerate(blocks):
         # The ARM's own mapping symbols (ELF for the Arm Architecture, 5.5.5): $t is Thumb code.
@@ -139,10 +136,9 @@ def elf_of(
         for i, one in enumerate(blocks)
     ]
     table_at = len(rows)
-    rows.append((name("t"), _SYMTAB, 0, 0, bytes(table), table_at + 1, marks, form.symbol_bytes))
+    rows.append((name("t"), _SYMTAB, 0, 0, bytes(table), table_at + 1, marks, symbol_bytes))
     rows.append((name("s"), _STRTAB, 0, 0, bytes(strings), 0, 0, 0))
-    last = name("n")
-    rows.append((last, _STRTAB, 0, 0, bytes(names), 0, 0, 0))
+    rows.append((name("n"), _STRTAB, 0, 0, bytes(names), 0, 0, 0))
     return _file(form, machine, rows)
 
 

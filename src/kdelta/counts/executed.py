@@ -61,7 +61,7 @@ def executed_since_boot(
     return Executed(found.union(*runs))
 
 
-class _Names:
+class _NamesByAddress:
     """All (origin, name) by address: `starts` in order, and of each the names in `symbols` from
     `first` on.
     """
@@ -98,8 +98,8 @@ class _Names:
 
 
 @functools.lru_cache(maxsize=8)
-def _names(symbols: FileState, modules: bytes) -> _Names:
-    return _Names((*kallsyms_file(symbols.path), *parse_kallsyms(modules)))
+def _names(symbols: FileState, modules: bytes) -> _NamesByAddress:
+    return _NamesByAddress((*kallsyms_file(symbols.path), *parse_kallsyms(modules)))
 
 
 @functools.lru_cache(maxsize=8)
@@ -115,8 +115,7 @@ def _kernel_blocks(path: Path, base: int, image: ImageMap, physical: int) -> npt
     require_complete(path)
     blocks = np.frombuffer(b"".join(payloads(path, b"SEEN")), _SEEN)
     # Below `physical` the difference wraps around, and is too large.
-    offset = blocks["address"] - np.uint64(physical)
-    early = blocks[offset < np.uint64(image.bytes)].copy()
+    early = blocks[blocks["address"] - np.uint64(physical) < np.uint64(image.bytes)].copy()
     early["address"] += np.uint64((base - physical) & _ALL_BITS)
     lowest = np.uint64(max(base - image.below, 0))
     return np.concatenate([blocks[blocks["address"] >= lowest], early])

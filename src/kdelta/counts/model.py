@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.spec.errors import LabError
 
 SCHEMA = 1
@@ -88,8 +89,7 @@ class Iterations(msgspec.Struct, frozen=True, array_like=True):
 
     def __post_init__(self) -> None:
         """Raises ValueError when the rows differ in length."""
-        rows = (self.own_user, self.own_kernel, self.interrupts, self.other)
-        if len(set(map(len, rows))) > 1:
+        if len(set(map(len, (self.own_user, self.own_kernel, self.interrupts, self.other)))) > 1:
             raise ValueError("the rows of iterations differ in length")
 
     def __len__(self) -> int:
@@ -177,11 +177,11 @@ class RunCounts(msgspec.Struct, frozen=True):
     schema: int = SCHEMA
 
 
-class _Head(msgspec.Struct):
+class _CountsHead(msgspec.Struct):
     schema: int
 
 
-_HEAD = msgspec.json.Decoder(_Head)
+_HEAD = msgspec.json.Decoder(_CountsHead)
 _DECODER = msgspec.json.Decoder(RunCounts)
 
 
@@ -211,9 +211,7 @@ def merged_regions(counts: RunCounts) -> dict[str, RegionCounts]:
 
     A region that was begun more than once under its name is one region with all the iterations.
     """
-    by_name: dict[str, list[RegionCounts]] = {}
-    for region in counts.regions:
-        by_name.setdefault(region.name, []).append(region)
+    by_name = by_key((region.name, region) for region in counts.regions)
     return {name: _merge(regions) for name, regions in by_name.items()}
 
 
@@ -226,12 +224,11 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
             for row in Iterations.__struct_fields__
         )
     )
-    costs: dict[tuple[Context, str, str], list[Cost]] = {}
-    for region in regions:
-        for function in region.functions:
-            costs.setdefault((function.context, function.origin, function.name), []).append(
-                function.cost
-            )
+    costs = by_key(
+        ((one.context, one.origin, one.name), one.cost)
+        for region in regions
+        for one in region.functions
+    )
     ticks = [region.clock_ticks for region in regions]
     packets = [region.packets for region in regions if region.packets is not None]
     return RegionCounts(
@@ -251,14 +248,16 @@ def with_packets(regions: Iterable[RegionCounts], said: bytes) -> tuple[RegionCo
     BYTES"; a region that comes again has those of its own line. LabError for lines that are none,
     or of regions that were not counted.
     """
-    told = [_packets_of(line) for line in said.decode("utf-8", "replace").splitlines()]
+    reported = [_packets_of(line) for line in said.decode("utf-8", "replace").splitlines()]
     found = []
     for region in regions:
-        at = next((index for index, (name, _) in enumerate(told) if name == region.name), None)
-        packets = None if at is None else told.pop(at)[1]
+        at = next((index for index, (name, _) in enumerate(reported) if name == region.name), None)
+        packets = None if at is None else reported.pop(at)[1]
         found.append(msgspec.structs.replace(region, packets=packets))
-    if told:
-        raise LabError(f"the workload reported packets of {told[0][0]}, which is no region of it")
+    if reported:
+        raise LabError(
+            f"the workload reported packets of {reported[0][0]}, which is no region of it"
+        )
     return tuple(found)
 
 

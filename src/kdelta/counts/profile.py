@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.arrays import I32, I64, U8, U16, U64, Flags, run_offsets
-from kdelta.counts.model import CONTEXTS, Cost, FunctionCost, is_kernel
+from kdelta.counts.arrays import I32, I64, U8, U16, U64, Flags, run_offsets, sums_at
+from kdelta.counts.by_key import by_key
+from kdelta.counts.model import CONTEXTS, Cost, FunctionCost, is_kernel, total_cost
 
 
 class NodeEntry(IntEnum):
@@ -159,13 +160,7 @@ class CostColumns(msgspec.Struct, frozen=True, eq=False):
 
     def summed(self, key: npt.NDArray[np.integer], n: int) -> "CostColumns":
         """The sums by key, which is (n_old,) of values below n."""
-
-        def add(column: I64) -> I64:
-            found = np.zeros(n, np.int64)
-            np.add.at(found, key, column)
-            return found
-
-        return self._each(add)
+        return self._each(lambda column: sums_at(key, column, n))
 
     def taken(self, index: npt.NDArray[np.integer] | Flags) -> "CostColumns":
         """Those of these indexes, or for which a mask holds."""
@@ -276,13 +271,13 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
         n = len(self.functions)
         context = self.tree.context[self.rows.node].astype(np.int64)
         costs = self.row_costs().summed(context * n + self.row_function(), len(CONTEXTS) * n)
-        touched = np.unique(context * n + self.row_function())
-        found: dict[tuple[int, str, str], Cost] = {}
-        for key in touched:
-            function = self.functions[int(key) % n]
-            label = (int(key) // n, function.origin, function.name)
-            found[label] = found.get(label, Cost()) + costs.cost(int(key))
-        ranked = sorted(found.items(), key=lambda i: (i[0][0], -i[1].insns, i[0][1:]))
+        found = by_key(
+            ((key // n, one.origin, one.name), costs.cost(key))
+            for key in np.unique(context * n + self.row_function()).tolist()
+            for one in [self.functions[key % n]]
+        )
+        whole = {label: total_cost(parts) for label, parts in found.items()}
+        ranked = sorted(whole.items(), key=lambda i: (i[0][0], -i[1].insns, i[0][1:]))
         return tuple(
             FunctionCost(CONTEXTS[context], origin, name, cost)
             for (context, origin, name), cost in ranked
@@ -304,8 +299,7 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
         if not by_node:
             # A group is spread alike whatever the node: once then, and not for each of its rows.
             of, place = np.unique(rows.group, return_inverse=True)
-            whole, entered = whole.summed(place, len(of)), np.zeros(len(of), np.int64)
-            np.add.at(entered, place, rows.entered)
+            whole, entered = whole.summed(place, len(of)), sums_at(place, entered, len(of))
         starts = np.searchsorted(code.insn_group, np.arange(len(code.group_insns) + 1))
         per_row = np.diff(starts)[of]
         row = np.repeat(np.arange(len(of)), per_row)

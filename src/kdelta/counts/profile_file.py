@@ -24,7 +24,7 @@ from kdelta.counts.profile import (
     Task,
 )
 from kdelta.counts.profile_tree import GroupRows, Grown, RawTree, grown
-from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
+from kdelta.counts.raw import ChunkColumns, CodeMap, RawCounts, RawRegion, Sources
 from kdelta.machines.chunks import require_complete
 from kdelta.spec.errors import LabError
 
@@ -41,7 +41,6 @@ _EXTRA = np.dtype(
     [(name, "<u4") for name in ("node", "block", "context", "group")]
     + [(name, "<i8") for name in TALLY]
 )
-_SHAPE = struct.Struct("<II")
 _SHAPE_BYTES = 3  # size, loads, stores of an instruction
 _NONE = 0xFFFFFFFF
 
@@ -50,7 +49,7 @@ _Shapes = dict[int, U8]
 """By a block's number, (n_insns, 3): size, loads and stores of each instruction."""
 
 
-class _Part(msgspec.Struct):
+class _ProfilePart(msgspec.Struct):
     """One time that a region ran."""
 
     region: str
@@ -74,7 +73,7 @@ def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
     if not raw.calls:
         return ()
     code = CodeMap(raw, sources)
-    parts: dict[str, list[tuple[_Part, GroupRows]]] = {}
+    parts: dict[str, list[tuple[_ProfilePart, GroupRows]]] = {}
     first_group = raw.first_groups()
     for region, payload in raw.calls:
         part = _part(payload)
@@ -84,30 +83,24 @@ def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
     return tuple(_profile(same, raw, code) for same in parts.values())
 
 
-def _part(payload: memoryview) -> _Part:
+def _part(payload: memoryview) -> _ProfilePart:
     try:
         return _broken_down(payload)
     except (struct.error, ValueError, OverflowError) as error:  # frombuffer raises the latter
         raise LabError(f"a tree of calls is damaged: {error}", "run again") from error
 
 
-def _broken_down(payload: memoryview) -> _Part:
+def _broken_down(payload: memoryview) -> _ProfilePart:
     is_all, length, iterations, *sizes = _HEAD.unpack_from(payload, 0)
-    at = _HEAD.size + length
-    name = bytes(payload[_HEAD.size : at]).decode("utf-8", "replace")
-    tables: list[npt.NDArray[Any]] = []
-    for kind, size in zip((_NODE, _CELL, _EXTRA), sizes[:3], strict=True):
-        tables.append(np.frombuffer(payload, kind, size, at))
-        at += tables[-1].nbytes
+    columns = ChunkColumns(payload, _HEAD.size + length)
+    name = columns.name(length)
+    kinds = (_NODE, _CELL, _EXTRA)
+    nodes, cells, extras = (columns.next(*one) for one in zip(kinds, sizes[:3], strict=True))
     shapes = {}
     for _ in range(sizes[3]):
-        block, n = _SHAPE.unpack_from(payload, at)
-        at += _SHAPE.size
-        shapes[block] = np.frombuffer(payload, np.uint8, n * _SHAPE_BYTES, at).reshape(n, -1)
-        at += n * _SHAPE_BYTES
-    if at != len(payload):
-        raise ValueError(f"it has {len(payload) - at} bytes more than it says")
-    nodes, cells, extras = tables
+        block, n = columns.next("<u4", 2).tolist()
+        shapes[block] = columns.next(np.uint8, n * _SHAPE_BYTES).reshape(n, -1)
+    columns.require_end()
     for rows in (cells, extras):
         if not ((rows["node"] > 0) & (rows["node"] <= len(nodes))).all():
             raise ValueError("it names nodes that are missing")
@@ -117,10 +110,10 @@ def _broken_down(payload: memoryview) -> _Part:
             raise ValueError("it names blocks that are missing")
     if not (nodes["parent"] <= len(nodes)).all():
         raise ValueError("it names parents that are missing")
-    return _Part(name, bool(is_all), iterations, nodes, cells, extras, shapes)
+    return _ProfilePart(name, bool(is_all), iterations, nodes, cells, extras, shapes)
 
 
-def _rows(part: _Part, raw: RawCounts, first_group: I64) -> GroupRows:
+def _rows(part: _ProfilePart, raw: RawCounts, first_group: I64) -> GroupRows:
     """Cells spread over the groups of their blocks, and what differs of single ones: all by
     (node, context, group).
     """
@@ -142,9 +135,8 @@ def _rows(part: _Part, raw: RawCounts, first_group: I64) -> GroupRows:
 
 def _check(region: RawRegion, rows: GroupRows, first_group: I64) -> None:
     """Over all nodes, each group did what it counted alone."""
-    n = len(region.rows)
     counted = GroupRows(
-        node=np.zeros(n, np.int64),
+        node=np.zeros(len(region.rows), np.int64),
         context=(region.rows["place"] >> 16).astype(np.int64),
         group=first_group[region.rows["block"]] + (region.rows["place"] & 0xFFFF),
         **{name: -region.rows[name].astype(np.int64) for name in TALLY},
@@ -158,7 +150,9 @@ def _check(region: RawRegion, rows: GroupRows, first_group: I64) -> None:
         )
 
 
-def _profile(same: Sequence[tuple[_Part, GroupRows]], raw: RawCounts, code: CodeMap) -> Profile:
+def _profile(
+    same: Sequence[tuple[_ProfilePart, GroupRows]], raw: RawCounts, code: CodeMap
+) -> Profile:
     """One of all times that the region ran."""
     shapes: _Shapes = {}
     for part, _ in same:
@@ -246,8 +240,7 @@ def _code(
     """The code of these blocks; and by a group's number its index there."""
     insns = np.concatenate([shapes[block] for block in blocks] or [np.zeros((0, 3), np.uint8)])
     per_block = np.array([len(shapes[block]) for block in blocks], np.int64)
-    size = insns[:, 0].astype(np.int64)
-    ends = np.concatenate([[0], np.cumsum(size)])
+    ends = np.concatenate([[0], np.cumsum(insns[:, 0].astype(np.int64))])
     of_insn = np.concatenate([[0], np.cumsum(per_block)])
     text_start = ends[of_insn]
     within = ends[:-1] - np.repeat(text_start[:-1], per_block)
@@ -283,7 +276,7 @@ _LENGTH = struct.Struct("<Q")
 _LEVEL = 6
 
 
-class _Stored(msgspec.Struct):
+class _StoredProfile(msgspec.Struct):
     region: str
     iterations: int
     calls: str
@@ -297,13 +290,12 @@ class _Stored(msgspec.Struct):
 _AS_IT_IS = ("region", "iterations", "calls", "specials", "functions", "tasks")
 _PARTS = (("tree", CallTree), ("code", ExecutedCode), ("rows", Rows))
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(_Stored)
+_DECODER = msgspec.msgpack.Decoder(_StoredProfile)
 
 
 def encode_profiles(profiles: Sequence[Profile]) -> bytes:
     """Profiles as one blob: a word that names the format, then each compressed after its length."""
-    is_all = all(profile.calls == "all" for profile in profiles)
-    found = [_ALL_MAGIC if is_all else _MAGIC]
+    found = [_ALL_MAGIC if all(profile.calls == "all" for profile in profiles) else _MAGIC]
     for profile in profiles:
         arrays = {
             f"{part}.{name}": (array.dtype.newbyteorder("<").str, np.ascontiguousarray(array))
@@ -311,7 +303,7 @@ def encode_profiles(profiles: Sequence[Profile]) -> bytes:
             for name in getattr(profile, part).__struct_fields__
             if isinstance(array := getattr(getattr(profile, part), name), np.ndarray)
         }
-        stored = _Stored(
+        stored = _StoredProfile(
             **{name: getattr(profile, name) for name in _AS_IT_IS},
             text=profile.code.text,
             arrays={name: (kind, a.astype(kind).tobytes()) for name, (kind, a) in arrays.items()},

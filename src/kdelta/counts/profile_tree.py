@@ -9,7 +9,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kdelta.counts.arrays import I64, U64, Flags, run_offsets
+from kdelta.counts.arrays import I64, U64, Flags, run_offsets, sums_at
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import CONTEXTS, KERNEL, UNKNOWN
 from kdelta.counts.profile import TALLY, CallTree, NodeEntry, Task
 from kdelta.counts.raw import CodeMap, Place, RawCounts
@@ -51,9 +52,7 @@ class GroupRows(msgspec.Struct, frozen=True, eq=False):
         n_groups = 1 + int(self.group.max(initial=0))
         key = (self.node * len(CONTEXTS) + self.context) * n_groups + self.group
         keys, place = np.unique(key, return_inverse=True)
-        sums = {name: np.zeros(len(keys), np.int64) for name in TALLY}
-        for name, column in sums.items():
-            np.add.at(column, place.reshape(-1), getattr(self, name))
+        sums = {name: sums_at(place.reshape(-1), getattr(self, name), len(keys)) for name in TALLY}
         kept = np.logical_or.reduce([column != 0 for column in sums.values()])
         keys = keys[kept]
         rest, group = np.divmod(keys, n_groups)
@@ -152,9 +151,7 @@ class Grown:
         rank[sorted(range(len(self.places)), key=self.places.__getitem__)] = np.arange(
             len(self.places)
         )
-        children: dict[int, list[int]] = {}
-        for number, key in enumerate(self.keys):
-            children.setdefault(key.parent, []).append(number)
+        children = by_key((key.parent, number) for number, key in enumerate(self.keys))
         found: list[int] = []
         todo = [-1]
         while todo:
@@ -205,8 +202,7 @@ def _levels(parent: I64) -> list[I64]:
         found.append(level)
         first = np.searchsorted(sorted_parent, level)
         n = np.searchsorted(sorted_parent, level, side="right") - first
-        at = np.repeat(first, n) + run_offsets(n)
-        level = by_parent[at]
+        level = by_parent[np.repeat(first, n) + run_offsets(n)]
     return found
 
 
@@ -241,10 +237,8 @@ def _programs(
         )
         of_task = np.searchsorted(numbers, np.concatenate([task[rows.node], task]))
         chosen = (block >= 0) & user[block]
-        key = of_task[chosen] * len(user) + block[chosen]
-        keys, place = np.unique(key, return_inverse=True)
-        sums = np.zeros(len(keys), np.int64)
-        np.add.at(sums, place.reshape(-1), insns[chosen])
+        keys, place = np.unique(of_task[chosen] * len(user) + block[chosen], return_inverse=True)
+        sums = sums_at(place.reshape(-1), insns[chosen], len(keys))
         for k, weight in zip(keys, sums, strict=True):
             index, number = divmod(int(k), len(user))
             is_user[index] = True
@@ -338,8 +332,7 @@ class _Growth:
         first = np.fromiter(raw.first_group.values(), np.int64, len(raw.first_group))
         which = np.searchsorted(first, self.tree.rows.group, side="right") - 1
         blocks = np.fromiter(raw.first_group, np.int64, len(raw.first_group))
-        vaddr = np.fromiter(raw.vaddr.values(), np.uint64, len(raw.vaddr))
-        return blocks[which], vaddr[which]
+        return blocks[which], np.fromiter(raw.vaddr.values(), np.uint64, len(raw.vaddr))[which]
 
     def _beginnings(self) -> set[tuple[int, int]]:
         """Nodes, and functions (as places) that were executed in them from their begin on."""

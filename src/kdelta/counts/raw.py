@@ -5,6 +5,7 @@ import functools
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,13 +34,15 @@ class Sources(msgspec.Struct, frozen=True):
     """What a run's addresses are explained by.
 
     symbols: the guest's /proc/kallsyms; modules: the lines that modules added to it since.
-    binaries: name -> content of the user programs that could have run. vdso: the agent's message.
+    binaries: name -> content of the user programs that could have run; symbol_files: name -> files
+    with more symbols of these. vdso: the agent's message.
     """
 
     symbols: Path
     modules: bytes = b""
     binaries: Mapping[str, bytes] = {}
     vdso: bytes = b""
+    symbol_files: Mapping[str, bytes] = {}
 
 
 class RawRegion(msgspec.Struct):
@@ -122,6 +125,29 @@ class RawCounts:
         before = np.concatenate([[0], np.cumsum(self.groups["insns"], dtype=np.int64)])
         first = np.array([self.first_group[block] for block in blocks], np.int64)
         return np.searchsorted(before, before[first] + np.array(insns, np.int64))
+
+
+class ChunkColumns:
+    """Arrays that follow each other in a chunk."""
+
+    def __init__(self, payload: memoryview, at: int) -> None:
+        self._payload = payload
+        self._at = at
+
+    def name(self, length: int) -> str:
+        """What stands before the first array."""
+        return bytes(self._payload[self._at - length : self._at]).decode("utf-8", "replace")
+
+    def next(self, kind: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
+        """The next array; ValueError when the chunk ends before it does."""
+        found = np.frombuffer(self._payload, kind, count, self._at)
+        self._at += found.nbytes
+        return found
+
+    def require_end(self) -> None:
+        """ValueError when more follows."""
+        if self._at != len(self._payload):
+            raise ValueError(f"it has {len(self._payload) - self._at} bytes more than it says")
 
 
 def read_region(payload: memoryview) -> RawRegion:
@@ -214,5 +240,8 @@ def _owners(binaries: Sequence[Binary], raw: RawCounts) -> dict[int, tuple[Binar
 
 def _binaries(sources: Sources) -> list[Binary]:
     files = {**sources.binaries, VDSO: sources.vdso[_ADDRESS_BYTES:]}
-    loaded = [load_binary(name, content) for name, content in files.items()]
+    loaded = [
+        load_binary(name, content, sources.symbol_files.get(name, b""))
+        for name, content in files.items()
+    ]
     return [binary for binary in loaded if binary]

@@ -21,8 +21,7 @@ class _Labels:
     """(origin, name) of every block: functions of one name are one."""
 
     def __init__(self, code: CodeMap) -> None:
-        labels = dict.fromkeys((origin, name) for origin, name, _ in code.places)
-        self.labels = list(labels)
+        self.labels = list(dict.fromkeys((origin, name) for origin, name, _ in code.places))
         index = {label: i for i, label in enumerate(self.labels)}
         of_place = np.array([index[origin, name] for origin, name, _ in code.places], np.int64)
         self.of_block = of_place[code.of_block]

@@ -60,8 +60,7 @@ def _one(payload: memoryview) -> SimulatedMisses:
     except struct.error as error:
         raise LabError(f"the misses of a region are damaged: {error}", "run again") from error
     cache = Cache(sets, ways, line_bytes)
-    region = name.decode("utf-8", "replace")
-    found = SimulatedMisses(region, cache, head[4:7], places)
+    found = SimulatedMisses(name.decode("utf-8", "replace"), cache, head[4:7], places)
     for context, word in enumerate(CONTEXTS):
         counted = sum(misses[context] for misses in places.values())
         if counted != found.misses[context]:

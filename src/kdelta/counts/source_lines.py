@@ -103,8 +103,7 @@ def _by_section(
     if not file.symbols:
         yield "", 0, addresses
         return
-    extents = sorted(_loaded(file.path.read_bytes(), file.symbols))
-    for name, start, size in extents:
+    for name, start, size in sorted(_loaded(file.path.read_bytes(), file.symbols)):
         held = [address for address in addresses if start <= address < start + size]
         if held:
             yield name, start, held

@@ -2,12 +2,13 @@
 """Which function an address belongs to: the guest's /proc/kallsyms, and user binaries' symbols."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from kdelta.counts.arrays import I64, U64
+from kdelta.counts.model import KERNEL
 from kdelta.host.files import FileState
 
 END = "-"
@@ -18,7 +19,9 @@ NO_SYMBOL = "[no symbol]"
 Symbol = tuple[int, str, str, str]
 """Address, type letter as nm prints it, name, origin: "kernel" or "[module]"."""
 
-_TEXT_TYPES = frozenset("tTwW")
+CODE_TYPES = frozenset("tTwW")
+"""Of what is code."""
+
 _PADDING = ("__pfx_", "__cfi_")  # what lies before a function is part of it
 _FIELDS = 3
 
@@ -61,27 +64,41 @@ def without_padding(symbol: str) -> str:
     return symbol
 
 
-def parse_kallsyms(text: bytes) -> list[Symbol]:
-    """The text symbols of /proc/kallsyms: (address, type, name, origin "kernel" or "[module]")."""
+def parse_symbols(text: bytes) -> list[Symbol]:
+    """All symbols of /proc/kallsyms or a System.map, padding, data and boundaries included.
+
+    Functions of one name are distinguished by the order in which they stand here, which is that of
+    addresses. Where another link of the same objects is compared,
+    `replay.kernel_text.vmlinux_symbols` is better.
+    """
     found = []
     for line in text.decode("ascii", "replace").splitlines():
         parts = line.split(None, 3)
-        if len(parts) < _FIELDS or parts[1] not in _TEXT_TYPES:
-            continue
-        name = without_padding(parts[2])
-        found.append((int(parts[0], 16), parts[1], name, parts[3] if parts[3:] else "kernel"))
+        if len(parts) >= _FIELDS and len(parts[1]) == 1:
+            try:
+                address = int(parts[0], 16)
+            except ValueError:
+                continue
+            found.append((address, parts[1], parts[2], parts[3] if parts[3:] else KERNEL))
     return found
+
+
+def parse_kallsyms(text: bytes) -> list[Symbol]:
+    """The text symbols of /proc/kallsyms: (address, type, name, origin "kernel" or "[module]")."""
+    return list(_functions(parse_symbols(text)))
+
+
+def _functions(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
+    for address, kind, name, origin in symbols:
+        if kind in CODE_TYPES:
+            yield address, kind, without_padding(name), origin
 
 
 def code_table(symbols: Iterable[Symbol]) -> SymbolTable:
     """The table of what is code; of several names for one address the one that functions are
     counted by.
     """
-    return SymbolTable(
-        (address, kind, without_padding(name), origin)
-        for address, kind, name, origin in symbols
-        if kind in _TEXT_TYPES
-    )
+    return SymbolTable(_functions(symbols))
 
 
 def kallsyms_file(path: Path) -> tuple[Symbol, ...]:

@@ -124,7 +124,7 @@ _ARRAYS: dict[str, str] = {
 _OPTIONAL = ("physical", "data_virtual", "data_physical", "data_stores", "jumps")
 
 
-class _Stored(msgspec.Struct):
+class _StoredTrace(msgspec.Struct):
     region: str
     truncated: bool
     iterations: int
@@ -144,7 +144,7 @@ def encode_traces(traces: Sequence[Trace]) -> bytes:
     parts = [_magic(traces)]
     for trace in traces:
         arrays = {name: getattr(trace, name) for name in _ARRAYS}
-        stored = _Stored(
+        stored = _StoredTrace(
             trace.region,
             trace.truncated,
             trace.iterations,
@@ -186,7 +186,7 @@ def _magic(traces: Sequence[Trace]) -> bytes:
 
 def _unpacked(packed: bytes) -> Trace:
     try:
-        stored = msgspec.msgpack.decode(zlib.decompress(packed), type=_Stored)
+        stored = msgspec.msgpack.decode(zlib.decompress(packed), type=_StoredTrace)
     except (zlib.error, msgspec.MsgspecError) as error:
         raise _damaged(str(error)) from error
     arrays: dict[str, npt.NDArray[np.generic] | None] = {}

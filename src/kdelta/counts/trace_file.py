@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.arrays import I64, U8, U32, U64
+from kdelta.counts.arrays import I64, U8, U32, U64, sums_at
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.raw import ROW, read_region
+from kdelta.counts.raw import ROW, ChunkColumns, read_region
 from kdelta.counts.trace import DATA, Trace, read_only, require_sound
 from kdelta.machines.chunks import read_chunks, require_complete
 from kdelta.spec.errors import LabError
@@ -31,7 +31,7 @@ _LINE = np.dtype([("virtual", "<u8"), ("physical", "<u8")])  # a store: virtual 
 _NOWHERE = np.uint32(DATA - 1)
 
 
-class _Part(msgspec.Struct):
+class _TracePart(msgspec.Struct):
     """One time that a region ran, as the plugin wrote it; items are ids of units.
 
     Blocks are what QEMU translated, and units what they are in the trace.
@@ -58,7 +58,7 @@ def read_traces(path: Path) -> tuple[Trace, ...]:
     does not agree with the counters: what must hold is in docs/formats.md.
     """
     require_complete(path)
-    parts: dict[str, list[_Part]] = {}
+    parts: dict[str, list[_TracePart]] = {}
     rows: npt.NDArray[np.void] = np.zeros(0, ROW)
     for tag, payload in read_chunks(path):
         if tag == b"REGN":
@@ -70,59 +70,36 @@ def read_traces(path: Path) -> tuple[Trace, ...]:
     return tuple(_merged(same) for same in parts.values())
 
 
-def _part(payload: memoryview) -> _Part:
+def _part(payload: memoryview) -> _TracePart:
     try:
         return _broken_down(payload)
     except (struct.error, ValueError) as error:  # ValueError is what frombuffer raises
         raise LabError(f"a trace is damaged: {error}", "run again") from error
 
 
-def _broken_down(payload: memoryview) -> _Part:
+def _broken_down(payload: memoryview) -> _TracePart:
     head = _HEAD.unpack_from(payload, 0)
     flags, *marks, name_length = head[:6]
     iterations, n_blocks, n_units, n_items, n_pieces, n_sequence, n_lines = head[6:]
-    columns = _Columns(payload, _HEAD.size + name_length)
-    part = _Part(
+    columns = ChunkColumns(payload, _HEAD.size + name_length)
+    part = _TracePart(
         region=columns.name(name_length),
         flags=flags,
         iterations=iterations,
         marks=(marks[0], marks[1], marks[2], marks[3]),
         blocks=columns.next(_BLOCK, n_blocks),
         units=columns.next(_UNIT, n_units),
-        items=columns.next(np.dtype("<u4"), n_items),
-        lengths=columns.next(np.dtype("<u4"), n_pieces),
-        sequence=columns.next(np.dtype("<u4"), n_sequence),
-        contexts=columns.next(np.dtype("u1"), n_sequence),
+        items=columns.next("<u4", n_items),
+        lengths=columns.next("<u4", n_pieces),
+        sequence=columns.next("<u4", n_sequence),
+        contexts=columns.next("u1", n_sequence),
         lines=columns.next(_LINE, n_lines),
     )
     columns.require_end()
     return part
 
 
-class _Columns:
-    """Arrays that follow each other in a chunk."""
-
-    def __init__(self, payload: memoryview, at: int) -> None:
-        self._payload = payload
-        self._at = at
-
-    def name(self, length: int) -> str:
-        """What stands before the first array."""
-        return bytes(self._payload[self._at - length : self._at]).decode("utf-8", "replace")
-
-    def next(self, kind: np.dtype[Any], count: int) -> npt.NDArray[Any]:
-        """The next array; ValueError when the chunk ends before it does."""
-        found = np.frombuffer(self._payload, kind, count, self._at)
-        self._at += found.nbytes
-        return found
-
-    def require_end(self) -> None:
-        """ValueError when more follows."""
-        if self._at != len(self._payload):
-            raise ValueError(f"it has {len(self._payload) - self._at} bytes more than it says")
-
-
-def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
+def _check(part: _TracePart, rows: npt.NDArray[np.void]) -> None:
     """Each address was traced as often as counted, context by context: a block is counted when its
     first group is entered. That holds however a stretch of code was cut into blocks.
     """
@@ -151,15 +128,14 @@ def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
             )
 
 
-def _times(part: _Part, context: int) -> I64:
+def _times(part: _TracePart, context: int) -> I64:
     """How often each unit occurs in that context, by its id."""
     of_piece = np.bincount(part.sequence[part.contexts == context], minlength=len(part.lengths))
     is_unit = part.items < DATA
     times = np.repeat(of_piece, part.lengths)[is_unit]
     n_ids = 1 + int(part.units["id"].max(initial=0))
     # Sums in double precision are exact up to 2^53.
-    found = np.bincount(part.items[is_unit], times, minlength=n_ids)
-    return found.astype(np.int64)
+    return np.bincount(part.items[is_unit], times, minlength=n_ids).astype(np.int64)
 
 
 def _covered(*stretches: tuple[npt.NDArray[np.void], I64]) -> tuple[U64, I64]:
@@ -175,12 +151,10 @@ def _covered(*stretches: tuple[npt.NDArray[np.void], I64]) -> tuple[U64, I64]:
     )
     changes = np.concatenate([sign * times for _, times in stretches for sign in (1, -1)])
     addresses, index = np.unique(places, return_inverse=True)
-    change = np.zeros(len(addresses), np.int64)
-    np.add.at(change, index, changes)
-    return addresses, np.cumsum(change)
+    return addresses, np.cumsum(sums_at(index, changes, len(addresses)))
 
 
-def _merged(parts: Sequence[_Part]) -> Trace:
+def _merged(parts: Sequence[_TracePart]) -> Trace:
     """One trace of all times that the region ran; its blocks are the plugin's units.
 
     Numbers are given in the order of translation, which can depend on the host. So blocks are
@@ -218,14 +192,16 @@ def _merged(parts: Sequence[_Part]) -> Trace:
     return trace
 
 
-def _known_units(parts: Sequence[_Part]) -> npt.NDArray[np.void]:
+def _known_units(parts: Sequence[_TracePart]) -> npt.NDArray[np.void]:
     """The units of all parts, in order."""
     units = np.concatenate([part.units for part in parts])
     units = units[np.unique(units["id"], return_index=True)[1]]
     return units[np.lexsort((units["content"], units["bytes"], units["address"]))]
 
 
-def _renumbered(part: _Part, units: npt.NDArray[np.void], lines: npt.NDArray[np.void]) -> _Part:
+def _renumbered(
+    part: _TracePart, units: npt.NDArray[np.void], lines: npt.NDArray[np.void]
+) -> _TracePart:
     """With items that are indexes of these; LabError for one that is nowhere."""
     index = np.full(1 + int(units["id"].max(initial=0)), _NOWHERE)
     index[units["id"]] = np.arange(len(units), dtype=np.uint32)
@@ -242,11 +218,11 @@ def _renumbered(part: _Part, units: npt.NDArray[np.void], lines: npt.NDArray[np.
     return msgspec.structs.replace(part, items=items)
 
 
-def _nowhere(part: _Part) -> LabError:
+def _nowhere(part: _TracePart) -> LabError:
     return LabError(f"region {part.region}: its trace names blocks that are missing", "run again")
 
 
-def _joined(parts: Sequence[_Part]) -> tuple[U32, U32, U32]:
+def _joined(parts: Sequence[_TracePart]) -> tuple[U32, U32, U32]:
     """Items, lengths of pieces and sequence of all parts; a piece of several is kept once."""
     if len(parts) == 1:
         return parts[0].items, parts[0].lengths, parts[0].sequence

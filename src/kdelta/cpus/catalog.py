@@ -22,18 +22,19 @@ from typing import get_args
 
 import msgspec
 
+from kdelta.cpus.cores import HostCPU, cpu_of_machine, read_cpuinfo
 from kdelta.cpus.file import CPUFileError, decode_cpu
 from kdelta.cpus.like import SUFFIX, shipped
 from kdelta.cpus.model import CPU, Cache, MissPrice, Replacement
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.limits import CPU_FILE_BYTES
 
 _SIZE = re.compile(r"(\d+) ?(KiB|MiB|K|M|)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20}
 _CLOCK = re.compile(r"(\d+(?:\.\d+)?) ?(MHz|GHz)", re.IGNORECASE)
 _FOLLOWING = ("itlb", "itlb_small", "btb")
 HOST = "host"
-"""What the CPU of the machine that kdelta runs on is called, once it was calibrated."""
-_LARGEST_BYTES = 1 << 20
+"""What the CPU of the machine that kdelta runs on is called."""
 DEFAULT_CPU = "generic-x86-64"
 
 
@@ -87,13 +88,11 @@ def _replacement(cpu: CPU, name: str, value: str) -> CPU:
         raise UserError(
             f"{cpu.name}: no {name} is called {value!r}", f"there is: {', '.join(known)}"
         )
-    fields = ["l1i"]
-    for field in _FOLLOWING:
-        held: Cache | None = getattr(cpu, field)
-        if held is not None and held.replacement == cpu.l1i.replacement:
-            fields.append(field)
+    held: dict[str, Cache | None] = {field: getattr(cpu, field) for field in _FOLLOWING}
     changed: dict[str, object] = {
-        field: msgspec.structs.replace(getattr(cpu, field), replacement=value) for field in fields
+        field: msgspec.structs.replace(cache, replacement=value)
+        for field, cache in {"l1i": cpu.l1i, **held}.items()
+        if cache is not None and cache.replacement == cpu.l1i.replacement
     }
     if cpu.front_end is not None:
         levels = (
@@ -186,8 +185,8 @@ def load_file(path: Path) -> CPU:
     """The CPU of a file; UserError, which names the path and what is wrong."""
     try:
         with path.open("rb") as file:
-            text = file.read(_LARGEST_BYTES + 1)  # a device has no end
-        if len(text) > _LARGEST_BYTES:
+            text = file.read(CPU_FILE_BYTES + 1)  # a device has no end
+        if len(text) > CPU_FILE_BYTES:
             raise UserError(f"{path} is no CPU file: it is too large", "docs/cpus.md describes it")
         return decode_cpu(text)
     except OSError as error:
@@ -214,7 +213,8 @@ def list_cpus() -> Mapping[str, CPU]:
 
 def load_cpu(name_or_path: str) -> CPU:
     """The CPU of that name, of those that come with kdelta or the user's own; or of a file: what
-    has a slash or ends in .toml. Options may follow, as in "cortex-a9,l2=256KiB,clock=1GHz".
+    has a slash or ends in .toml. Options may follow, as in "cortex-a9,l2=256KiB,clock=1GHz". "host"
+    is the user's file for this machine, or without one kdelta's for this machine's core.
 
     UserError if there is no such CPU or file, if the file is not as it must be, if a file of the
     user's has the name of one that comes with kdelta, and for an option that it has not.
@@ -233,16 +233,19 @@ def _load(name_or_path: str) -> CPU:
     if name_or_path in known:
         return known[name_or_path]
     if name_or_path == HOST:
-        raise UserError(
-            "this host's CPU was not calibrated",
-            f"kdelta calibrate does it, and writes {user_path(HOST)}",
-        )
+        return uncalibrated_host().cpu
     names = [*known, *own]
-    near = difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.4) or names
+    near = difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.4)
     raise UserError(
         f"no CPU is called {name_or_path!r}",
-        f"there is: {', '.join(near)}; a file of your own is given by its path",
+        f"there is: {', '.join(near or names)}; a file of your own is given by its path",
+        (name_or_path, near[0]) if near else None,
     )
+
+
+def uncalibrated_host() -> HostCPU:
+    """Return the CPU that comes with kdelta for this machine's core; UserError if there is none."""
+    return cpu_of_machine(list_cpus().values(), read_cpuinfo())
 
 
 def refuse_shadow(name: str) -> None:

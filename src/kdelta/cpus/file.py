@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from kdelta.cpus.cache import LRU, Cache, Replacement, is_power_of_two
+from kdelta.cpus.forced import FORCED_ON, features
 from kdelta.cpus.front_end import FrontEnd, FrontEndError, FrontEndTables, SourcedTable, front_end
 from kdelta.cpus.like import LikeError, Table, whole
 from kdelta.cpus.model import (
@@ -18,7 +19,6 @@ from kdelta.cpus.model import (
     DATA_MISS_KINDS,
     DATA_TLBS,
     EXPOSED,
-    FRONT_END_KINDS,
     MAX_WAYS,
     MEASURED,
     MISS_KINDS,
@@ -67,12 +67,12 @@ class _Miss(SourcedTable, frozen=True, kw_only=True):
     calibrated: bool
 
 
-class _Special(SourcedTable, frozen=True, kw_only=True):
+class _SpecialPrices(SourcedTable, frozen=True, kw_only=True):
     kinds: tuple[str, ...]
     cycles: tuple[float, float]
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _CPUTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fields of a CPU's TOML, but for those of `FrontEndTables`."""
 
     name: str
@@ -95,7 +95,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dtlb_store: _Array | None = None
     stlb: _Array | None = None
     clock: _Clock | None = None
-    special: tuple[_Special, ...] = ()
+    special: tuple[_SpecialPrices, ...] = ()
     qemu: Qemu = Qemu()
     path: tuple[KernelPath, ...] = ()
     calibration: Calibration | None = None
@@ -126,13 +126,16 @@ def decode_cpu(text: bytes) -> CPU:
         btb=_targets(raw.btb) if raw.btb and not _for_front_end_only(raw, ahead) else None,
         cycles_per_insn=_positive("base.cycles_per_insn", raw.base.cycles_per_insn),
         string_bytes_per_cycle=_rate(raw.strings),
-        misses={kind: _miss(kind, miss) for kind, miss in raw.misses.items()},
+        misses={
+            kind: MissPrice(*_interval(f"misses.{kind}.cycles", miss.cycles), miss.calibrated)
+            for kind, miss in raw.misses.items()
+        },
         specials={
             kind: Price(*_interval(f"special.{kind}.cycles", special.cycles))
             for special in raw.special
             for kind in special.kinds
         },
-        qemu=raw.qemu,
+        qemu=msgspec.structs.replace(raw.qemu, force_source=sources.get("qemu.force", "")),
         paths=tuple(
             msgspec.structs.replace(path, source=sources[f"path.{path.name}"]) for path in raw.path
         ),
@@ -148,10 +151,11 @@ def decode_cpu(text: bytes) -> CPU:
     )
     _check_prices(cpu)
     _check_calibration(cpu)
+    _check_forced(cpu)
     return cpu
 
 
-def _parsed(text: bytes) -> tuple[Table, _File, FrontEndTables]:
+def _parsed(text: bytes) -> tuple[Table, _CPUTables, FrontEndTables]:
     """The file's own tables, and with those of the CPU that it is like: those of the front end have
     types of their own.
     """
@@ -160,12 +164,14 @@ def _parsed(text: bytes) -> tuple[Table, _File, FrontEndTables]:
         found = whole(own)
         tables = {name: found[name] for name in _FRONT_END_TABLES if name in found}
         rest = {name: value for name, value in found.items() if name not in tables}
-        return own, msgspec.convert(rest, _File), msgspec.convert(tables, FrontEndTables)
+        return own, msgspec.convert(rest, _CPUTables), msgspec.convert(tables, FrontEndTables)
     except (msgspec.DecodeError, UnicodeDecodeError, LikeError) as error:
         raise CPUFileError(str(error)) from error
+    except RecursionError as error:
+        raise CPUFileError("its brackets are nested too deeply") from error
 
 
-def _front_end(raw: _File, tables: FrontEndTables) -> FrontEnd | None:
+def _front_end(raw: _CPUTables, tables: FrontEndTables) -> FrontEnd | None:
     try:
         return front_end(
             tables,
@@ -177,14 +183,14 @@ def _front_end(raw: _File, tables: FrontEndTables) -> FrontEnd | None:
         raise CPUFileError(str(error)) from error
 
 
-def _for_front_end_only(raw: _File, ahead: FrontEnd | None) -> bool:
+def _for_front_end_only(raw: _CPUTables, ahead: FrontEnd | None) -> bool:
     """Whether the BTB's geometry is assumed: then the plain replay, which knows no predictor, takes
     none of it.
     """
     return ahead is not None and raw.btb is not None and raw.btb.source.startswith(ASSUMED)
 
 
-def _data_tlbs(raw: _File) -> dict[str, Cache]:
+def _data_tlbs(raw: _CPUTables) -> dict[str, Cache]:
     """Those of data that the file has."""
     given = {name: getattr(raw, name) for name in DATA_TLBS}
     found = {name: _pages(name, array) for name, array in given.items() if array is not None}
@@ -193,7 +199,7 @@ def _data_tlbs(raw: _File) -> dict[str, Cache]:
     return found
 
 
-def _check_names(raw: _File) -> None:
+def _check_names(raw: _CPUTables) -> None:
     for field in ("name", "title", "arch"):
         if not getattr(raw, field).strip():
             raise CPUFileError(f"`{field}` is empty")
@@ -208,18 +214,21 @@ def _check_names(raw: _File) -> None:
 
 
 def _check_prices(cpu: CPU) -> None:
-    for kind in MISS_KINDS:
-        there = kind != "btb" or cpu.btb is not None or counts_of_front_end(cpu)[kind]
-        if there and kind not in cpu.misses:
+    ahead = counts_of_front_end(cpu)
+    there: dict[MissKind, bool] = {
+        **dict.fromkeys(MISS_KINDS, True),
+        **ahead,
+        "btb": cpu.btb is not None or ahead["btb"],
+        **{
+            kind: getattr(cpu, level) is not None
+            for kind in DATA_MISS_KINDS
+            if (level := kind.partition("-")[0]) in DATA_TLBS
+        },
+    }
+    for kind, is_there in there.items():
+        if is_there and kind in MISS_KINDS and kind not in cpu.misses:
             raise CPUFileError(f"`misses.{kind}` is missing: there is a [{kind}]")
-        if kind in cpu.misses and not there:
-            raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
-    for front, there in counts_of_front_end(cpu).items():
-        if front in cpu.misses and front in FRONT_END_KINDS and not there:
-            raise CPUFileError(f"`misses.{front}` is the price of something that is not there")
-    for kind in DATA_MISS_KINDS:
-        level = kind.partition("-")[0]
-        if kind in cpu.misses and level in DATA_TLBS and getattr(cpu, level) is None:
+        if kind in cpu.misses and not is_there:
             raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
 
 
@@ -260,6 +269,21 @@ def _check_calibration(cpu: CPU) -> None:
         )
     if not any(price.calibrated for price in cpu.misses.values()):
         raise CPUFileError("there is a [calibration], and no price of a miss is `calibrated`")
+
+
+def _check_forced(cpu: CPU) -> None:
+    """Refuses what is no hint and no switch: a kernel might execute what QEMU lacks."""
+    if not cpu.qemu.force:
+        return
+    if cpu.arch != FORCED_ON or not cpu.qemu.cpu:
+        raise CPUFileError(f"`qemu.force` is for {FORCED_ON} and with a `qemu.cpu` only")
+    for name in cpu.qemu.force:
+        if name not in features():
+            raise CPUFileError(
+                f"`qemu.force` has {name!r}, which cannot be forced: only hints and switches can, "
+                f"since a kernel may execute the instructions of others, which QEMU lacks; there "
+                f"is: {', '.join(features())}"
+            )
 
 
 def _lines(field: str, array: _Array, *, may_be_shared: bool = False) -> Cache:
@@ -343,11 +367,7 @@ def _rate(strings: _Strings) -> Price:
     return Price(_positive(field, low), high)
 
 
-def _miss(kind: MissKind, miss: _Miss) -> MissPrice:
-    return MissPrice(*_interval(f"misses.{kind}.cycles", miss.cycles), miss.calibrated)
-
-
-def _sources(raw: _File, tables: FrontEndTables, own: Iterable[str]) -> dict[str, str]:
+def _sources(raw: _CPUTables, tables: FrontEndTables, own: Iterable[str]) -> dict[str, str]:
     """Where each field's figures are from, in full: the file names each document once. `own` are
     the keys of the file's own documents, each of which has to be the source of something.
     """
@@ -363,6 +383,7 @@ def _sources(raw: _File, tables: FrontEndTables, own: Iterable[str]) -> dict[str
         **{f"special.{kind}": special.source for special in raw.special for kind in special.kinds},
         **{f"path.{path.name}": path.source for path in raw.path},
         **({"core": raw.core.source} if raw.core else {}),
+        **({"qemu.force": raw.qemu.force_source} if raw.qemu.force else {}),
         **tables.sources(),
     }
     full = {field: _source(field, text, raw.sources) for field, text in short.items()}

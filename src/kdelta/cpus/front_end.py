@@ -90,7 +90,7 @@ class SourcedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     source: str
 
 
-class _Predictor(SourcedTable, frozen=True, kw_only=True):
+class _PredictorTable(SourcedTable, frozen=True, kw_only=True):
     base_entries: int
     entries: int = 1
     tag_bits: int = 1
@@ -127,8 +127,8 @@ class _OpCache(SourcedTable, frozen=True, kw_only=True):
 class FrontEndTables(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tables of a CPU's file that describe its front end, besides `frontend` and [btb]."""
 
-    predictor: _Predictor | None = None
-    indirect: _Predictor | None = None
+    predictor: _PredictorTable | None = None
+    indirect: _PredictorTable | None = None
     returns: _Returns | None = None
     btb_second: _Second | None = None
     fetch: _Fetch | None = None
@@ -167,13 +167,13 @@ def front_end(
         fetch_bytes=window,
         op_cache=_geometry("op_cache", ops.sets, ops.ways, ops.window_bytes) if ops else None,
         next_line=fetch.next_line,
-        run_ahead=_run_ahead(tables, decoupled=decoupled),
+        run_ahead=_run_ahead(fetch, tables.btb_second, decoupled=decoupled),
         miss_cycles=_cycles("fetch.miss_cycles", fetch.miss_cycles),
         cycles_per_insn=rate,
     )
 
 
-def _predictor(field: str, table: _Predictor | None, most: int) -> Predictor | None:
+def _predictor(field: str, table: _PredictorTable | None, most: int) -> Predictor | None:
     if table is None:
         return None
     for name in ("base_entries", "entries"):
@@ -228,25 +228,23 @@ def _geometry(field: str, sets: int, ways: int, line: int) -> Cache:
     return Cache(sets, ways, line)
 
 
-def _run_ahead(tables: FrontEndTables, *, decoupled: bool) -> RunAhead | None:
-    fetch = tables.fetch
-    ahead = fetch.ahead_windows if fetch else None
+def _run_ahead(fetch: _Fetch, second: _Second | None, *, decoupled: bool) -> RunAhead | None:
+    ahead = fetch.ahead_windows
     if not decoupled:
         if ahead is not None:
             raise FrontEndError("`fetch.ahead_windows` means nothing where fetching is coupled")
-        if fetch is not None and fetch.delivery_cycles:
+        if fetch.delivery_cycles:
             raise FrontEndError("`fetch.delivery_cycles` means nothing where fetching is coupled")
         return None
-    if fetch is None or ahead is None or not 1 <= ahead <= MOST_AHEAD:
+    if ahead is None or not 1 <= ahead <= MOST_AHEAD:
         raise FrontEndError(
             f"`fetch.ahead_windows` is {ahead}; it is from 1 to {MOST_AHEAD} in a decoupled "
             "front end"
         )
-    second = tables.btb_second.cycles if tables.btb_second else 0
     return RunAhead(
         ahead,
         _cycles("fetch.window_cycles", fetch.window_cycles),
-        _cycles("btb_second.cycles", second),
+        _cycles("btb_second.cycles", second.cycles if second else 0),
         _cycles("fetch.delivery_cycles", fetch.delivery_cycles),
     )
 

@@ -3,14 +3,14 @@
 
 import re
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import msgspec
 
 from kdelta.cpus.catalog import DEFAULT_CPU, list_cpus
-from kdelta.cpus.model import CPU, MEASURED, Calibration, Core, MissKind, MissPrice, Price
+from kdelta.cpus.cores import with_core
+from kdelta.cpus.model import CPU, MEASURED, Calibration, MissKind, MissPrice, Price
 from kdelta.spec.errors import UserError
-
-_FLAGS = ("flags", "Features")
 
 
 def base_for(arch: str, numbers: str = "", flags: Collection[str] = ()) -> CPU:
@@ -21,31 +21,16 @@ def base_for(arch: str, numbers: str = "", flags: Collection[str] = ()) -> CPU:
     hypervisor that makes them up, the features do. The generic one where neither do and there is
     one of that architecture; else UserError.
     """
-    known = [cpu for cpu in list_cpus().values() if cpu.arch == arch and cpu.core is not None]
-    pair = _pair(numbers)
-    for cpu in known:
-        if pair is not None and cpu.core is not None and _has_numbers(cpu.core, pair):
-            return cpu
-    for cpu in known:
-        if cpu.core is not None and _has_flags(cpu.core, frozenset(flags)):
-            return cpu
-    default = list_cpus()[DEFAULT_CPU]
-    if default.arch == arch:
-        return default
-    names = ", ".join(cpu.name for cpu in list_cpus().values() if cpu.arch == arch)
+    cpus = [cpu for cpu in list_cpus().values() if cpu.arch == arch]
+    known = with_core(cpus, _pair(numbers), flags)
+    found = [known] if known else [cpu for cpu in cpus if cpu.name == DEFAULT_CPU]
+    if found:
+        return found[0]
+    names = ", ".join(cpu.name for cpu in cpus)
     raise UserError(
         f"no CPU of {arch} that is known has the numbers {numbers or 'that are missing'}",
         f"name the one that is most like it: {names}" if names else "docs/cpus.md describes a file",
     )
-
-
-def flags_of(cpuinfo: str) -> frozenset[str]:
-    """The features of the first CPU of a /proc/cpuinfo."""
-    for line in cpuinfo.splitlines():
-        name, colon, value = line.partition(":")
-        if colon and name.strip() in _FLAGS:
-            return frozenset(value.split())
-    return frozenset()
 
 
 def calibrated(
@@ -55,7 +40,7 @@ def calibrated(
     title: str,
     calibration: Calibration,
     misses: Mapping[MissKind, Price],
-    specials: Mapping[str, Price] | None = None,
+    specials: Mapping[str, Price] = MappingProxyType({}),
     cycles_per_insn: float | None = None,
     how: str,
 ) -> CPU:
@@ -67,15 +52,8 @@ def calibrated(
     rate tells. how: they were, in words.
     """
     source = f"{MEASURED} {how}"
-    changed: dict[str, object] = {}
-    sources = dict(base.sources)
-    for kind in misses:
-        sources[f"misses.{kind}"] = source
-    for special in specials or {}:
-        sources[f"special.{special}"] = source
-    if cycles_per_insn is not None:
-        changed["cycles_per_insn"] = cycles_per_insn
-        sources["base"] = source
+    fields = [*(f"misses.{kind}" for kind in misses), *(f"special.{kind}" for kind in specials)]
+    fields += [] if cycles_per_insn is None else ["base"]
     measured = {kind: MissPrice(price.low, price.high, True) for kind, price in misses.items()}
     return msgspec.structs.replace(
         base,
@@ -83,9 +61,9 @@ def calibrated(
         title=title,
         calibration=calibration,
         misses={**base.misses, **measured},
-        specials={**base.specials, **(specials or {})},
-        sources=sources,
-        **changed,
+        specials={**base.specials, **specials},
+        sources=base.sources | dict.fromkeys(fields, source),
+        cycles_per_insn=base.cycles_per_insn if cycles_per_insn is None else cycles_per_insn,
     )
 
 
@@ -94,11 +72,3 @@ def _pair(numbers: str) -> tuple[int, int] | None:
     if len(words) < 2:
         return None
     return int(words[0], 0), int(words[1], 0)
-
-
-def _has_numbers(core: Core, pair: tuple[int, int]) -> bool:
-    return any(pair[0] == first and low <= pair[1] <= high for first, low, high in core.numbers)
-
-
-def _has_flags(core: Core, flags: frozenset[str]) -> bool:
-    return bool(core.flags) and flags.issuperset(core.flags) and flags.isdisjoint(core.without)

@@ -20,7 +20,7 @@ class LikeError(ValueError):
     """What is wrong with a file that is like another, beginning with the field."""
 
 
-class _Special(msgspec.Struct):
+class _SpecialKinds(msgspec.Struct):
     kinds: tuple[str, ...]
 
 
@@ -32,7 +32,8 @@ class _Shape(msgspec.Struct):
     """What must have its type before tables can be merged."""
 
     like: str
-    special: tuple[_Special, ...] = ()
+    lacks: tuple[str, ...] = ()
+    special: tuple[_SpecialKinds, ...] = ()
     path: tuple[_Path, ...] = ()
 
 
@@ -49,7 +50,8 @@ def whole(own: Table) -> Table:
     """
     if "like" not in own:
         return own
-    like = msgspec.convert(own, _Shape).like
+    shape = msgspec.convert(own, _Shape)
+    like = shape.like
     files = shipped()
     if like not in files:
         raise LikeError(f"`like` is {like!r}, which is none of {', '.join(files)}")
@@ -58,8 +60,12 @@ def whole(own: Table) -> Table:
     found = whole(msgspec.toml.decode(files[like].read_bytes()))
     for key in _OF_ONE_CPU:
         found.pop(key, None)
+    for key in shape.lacks:
+        if key in own or not isinstance(found.pop(key, None), dict):
+            reason = "the file has it" if key in own else f"{like} has no such table"
+            raise LikeError(f"`lacks` has {key!r}: {reason}")
     for key, value in own.items():
-        if key != "like":
+        if key not in ("like", "lacks"):
             found[key] = _MERGED.get(key, _table)(key, found.get(key), value)
     return found
 

@@ -95,11 +95,28 @@ class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cpu     QEMU's model and flags; empty where no machine of kdelta's emulates it yet
     append  words for the kernel's command line, where no flag makes it take the CPU's path
     reason  why these
+    force   features that QEMU cannot offer, and that are forced in the kernel: see `Feature`
+    force_source  from where it is known that the CPU has them
     """
 
     cpu: str = ""
     append: str = ""
     reason: str = ""
+    force: tuple[str, ...] = ()
+    force_source: str = ""
+
+
+class Gain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What some instructions of a guest's kernel would gain on the CPU, by a path that QEMU lacks.
+
+    insns      instructions that each of them would add, at least and at most
+    special    the special instruction that is meant; empty: each instruction
+    functions  patterns (as of a shell) of the functions that have it; empty: all
+    """
+
+    insns: tuple[float, float]
+    special: str = ""
+    functions: tuple[str, ...] = ()
 
 
 class KernelPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,6 +136,8 @@ class KernelPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     specials     special instructions whose number it changes
     strings      whether it changes how strings are copied and cleared
     entries      whether it changes each way into the kernel and out of it
+    gains        how far it could move figures, from docs/cases/forced/lacking; empty: by nothing,
+                 or that is not known
     """
 
     name: str
@@ -133,6 +152,7 @@ class KernelPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     specials: tuple[str, ...] = ()
     strings: bool = False
     entries: bool = False
+    gains: tuple[Gain, ...] = ()
 
 
 class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,11 +4,12 @@ mitigations as well, compared.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kdelta.cpus.host import flags_of
+from kdelta.cpus.cores import flags_of
+from kdelta.cpus.forced import Feature
 from kdelta.cpus.model import CPU, KernelPath
 
 NOT_AFFECTED = "Not affected"
@@ -69,6 +70,22 @@ def differences(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tuple
     said = said_of(vulnerabilities_text)
     found = ((path, _signs(path, flags, said)) for path in cpu.paths)
     return tuple(Difference(path, signs) for path, signs in found if signs)
+
+
+def not_taken(forced: Iterable[Feature], cpuinfo: str, vulnerabilities: str) -> tuple[str, ...]:
+    """Return the signs by which a guest's kernel did not take what was forced, in words.
+
+    cpuinfo, vulnerabilities: as for `differences`.
+    """
+    flags, said = flags_of(cpuinfo), said_of(vulnerabilities)
+    signs = []
+    for one in forced:
+        if one.shows and one.shows not in flags:
+            signs.append(f"{one.name} (/proc/cpuinfo has no {one.shows})")
+        for name, words in one.denied.items():
+            if words.lower() in said.get(name, "").lower():
+                signs.append(f"{one.name} ({name}: {said[name]})")
+    return tuple(dict.fromkeys(signs))
 
 
 def _signs(path: KernelPath, flags: frozenset[str], said: Mapping[str, str]) -> tuple[str, ...]:

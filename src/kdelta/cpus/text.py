@@ -11,7 +11,7 @@ import msgspec
 from kdelta.cpus.cache import LRU, Cache
 from kdelta.cpus.file import CPUFileError, decode_cpu
 from kdelta.cpus.front_end import FrontEnd
-from kdelta.cpus.model import ASSUMED, CPU, DATA_TLBS, MEASURED, KernelPath
+from kdelta.cpus.model import ASSUMED, CPU, DATA_TLBS, MEASURED
 from kdelta.spec.errors import LabError
 
 _HEAD = "# SPDX-License-Identifier: GPL-2.0-or-later\n# docs/cpus.md describes this file.\n"
@@ -45,10 +45,10 @@ def write_cpu(cpu: CPU, path: Path) -> None:
 
 def to_toml(cpu: CPU) -> str:
     """The text of a CPU's file; decode_cpu makes the same CPU of it."""
-    return _HEAD + "".join(_lines(_File(cpu).tables()))
+    return _HEAD + "".join(_lines(_FileTables(cpu).tables()))
 
 
-class _File:
+class _FileTables:
     """A CPU on its way to tables. Its sources are whole texts, each of which is named once."""
 
     def __init__(self, cpu: CPU) -> None:
@@ -62,92 +62,90 @@ class _File:
     def tables(self) -> Table:
         """All of the file, in its order."""
         cpu = self._cpu
-        found: Table = {
-            "name": cpu.name,
-            "title": cpu.title,
-            "arch": cpu.arch,
-            "frontend": cpu.frontend,
-            "frontend_source": self._source("frontend"),
-            "sources": {name: text for text, name in self._names.items()},
-        }
-        if cpu.core is not None:
-            found["core"] = {**_fields(cpu.core), "source": self._source("core")}
-        if cpu.calibration is not None:
-            found["calibration"] = _fields(cpu.calibration)
-        found |= self._caches()
-        found["base"] = self._sourced("base", {"cycles_per_insn": cpu.cycles_per_insn})
-        if cpu.clock_mhz is not None:
-            found["clock"] = self._sourced("clock", {"mhz": cpu.clock_mhz})
         rate = cpu.string_bytes_per_cycle
-        found["strings"] = self._sourced("strings", {"bytes_per_cycle": [rate.low, rate.high]})
-        if cpu.front_end is not None:
-            found |= self._front_end(cpu.front_end)
-        found["misses"] = {
-            str(kind): self._sourced(
-                f"misses.{kind}",
-                {"cycles": [price.hidden, price.exposed], "calibrated": price.calibrated},
-            )
-            for kind, price in cpu.misses.items()
-        }
-        found["special"] = self._specials()
-        found["qemu"] = _fields(cpu.qemu)
-        found["path"] = [self._path(path) for path in cpu.paths]
-        return found
+        clock = {"mhz": cpu.clock_mhz}
+        return _there(
+            {
+                "name": cpu.name,
+                "title": cpu.title,
+                "arch": cpu.arch,
+                "frontend": cpu.frontend,
+                "frontend_source": self._source("frontend"),
+                "sources": {name: text for text, name in self._names.items()},
+                "core": self._sourced("core", _fields(cpu.core)) if cpu.core else None,
+                "calibration": _fields(cpu.calibration) if cpu.calibration else None,
+                **self._caches(),
+                "base": self._sourced("base", {"cycles_per_insn": cpu.cycles_per_insn}),
+                "clock": None if cpu.clock_mhz is None else self._sourced("clock", clock),
+                "strings": self._sourced("strings", {"bytes_per_cycle": [rate.low, rate.high]}),
+                **(self._front_end(cpu.front_end) if cpu.front_end else {}),
+                "misses": {
+                    str(kind): self._sourced(
+                        f"misses.{kind}",
+                        {"cycles": [price.hidden, price.exposed], "calibrated": price.calibrated},
+                    )
+                    for kind, price in cpu.misses.items()
+                },
+                "special": self._specials(),
+                "qemu": {**_fields(cpu.qemu), **self._forced()},
+                "path": [self._sourced(f"path.{path.name}", _fields(path)) for path in cpu.paths],
+            }
+        )
+
+    def _forced(self) -> Table:
+        return {"force_source": self._source("qemu.force")} if self._cpu.qemu.force else {}
 
     def _caches(self) -> Table:
         cpu = self._cpu
-        found: Table = {}
+        found: dict[str, Table] = {}
         for name in _SIZED:
             cache: Cache = getattr(cpu, name)
-            table: Table = {
+            found[name] = {
                 "bytes": cache.bytes,
                 **_geometry(cache),
                 "line_bytes": cache.line_bytes,
+                "shared": cpu.l2_shared if name == "l2" else None,
+                "sizes": list(cpu.sizes.get(name, ())) or None,
             }
-            if name == "l2":
-                table["shared"] = cpu.l2_shared
-            if sizes := cpu.sizes.get(name):
-                table["sizes"] = list(sizes)
-            found[name] = self._sourced(name, table)
         for name in ("itlb", "itlb_small", *DATA_TLBS):
             tlb: Cache | None = getattr(cpu, name)
             if tlb is not None:
-                page = {"entries": tlb.entries, **_geometry(tlb), "page_bytes": tlb.line_bytes}
-                found[name] = self._sourced(name, page)
+                found[name] = {
+                    "entries": tlb.entries, **_geometry(tlb), "page_bytes": tlb.line_bytes
+                }  # fmt: skip
         levels = cpu.front_end.btb if cpu.front_end else ()
-        btb = cpu.btb or (levels[0] if levels else None)
-        if btb is not None:
-            found["btb"] = self._sourced("btb", {"entries": btb.entries, **_geometry(btb)})
-        return found
+        if btb := cpu.btb or next(iter(levels), None):
+            found["btb"] = {"entries": btb.entries, **_geometry(btb)}
+        return {name: self._sourced(name, table) for name, table in found.items()}
 
     def _front_end(self, ahead: FrontEnd) -> Table:
-        found: Table = {}
-        for name, predictor in (("predictor", ahead.conditional), ("indirect", ahead.indirect)):
-            if predictor is not None:
-                found[name] = self._sourced(name, msgspec.to_builtins(predictor))
-        if ahead.returns:
-            found["returns"] = self._sourced("returns", {"entries": ahead.returns})
-        run = ahead.run_ahead
-        if len(ahead.btb) > 1:
-            second = ahead.btb[1]
-            table: Table = {"entries": second.entries, "sets": second.sets, "ways": second.ways}
-            table["cycles"] = run.second_btb_cycles if run else 0
-            found["btb_second"] = self._sourced("btb_second", table)
-        fetch: Table = {"miss_cycles": ahead.miss_cycles, "next_line": ahead.next_line}
-        if ahead.fetch_bytes is not None:
-            fetch["window_bytes"] = ahead.fetch_bytes
-        if run is not None:
-            fetch |= {"ahead_windows": run.windows, "window_cycles": run.window_cycles}
-            if run.delivery_cycles:
-                fetch["delivery_cycles"] = run.delivery_cycles
-        if ahead.cycles_per_insn != self._cpu.cycles_per_insn:
-            fetch["cycles_per_insn"] = ahead.cycles_per_insn
-        found["fetch"] = self._sourced("fetch", fetch)
-        if ahead.op_cache is not None:
-            held = ahead.op_cache
-            window: Table = {"sets": held.sets, "ways": held.ways, "window_bytes": held.line_bytes}
-            found["op_cache"] = self._sourced("op_cache", window)
-        return found
+        run, ops = ahead.run_ahead, ahead.op_cache
+        second = ahead.btb[1] if len(ahead.btb) > 1 else None
+        rate = ahead.cycles_per_insn
+        found: dict[str, Table | None] = {
+            "predictor": msgspec.to_builtins(ahead.conditional),
+            "indirect": msgspec.to_builtins(ahead.indirect),
+            "returns": {"entries": ahead.returns} if ahead.returns else None,
+            "btb_second": None if second is None else {
+                "entries": second.entries,
+                "sets": second.sets,
+                "ways": second.ways,
+                "cycles": run.second_btb_cycles if run else 0,
+            },
+            "fetch": {
+                "miss_cycles": ahead.miss_cycles,
+                "next_line": ahead.next_line,
+                "window_bytes": ahead.fetch_bytes,
+                "ahead_windows": run and run.windows,
+                "window_cycles": run and run.window_cycles,
+                "delivery_cycles": (run and run.delivery_cycles) or None,
+                "cycles_per_insn": None if rate == self._cpu.cycles_per_insn else rate,
+            },
+            "op_cache": None if ops is None else {
+                "sets": ops.sets, "ways": ops.ways, "window_bytes": ops.line_bytes
+            },
+        }  # fmt: skip
+        return {name: self._sourced(name, table) for name, table in found.items() if table}
 
     def _specials(self) -> list[Table]:
         """Those of one price and source together."""
@@ -160,15 +158,17 @@ class _File:
             for (low, high, source), kinds in alike.items()
         ]
 
-    def _path(self, path: KernelPath) -> Table:
-        return {**_fields(path), "source": self._source(f"path.{path.name}")}
-
     def _sourced(self, field: str, table: Mapping[str, object]) -> Table:
-        return {**table, "source": self._source(field)}
+        return {**_there(table), "source": self._source(field)}
 
     def _source(self, field: str) -> str:
         text = self._cpu.sources[field]
         return self._names.get(text, text)
+
+
+def _there(table: Mapping[str, object]) -> Table:
+    """What is not None."""
+    return {name: value for name, value in table.items() if value is not None}
 
 
 def _geometry(cache: Cache) -> Table:

@@ -11,8 +11,9 @@ import msgspec
 
 from kdelta.host.command import run
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, new_folder, remove, sha256_file, write_atomic
+from kdelta.host.files import lab_errors, remove, sha256_file, write_json
 from kdelta.host.lock import locked
+from kdelta.host.manifest import published, whole_record
 from kdelta.host.target import target
 from kdelta.kernels.packages.apt import Apt, Offer, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
@@ -51,15 +52,67 @@ class File(msgspec.Struct, frozen=True):
     host: Path
 
 
-class Debs:
-    """Packages of one architecture; `taken` are those that were asked for so far."""
+class Packages:
+    """Packages of which all are unpacked; `names` (NAME=VERSION) are those that were asked for."""
 
-    def __init__(self, arch: str, talk: Callable[[str], None]) -> None:
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.names: Sequence[str] = names
+        self._paths: dict[str, tuple[str, Path]] = {}
+
+    def fetch(self, packages: Iterable[str]) -> None:
+        """Takes packages by their names, which here were taken before."""
+
+    def dependencies(self, package: str) -> tuple[str, ...]:
+        """The packages that one depends on, as far as they may have to be fetched: here none."""
+        del package
+        return ()
+
+    def add(self, package: str, root: Path) -> None:
+        """Adds the files of a package, or of several that were unpacked together."""
+        with lab_errors("reading", root):
+            for path in sorted(root.rglob("*")):
+                if not stat.S_ISDIR(path.lstat().st_mode):
+                    place = f"/{path.relative_to(root).as_posix()}"
+                    self._paths.setdefault(place, (package, path))
+
+    def paths(self) -> list[str]:
+        """The paths of all files and links of the packages."""
+        return sorted(self._paths)
+
+    def find(self, path: str) -> File | None:
+        """The regular file that a path leads to, through links; None if there is none."""
+        at = path
+        for _ in range(_MAX_LINKS):
+            # Where /bin is a link to /usr/bin, a package may have its programs in either.
+            found = next((one for one in _places(at) if one in self._paths), None)
+            if found is None:
+                return None
+            package, host = self._paths[found]
+            self.passed(package)
+            if not host.is_symlink():
+                return File(path, package, host)
+            with lab_errors("reading", host):
+                link = str(host.readlink())
+            at = posixpath.normpath(posixpath.join(posixpath.dirname(found), link))
+        return None
+
+    def passed(self, package: str) -> None:
+        """Called for each package of which a link or a file is used."""
+
+
+def _places(path: str) -> tuple[str, ...]:
+    return path, path.removeprefix("/usr"), f"/usr{path}"
+
+
+class Debs(Packages):
+    """Packages of the host's release; `taken` are those that were asked for so far."""
+
+    def __init__(self, arch: str, log: Callable[[str], None]) -> None:
+        super().__init__()
         self._arch = arch
-        self._talk = talk
+        self._log = log
         self._dpkg = target(arch).dpkg
         self._taken: dict[str, Deb] = {}
-        self._paths: dict[str, tuple[str, Path]] = {}
 
     @property
     def taken(self) -> tuple[Deb, ...]:
@@ -84,8 +137,6 @@ class Debs:
         UserError for one that there is not for this architecture; LabError if it cannot be had.
         """
         names = [name for name in dict.fromkeys(packages) if name not in self._taken]
-        if not names:
-            return
         try:
             self._take_all(names)
         except OutdatedListsError:
@@ -96,25 +147,7 @@ class Debs:
                 raise LabError(f"the mirror lacks a package: {error}", "try again later") from error
 
     def dependencies(self, package: str) -> tuple[str, ...]:
-        """The packages that a taken one depends on."""
         return self._taken[package].dependencies
-
-    def paths(self) -> list[str]:
-        """The paths of all files and links of the packages."""
-        return sorted(self._paths)
-
-    def find(self, path: str) -> File | None:
-        """The regular file that a path leads to, through links; None if there is none."""
-        at = path
-        for _ in range(_MAX_LINKS):
-            if at not in self._paths:
-                return None
-            package, host = self._paths[at]
-            if not host.is_symlink():
-                return File(path, package, host)
-            with lab_errors("reading", host):
-                at = posixpath.normpath(posixpath.join(posixpath.dirname(at), str(host.readlink())))
-        return None
 
     @functools.cached_property
     def _apt(self) -> Apt:
@@ -141,11 +174,11 @@ class Debs:
 
     def _update(self) -> None:
         apt = Apt.of(self._dpkg, own_lists=True)
-        apt.update(self._talk, EVERYWHERE)
+        apt.update(self._log, EVERYWHERE)
         self._apt = apt
 
     def _take_all(self, names: Sequence[str]) -> None:
-        offers = self._offers(names)
+        offers = self._offers(names) if names else {}
         for offer in map(offers.__getitem__, names):
             needed = tuple(dict.fromkeys(one.package for one in offer.dependencies))
             deb = Deb(offer.package, offer.version, offer.sha256, needed)
@@ -158,20 +191,17 @@ class Debs:
         return cache_dir("userland") / f"{deb.package}_{version}_{self._dpkg}"
 
     def _kept(self, deb: Deb) -> bool:
-        try:
-            content = (self._folder(deb) / _RECORD).read_bytes()
-            return msgspec.json.decode(content, type=Deb).sha256 == deb.sha256
-        except (OSError, msgspec.DecodeError):
-            return False
+        kept = whole_record(self._folder(deb), _RECORD, Deb, lambda _: True)
+        return kept is not None and kept.sha256 == deb.sha256
 
     def _download(self, deb: Deb) -> None:
         folder = self._folder(deb)
-        with locked(folder.name, f"fetching {folder.name}", self._talk):
+        with locked(folder.name, f"fetching {folder.name}", self._log):
             if self._kept(deb):
                 return
-            self._talk(f"downloading {deb.package} {deb.version} for {self._dpkg}")
-            with new_folder(folder) as partial:
-                archive = self._apt.download(deb.package, deb.version, partial, self._talk)
+            self._log(f"downloading {deb.package} {deb.version} for {self._dpkg}")
+            with published(folder, self._log) as partial:
+                archive = self._apt.download(deb.package, deb.version, partial, self._log)
                 found = sha256_file(archive)
                 if found != deb.sha256:
                     raise LabError(
@@ -180,22 +210,16 @@ class Debs:
                     )
                 unpack(archive, partial / _ROOT)
                 remove(archive)
-                write_atomic(partial / _RECORD, msgspec.json.encode(deb))
+                write_json(partial / _RECORD, deb)
 
     def _take(self, deb: Deb) -> None:
-        root = self._folder(deb) / _ROOT
-        with lab_errors("reading", root):
-            for path in sorted(root.rglob("*")):
-                if not stat.S_ISDIR(path.lstat().st_mode):
-                    place = f"/{path.relative_to(root).as_posix()}"
-                    self._paths.setdefault(place, (deb.package, path))
+        self.add(deb.package, self._folder(deb) / _ROOT)
         self._taken[deb.package] = deb
+        self.names = [f"{one.package}={one.version}" for one in self.taken]
 
 
 def unpack(archive: Path, folder: Path) -> None:
     """Unpacks a .deb, without what no program loads; LabError when it is damaged."""
-    result = run(["dpkg-deb", "-x", archive, folder])
-    if not result.ok:
-        raise LabError(f"the package {archive.name} is damaged: {result.last_words(1)}")
+    run(["dpkg-deb", "-x", archive, folder]).or_raise(f"the package {archive.name} is damaged")
     for name in _UNNEEDED:
         remove(folder / name)

@@ -12,12 +12,13 @@ import msgspec
 from kdelta.guests.cpio import Entry, archive, file, folder
 from kdelta.host.command import quiet
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import FileState, lab_errors, write_atomic
+from kdelta.host.files import FileState, lab_errors, remove, sha256_state, write_atomic
+from kdelta.host.gcc import Compiler
+from kdelta.host.in_use import use
 from kdelta.host.native import build
 from kdelta.kernels.objects.elf import read_elf
 from kdelta.workloads.catalog import build_workload, workloads
 
-_STOP_SYMBOL = "kdelta_snapshot_point"
 _CONSOLE = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
 _FOLDERS = (
     *(folder(path) for path in ("dev", "proc", "sys", "run", "etc", "workloads")),
@@ -36,23 +37,25 @@ class GuestImage(msgspec.Struct, frozen=True):
     stop_address: int
 
 
-def base_image(arch: str, talk: Callable[[str], None] = quiet) -> GuestImage:
-    """The image that serves all small workloads, made unless the cache has it. UserError for an
-    architecture without guests, LabError when programs for it cannot be compiled here.
+def base_image(by: Compiler, log: Callable[[str], None] = quiet) -> GuestImage:
+    """The image that serves all small workloads, made unless the cache has it. LabError when its
+    programs cannot be compiled.
     """
     programs = {
-        workload.program.lstrip("/"): build_workload(workload, talk, arch=arch)
+        workload.program.lstrip("/"): build_workload(workload, log, by=by)
         for workload in workloads().values()
         if workload.image == "small"
     }
-    agent = build("agent", talk, arch=arch)
+    agent = build("agent", log, by=by)
     states = tuple((path, FileState.of(program)) for path, program in programs.items())
     content, identity = _content(FileState.of(agent), states)
-    path = cache_dir("guests") / f"base-{arch}-{identity[:32]}.cpio"
-    # What a full disk or a crash cut off is never taken for the image: it is written atomically,
-    # and its size is looked at for what others may have done to it.
-    if not path.is_file() or path.stat().st_size != len(content):
+    path = cache_dir("guests") / f"base-{by.arch}-{identity[:32]}.cpio"
+    if path.is_file() and sha256_state(FileState.of(path)) != identity:
+        log(f"{path} is damaged: it is not what was made; it is made again")
+        remove(path)
+    if not use(path):
         write_atomic(path, content)
+        use(path)
     return GuestImage(path, identity, stop_address(agent))
 
 
@@ -74,4 +77,4 @@ def stop_address(program: Path) -> int:
     elf = read_elf(program)
     assert elf
     # Of Thumb code, the lowest bit says that it is.
-    return int(elf.symbols.value[elf.symbols.names.index(_STOP_SYMBOL)]) & ~1
+    return int(elf.symbols.value[elf.symbols.names.index("kdelta_snapshot_point")]) & ~1

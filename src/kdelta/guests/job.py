@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a guest runs: the command with its files, as the archive that the agent reads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from kdelta.guests.cpio import archive, file
-from kdelta.host.files import sha256_file
+from kdelta.guests.host_file import HostFile
+from kdelta.host.files import sha256_file, user_errors
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
+from kdelta.spec.limits import GUEST_FILES_BYTES as MAX_BYTES
 from kdelta.spec.run import Mode, Perturbation, perturbation
 
 # native/agent/job.h has the same limits.
@@ -18,14 +20,16 @@ MAX_WORDS = 4096
 MAX_REGION_BYTES = 255
 PIECE_BYTES = 4096 - 64 - 4
 """What the plugin hands over at a time; kdelta_handover.h has it, too."""
-MAX_BYTES = 512 << 20
-"""Of all files together: they have to fit into the guest's memory, twice while being unpacked."""
+
+_LARGEST_NAMED = 3
+
+GUEST_DATE_SECONDS = 1767225600
+"""2026-01-01, when guests are switched on. One with newer files is at a later date, so that none is
+of the future.
+"""
 
 WARM_UP = "KDELTA_WARM_UP"
 """The variable that tells a workload for how many per cent of its usual time to warm up."""
-
-_RESERVED = ("/dev", "/proc", "/sys")
-_RESERVED_FILES = ("/", "/init", "/job")
 
 
 class JobFile(msgspec.Struct, frozen=True):
@@ -42,7 +46,8 @@ class Job(msgspec.Struct, frozen=True):
     `optional_modules`, of which one that the kernel refuses is only warned of. After `seconds` of
     the guest's time the command is killed. In a `mode` that is not user the command, and all that
     it starts, runs in the kernel's mode; how it calls the kernel is told in `env`. `later` are
-    words that the program asks for when it is ready; None of one that does not ask.
+    words that the program asks for when it is ready; None of one that does not ask. `found`: files
+    of the host that have the same path in the guest, with their times.
     """
 
     argv: tuple[str, ...]
@@ -55,6 +60,7 @@ class Job(msgspec.Struct, frozen=True):
     files: tuple[JobFile, ...] = ()
     mode: Mode = "user"
     later: tuple[str, ...] | None = None
+    found: tuple[HostFile, ...] = ()
     perturbation: Perturbation = perturbation(0)
 
 
@@ -75,6 +81,7 @@ def job_identity(job: Job) -> str:
             # Left out where it is as ever: what was kept before there were modes stays known.
             **({} if job.mode == "user" else {"mode": job.mode}),
             **({"later": job.later} if job.later is not None else {}),
+            **({"found": [one.facts() for one in job.found]} if job.found else {}),
         }
     )
 
@@ -89,20 +96,30 @@ def job_archive(job: Job) -> bytes:
     UserError for a file that cannot be carried or a command that cannot be told.
     """
     entries = [file("job", job_text(job).encode())]
-    total_bytes = 0
+    check_size(one.host for one in (*job.files, *job.modules, *job.optional_modules))
     for carried in _sorted_files((*job.files, *job.modules, *job.optional_modules)):
-        try:
+        with user_errors(carried.host):
             content = carried.host.read_bytes()
-        except OSError as error:
-            raise UserError(f"{carried.host} cannot be read: {error.strerror}") from error
-        total_bytes += len(content)
-        if total_bytes > MAX_BYTES:
-            raise UserError(
-                f"the files for the guest have more than {MAX_BYTES >> 20} MiB", "carry fewer files"
-            )
         name = carried.guest.lstrip("/")
         entries.append(file(name, content, executable=bool(carried.mode & 0o111)))
-    return archive(entries)
+    return archive([*entries, *(one.entry() for one in job.found)])
+
+
+def check_size(files: Iterable[Path]) -> None:
+    """UserError, with the largest of them, for files that are more than a guest can be given."""
+    sizes: dict[Path, int] = {}
+    for path in files:
+        with user_errors(path):
+            sizes[path] = path.stat().st_size
+    if sum(sizes.values()) <= MAX_BYTES:
+        return
+    most = sorted(sizes, key=lambda path: -sizes[path])[:_LARGEST_NAMED]
+    named = ", ".join(f"{path} ({sizes[path] / (1 << 20):.0f} MiB)" for path in most)
+    raise UserError(
+        f"the files for the guest have {sum(sizes.values()) >> 20} MiB, and a guest takes "
+        f"{MAX_BYTES >> 20} MiB at most; the largest: {named}",
+        "name single files by --file FILE, not the folder",
+    )
 
 
 def handed_over(job: Job) -> bytes:
@@ -132,6 +149,9 @@ def _directives(job: Job) -> Iterator[tuple[str, str]]:
     shaken = job.perturbation
     values = {"seed": shaken.seed, "pages": shaken.pages, "phase-ns": shaken.phase_ns}
     yield from ((name, str(value)) for name, value in values.items() if value)
+    newest = max((one.modified_ns for one in job.found), default=0) // 1_000_000_000
+    if newest >= GUEST_DATE_SECONDS:
+        yield "date", str(newest + 1)
     yield "seconds", str(job.seconds)
     if job.region is not None:
         yield "region", job.region
@@ -172,8 +192,7 @@ def _sorted_files(files: tuple[JobFile, ...]) -> list[JobFile]:
                 f"two files for {carried.guest} in the guest: {other.host} and {carried.host}"
             )
     for path in by_guest:
-        above = next((str(p) for p in PurePosixPath(path).parents if str(p) in by_guest), None)
-        if above is not None:
+        if above := next((p for p in PurePosixPath(path).parents if str(p) in by_guest), None):
             raise UserError(f"{above} cannot be a file and a folder, for {path}, in the guest")
     return [by_guest[path] for path in sorted(by_guest)]
 
@@ -185,5 +204,7 @@ def check_guest_path(path: str) -> None:
         raise UserError(
             f"not a path for a file in the guest: {path!r}", "it must be absolute and without .."
         )
-    if path in _RESERVED_FILES or any(pure.is_relative_to(folder) for folder in _RESERVED):
+    if path in ("/", "/init", "/job") or any(
+        pure.is_relative_to(folder) for folder in ("/dev", "/proc", "/sys")
+    ):
         raise UserError(f"{path} belongs to the guest's system", "choose another path: HOST:GUEST")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kdelta.host.command import quiet
+from kdelta.host.gcc import Compiler
 from kdelta.host.native import PLUGIN_FLAGS, NativeProgram, build_program, native_folder
 from kdelta.workloads.catalog import LinkedIn
 
@@ -32,18 +33,21 @@ they start with an environment of their own is to call directly, too.
 """
 
 
-def direct_library(arch: str, talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
-    """The path of the built library for guests of that architecture (x86_64), compiled unless the
+def direct_library(
+    by: Compiler, log: Callable[[str], None] = quiet, *, strict: bool = False
+) -> Path:
+    """The path of the built library for guests (of x86_64), compiled by that compiler unless the
     cache has it. A program that is given it by LD_PRELOAD, and KDELTA_CALL=direct|skip, calls so.
+    It asks nothing newer of a C library than 2.16 has, so that programs of any host load it.
     """
     program = NativeProgram(
         name="kernel_mode.so",
         folder=native_folder() / _FOLDER,
         sources=tuple(source.name for source in _sources()),
         flags=LIBRARY_FLAGS,
-        arch=arch,
+        by=by,
     )
-    return build_program(program, talk, strict=strict)
+    return build_program(program, log, strict=strict)
 
 
 def direct_calls() -> LinkedIn:

@@ -11,31 +11,33 @@ import shlex
 import shutil
 import tarfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.guests.job import JobFile
 from kdelta.guests.userland import Userland
-from kdelta.host.command import environment, run
+from kdelta.host.command import Log, environment, quiet, run
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, new_folder, remove, write_atomic
-from kdelta.host.lock import locked
+from kdelta.host.files import lab_errors, remove, write_atomic
+from kdelta.host.gcc import Compiler, compiler_identity
+from kdelta.host.lock import fill_once
 from kdelta.host.machine import cores
-from kdelta.host.native import compiler_identity
+from kdelta.host.pin import Pin, gcc_part, obtain
 from kdelta.kernels.build.failure import first_error, lab_failure
 from kdelta.kernels.build.toolchain import FIXED, build_environment
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.objects.cmdfiles import cmd_path
 from kdelta.kernels.sources.git import GitStore
-from kdelta.kernels.sources.source import PatchFailure, Source, source_of
+from kdelta.kernels.sources.patches import PatchFailure
+from kdelta.kernels.sources.source import Source, source_of
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, TreeSpec, parse_kernel_spec
 from kdelta.workloads.catalog import KernelTreeWanted
 
-RULES = 1
+RULES = 2
 """Changes with how a tree is made ready."""
 
 TREE = "tree"
@@ -45,15 +47,10 @@ _WORK = "work"
 _PROGRAMS = "programs"
 _PACKED = "source.tar"
 _EVERYWHERE = tuple(f":(glob)**/{name}*" for name in ("Kconfig", "Kbuild", "Makefile"))
-_BINUTILS = frozenset({"ar", "as", "ld", "nm", "objcopy", "objdump", "readelf", "strip"})
-_HELPER = "cc1"
-# The host's own C library is used, as its loader is.
-_OF_LIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv))\.so.*")
+_TOOLS = frozenset({"ar", "as", "cc1", "ld", "nm", "objcopy", "objdump", "readelf", "strip"})
 _DEPENDENCY = re.compile(r"^ {2}(\S+) \\$", re.MULTILINE)
 # It names all Kconfig files. make looks for each of them, and would configure again without them.
 _NO_KCONFIG = "include/config/auto.conf.cmd"
-_HOST_ONLY = ("scripts/kconfig/*", "*.d", "*.tmp")
-Talk = Callable[[str], None]
 _RECORD = "tree.json"
 _BESIDES = ("objects", "make")
 
@@ -66,15 +63,23 @@ def make_words(wanted: KernelTreeWanted) -> list[str]:
 class Preparation:
     """One tree that is made ready in a folder, which is left with what guests get, in TREE."""
 
-    def __init__(self, wanted: KernelTreeWanted, source: Source, config: str, folder: Path) -> None:
+    def __init__(
+        self,
+        wanted: KernelTreeWanted,
+        source: Source,
+        config: str,
+        folder: Path,
+        by: Compiler,
+    ) -> None:
         self._wanted = wanted
+        self._by = by
         self._source = source
         self._config = config
         self._folder = folder
         self._work = folder / _WORK
         self._bin = folder / _PROGRAMS / "bin"
 
-    def make_ready(self, programs: Iterable[JobFile]) -> dict[str, int]:
+    def make_ready(self, programs: Sequence[JobFile]) -> dict[str, int]:
         """Does all of it with the compiler among these programs. The CRC-32 of each object, by its
         path. LabError when a program is missing here, or the tree does not compile.
         """
@@ -100,11 +105,10 @@ class Preparation:
         with lab_errors("unpacking", packed), tarfile.open(packed) as archive:
             archive.extractall(self._work, filter="data")
 
-    def _install(self, programs: Iterable[JobFile]) -> None:
+    def _install(self, programs: Sequence[JobFile]) -> None:
         """The guest's compiler and binutils as programs of this host, in a folder for PATH."""
         root, libraries = self._folder / _PROGRAMS / "root", self._folder / _PROGRAMS / "lib"
         compiler = root / self._wanted.compiler.lstrip("/")
-        helpers = [compiler.parent]
         with lab_errors("writing", root):
             for folder in (libraries, self._bin):
                 folder.mkdir(parents=True)
@@ -113,17 +117,29 @@ class Preparation:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file.host, place)
                 place.chmod(0o755)
-                if ".so" in place.name and not _OF_LIBC.fullmatch(place.name):
-                    shutil.copyfile(place, libraries / place.name)
-                if place.name == _HELPER:
-                    helpers.append(place.parent)
-            for program in compiler.parent.iterdir():
-                if program == compiler or program.name in _BINUTILS:
-                    where = [f"-B{folder}/" for folder in helpers] if program == compiler else []
-                    words = ["env", f"LD_LIBRARY_PATH={libraries}", str(program), *where]
-                    script = self._bin / program.name
-                    script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-                    script.chmod(0o755)
+                if ".so" in place.name:
+                    shutil.copy(place, libraries / place.name)
+            helpers = f"-B{self._bin}/"
+            self._script(compiler.name, compiler, helpers)
+            for program in (*compiler.parent.iterdir(), *root.rglob("cc1")):
+                if program.name in _TOOLS:
+                    self._script(program.name, program)
+        if pin := self._by.pin:
+            tree = obtain(pin, gcc_part(self._by.arch), quiet)
+            self._script(HOST_COMPILER, compiler, helpers, *_of_programs(tree))
+            cc1 = next(file.host for file in programs if file.host.name == "cc1")
+            self._script("collect2", cc1.with_name("collect2"))
+
+    def _script(self, name: str, program: Path, *words: str) -> None:
+        """A program of that name, started by its own loader, if it brought one, and libraries."""
+        libraries = self._folder / _PROGRAMS / "lib"
+        loader = next(libraries.glob("ld-linux*.so.*"), None)
+        starts = [str(loader), "--library-path", str(libraries)] if loader else []
+        script = self._bin / name
+        with lab_errors("writing", script):
+            line = shlex.join([*starts, str(program), *words])
+            script.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+            script.chmod(0o755)
 
     def _configure(self) -> None:
         asked = self._folder / _WORK / ".config.asked"
@@ -160,18 +176,21 @@ class Preparation:
     def _ship(self) -> None:
         """Copies what make looks at in the guest."""
         needed: set[str] = set()
-        files = {path.relative_to(self._work).as_posix() for path in _files(self._work)}
+        files = {
+            path.relative_to(self._work).as_posix()
+            for path in self._work.rglob("*")
+            if path.is_file() and not path.is_symlink()
+        }
         for glob in self._wanted.guest_paths:
             needed.update(fnmatch.filter(files, glob))
-        for path in files:
-            if path.endswith(".cmd"):
-                needed |= self._dependencies(path) & files
+        for path in fnmatch.filter(files, "*.cmd"):
+            needed |= self._dependencies(path) & files
         needed.update(str(Path(name).with_suffix(".c")) for name in self._wanted.objects)
         needed |= {cmd_path(Path(path)).as_posix() for path in needed} & files
         for name in self._wanted.objects:
             needed -= {name, cmd_path(Path(name)).as_posix()}
-        for glob in _HOST_ONLY:
-            needed -= set(fnmatch.filter(needed, glob))
+        for glob in ("scripts/kconfig/*", "*.d", "*.tmp"):
+            needed.difference_update(fnmatch.filter(needed, glob))
         tree = self._folder / TREE
         with lab_errors("copying to", tree):
             for path in sorted(needed):
@@ -185,12 +204,8 @@ class Preparation:
         if cmd == _NO_KCONFIG or cmd.startswith("scripts/kconfig/"):
             return set()
         with lab_errors("reading", self._work):
-            text = (self._work / cmd).read_text()
-        return {str(Path(found)) for found in _DEPENDENCY.findall(text)}
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+            found = _DEPENDENCY.findall((self._work / cmd).read_text())
+        return {str(Path(name)) for name in found}
 
 
 class KernelTree(msgspec.Struct, frozen=True):
@@ -201,20 +216,23 @@ class KernelTree(msgspec.Struct, frozen=True):
 
 
 def kernel_tree(
-    wanted: KernelTreeWanted, workload: Path, programs: Userland, talk: Talk
+    wanted: KernelTreeWanted,
+    workload: Path,
+    programs: Userland,
+    log: Log,
+    *,
+    by: Compiler,
+    part: str,
 ) -> KernelTree:
     """The tree that `wanted` describes, made ready unless the cache has it; `workload` is the
-    folder of the workload, `programs` its userland, which the guest's compiler is of.
+    folder of the workload, `programs` its userland, which the guest's compiler is of. `by` compiles
+    the tree's own programs; if it is a pin's, that has the source as `part`.
 
     Next to the tree lie PLACE.objects, a line of CRC-32 (hexadecimal) and path for each object, and
     PLACE.make, a line for each word that make is to be given.
     LabError when the source cannot be had, or does not compile here.
     """
-    spec = parse_kernel_spec(wanted.source)
-    if not isinstance(spec, DebSrcSpec | TreeSpec | GitSpec):
-        raise LabError(f"{wanted.source} is no source", "name one in workload.toml")
-    source = source_of(spec, talk)
-    assert not isinstance(source, PatchFailure)
+    source = _pinned_source(by.pin, part, log) if by.pin else _source(wanted, log)
     with lab_errors("reading", workload / wanted.config):
         config = (workload / wanted.config).read_text()
     facts = {
@@ -224,20 +242,41 @@ def kernel_tree(
         "wanted": msgspec.to_builtins(wanted),
         "packages": programs.packages,
         # It makes the tree's own programs (fixdep), which run in the guest.
-        "host_compiler": compiler_identity(HOST_COMPILER),
+        "host_compiler": by.pin.digest if by.pin else compiler_identity(HOST_COMPILER),
     }
     folder = cache_dir("kernel-trees") / identity(facts)[:32]
-    if not folder.is_dir():
-        with locked(folder.name, f"preparing {source.name}", talk):
-            if not folder.is_dir():
-                talk(f"preparing {source.name} to be compiled in guests")
-                with new_folder(folder) as partial:
-                    made = Preparation(wanted, source, config, partial).make_ready(programs.files)
-                    objects = [f"{crc:08x} {name}" for name, crc in made.items()]
-                    for name, lines in zip(_BESIDES, (objects, make_words(wanted)), strict=True):
-                        write_atomic(partial / name, "".join(f"{li}\n" for li in lines).encode())
-                    write_atomic(partial / _RECORD, msgspec.json.encode({"source": source.name}))
-    return _kept(wanted, folder)
+
+    def fill(partial: Path) -> None:
+        log(f"preparing {source.name} to be compiled in guests")
+        made = Preparation(wanted, source, config, partial, by).make_ready(programs.files)
+        objects = [f"{crc:08x} {name}" for name, crc in made.items()]
+        for name, lines in zip(_BESIDES, (objects, make_words(wanted)), strict=True):
+            write_atomic(partial / name, "".join(f"{line}\n" for line in lines).encode())
+        write_atomic(partial / _RECORD, msgspec.json.encode({"source": source.name}))
+
+    return _kept(wanted, fill_once(folder, f"preparing {source.name}", log, fill, adopted=True))
+
+
+def _of_programs(tree: Path) -> list[str]:
+    """Options by which the pin's compiler makes programs, with the C library of that tree."""
+    own = next(tree.glob("usr/lib/gcc/*/*/crtbeginT.o")).parent
+    return [f"-B{own}/", f"--sysroot={tree}", "-fno-lto", "-fno-use-linker-plugin"]
+
+
+def _source(wanted: KernelTreeWanted, log: Log) -> Source:
+    spec = parse_kernel_spec(wanted.source)
+    if not isinstance(spec, DebSrcSpec | TreeSpec | GitSpec):
+        raise LabError(f"{wanted.source} is no source", "name one in workload.toml")
+    source = source_of(spec, log)
+    assert not isinstance(source, PatchFailure)
+    return source
+
+
+def _pinned_source(pin: Pin, part: str, log: Log) -> Source:
+    packed = next(obtain(pin, part, log).glob("usr/src/linux-source-*.tar.*"))
+    source = source_of(TreeSpec(str(packed)), log)
+    assert not isinstance(source, PatchFailure)
+    return source
 
 
 def _kept(wanted: KernelTreeWanted, folder: Path) -> KernelTree:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A program of the host with all it needs to start in a guest: interpreter and shared libraries."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,8 +14,9 @@ from elftools.elf.segments import InterpSegment
 
 from kdelta.guests.job import JobFile, check_guest_path
 from kdelta.host.command import run
-from kdelta.host.target import Target, target
-from kdelta.spec.errors import LabError, UserError
+from kdelta.host.files import user_errors
+from kdelta.host.target import Target, target, targets
+from kdelta.spec.errors import UserError
 
 _HWCAPS = re.compile(r"/glibc-hwcaps/[^/]+")
 _MAX_SCRIPT_STEPS = 4
@@ -52,32 +54,50 @@ def carry(argv: list[str], files: list[JobFile], arch: str = "x86_64") -> Carrie
 def find_program(word: str) -> Path:
     """The absolute path of what a shell would start; UserError if it would start nothing."""
     if "/" not in word:
-        found = shutil.which(word)
-        if found is None:
-            raise UserError(
-                f"no program {word} on this host's PATH", "install it, or write the path of yours"
-            )
-        return Path(found).absolute()
+        if found := shutil.which(word):
+            return Path(found).absolute()
+        raise UserError(
+            f"no program {word} on this host's PATH", "install it, or write the path of yours"
+        )
     path = Path(os.path.normpath(Path(word).absolute()))
     if not path.exists():
-        raise UserError(f"no such program: {word}")
+        raise UserError(
+            f"no such program: {word}", f"see: ls {path.parent}; without a /, the PATH is searched"
+        )
     if not path.is_file():
-        raise UserError(f"not a program: {word}")
+        why = "it is a folder" if path.is_dir() else "it is no file"
+        raise UserError(f"not a program: {word}: {why}", f"name a file: ls {word}")
     if not os.access(path, os.X_OK):
         raise UserError(f"{word} is not executable", f"if it is a program: chmod +x {word}")
     return path
+
+
+def asked_interpreter(elf: ELFFile) -> str:
+    """The loader that an ELF file asks for, "" if it asks for none."""
+    segments = elf.iter_segments(type="PT_INTERP")
+    found = (str(one.get_interp_name()) for one in segments if isinstance(one, InterpSegment))
+    return next(found, "")
 
 
 def is_static(program: Path) -> bool:
     """Whether a file is an ELF program that starts without a loader, which could preload."""
     try:
         with program.open("rb") as file:
-            return file.read(4) == b"\x7fELF" and not any(
-                isinstance(segment, InterpSegment)
-                for segment in ELFFile(file).iter_segments(type="PT_INTERP")
-            )
+            return file.read(4) == b"\x7fELF" and not asked_interpreter(ELFFile(file))
     except (OSError, ELFError) as error:
         raise UserError(f"{program} cannot be read: {error}") from error
+
+
+def target_of(program: Path) -> Target:
+    """What an ELF file can run on, this host where that is unknown, and for a script."""
+    with contextlib.suppress(OSError, ELFError), program.open("rb") as file:
+        if file.read(4) == b"\x7fELF":
+            elf = ELFFile(file)
+            machine = str(elf.header["e_machine"])
+            for of in targets().values():
+                if (of.elf_machine, of.bits) == (machine, elf.elfclass):
+                    return of
+    return target(os.uname().machine)
 
 
 def program_files(program: Path, of: Target) -> list[Path]:
@@ -86,8 +106,7 @@ def program_files(program: Path, of: Target) -> list[Path]:
     current = program
     for _ in range(_MAX_SCRIPT_STEPS):
         files.append(current)
-        interpreter = _interpreter(current, of)
-        if interpreter is not None:
+        if (interpreter := _interpreter(current, of)) is not None:
             return files + (_loaded(current, interpreter, of) if interpreter else [])
         current, *after_env = _script_interpreter(current, of)
         if current.name == "env" and after_env:
@@ -98,22 +117,32 @@ def program_files(program: Path, of: Target) -> list[Path]:
 
 def _script_interpreter(path: Path, of: Target) -> list[Path]:
     """The programs of a script's first line."""
-    try:
-        with path.open("rb") as file:
-            line = file.readline(256)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    with user_errors(path), path.open("rb") as file:
+        line = file.readline(256)
+    if not line:
+        raise UserError(f"{path} is empty: no program", f"build it or copy it again: ls -l {path}")
     words = line[2:].decode("utf-8", "replace").split()
+    by_shell = (str(path), "sh", str(path))
     if not line.startswith(b"#!") or not words:
         raise UserError(
-            f"{path} is neither a program for {of.name} nor a script with an interpreter"
+            f"{path} is neither a program for {of.name} nor a script with a #! line",
+            "name its interpreter before it, such as sh",
+            by_shell,
         )
-    programs = [find_program(words[0])]
-    if programs[0].name == "env":
-        # env -S and assignments may stand before the program.
-        name = next((w for w in words[1:] if not w.startswith("-") and "=" not in w), None)
-        if name is not None:
-            programs.append(find_program(name))
+    if line.endswith(b"\r\n"):
+        raise UserError(f"{path}: its #! line ends with a carriage return", f"dos2unix {path}")
+    try:
+        programs = [find_program(words[0])]
+        if programs[0].name == "env":
+            # env -S and assignments may stand before the program.
+            names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+            programs += map(find_program, names[:1])
+    except UserError as error:
+        raise UserError(
+            f"{path} is a script whose interpreter is missing: {error.message}",
+            "install that, or name another one before the script",
+            by_shell,
+        ) from error
     return programs
 
 
@@ -128,19 +157,18 @@ def _interpreter(path: Path, of: Target) -> str | None:
             elf = ELFFile(file)
             machine = str(elf.header["e_machine"])
             if machine != of.elf_machine or elf.elfclass != of.bits:
-                what = f"{machine.removeprefix('EM_')}, {elf.elfclass} bit"
                 raise UserError(
-                    f"{path} is a program for another machine ({what})",
+                    f"{path} is a program for another machine "
+                    f"({machine.removeprefix('EM_')}, {elf.elfclass} bit)",
                     f"the guest runs programs for {of.name}: {of.triple}-gcc makes them",
                 )
-            for segment in elf.iter_segments(type="PT_INTERP"):
-                if isinstance(segment, InterpSegment):
-                    return str(segment.get_interp_name())
-            return ""
+            return asked_interpreter(elf)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (ELFError, UnicodeDecodeError, ValueError) as error:
-        raise UserError(f"{path} is a damaged ELF file ({error})") from error
+        raise UserError(
+            f"{path} is a damaged ELF file ({error})", f"build it or copy it again: file {path}"
+        ) from error
 
 
 def _loaded(program: Path, interpreter: str, of: Target) -> list[Path]:
@@ -163,8 +191,7 @@ def _loaded(program: Path, interpreter: str, of: Target) -> list[Path]:
             f"{program} needs libraries that this host does not have: {', '.join(missing)}",
             "set LD_LIBRARY_PATH if they are somewhere else",
         )
-    if not result.ok:
-        raise LabError(f"{interpreter} cannot list {program}'s libraries: {result.last_words(1)}")
+    result.or_raise(f"{interpreter} cannot list {program}'s libraries")
     return parse_loader_list(result.stdout, interpreter)
 
 
@@ -172,8 +199,7 @@ def parse_loader_list(said: str, interpreter: str) -> list[Path]:
     """The paths in what a loader says to --list, with the loader itself."""
     paths = [Path(interpreter)]
     for line in said.splitlines():
-        match = re.fullmatch(r"\s*(?:\S+ => )?(/.+) \(0x[0-9a-f]+\)", line)
-        if match:
+        if match := re.fullmatch(r"\s*(?:\S+ => )?(/.+) \(0x[0-9a-f]+\)", line):
             # A variant for newer CPUs, of which the guest's loader knows nothing.
             plain = Path(_HWCAPS.sub("", match.group(1)))
             paths.append(plain if plain.is_file() else Path(match.group(1)))
@@ -182,12 +208,11 @@ def parse_loader_list(said: str, interpreter: str) -> list[Path]:
 
 def parse_file_option(text: str) -> list[JobFile]:
     """Reads HOST[:GUEST] of --file: a file, or a folder with all that is in it."""
-    host_text, guest = text, None
+    host_text, colon, guest = text, "", ""
     if not Path(text).exists() and ":/" in text:
-        host_text, _, guest = text.rpartition(":/")
-        guest = f"/{guest}"
+        host_text, colon, guest = text.rpartition(":/")
     host = Path(os.path.normpath(Path(host_text).expanduser().absolute()))
-    guest = os.path.normpath(guest) if guest is not None else str(host)
+    guest = os.path.normpath(f"/{guest}") if colon else str(host)
     if not host.exists():
         raise UserError(f"no such file: {host_text}", "write --file HOST or --file HOST:/GUEST")
     if host.is_file():

@@ -5,7 +5,6 @@ import difflib
 import functools
 import gzip
 import lzma
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -13,13 +12,13 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from kdelta.guests.job import JobFile
-from kdelta.host.command import start
+from kdelta.host.command import log_to_stderr, piped
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, sha256_file, write_atomic
+from kdelta.host.lock import fill_once
 from kdelta.kernels.model import Kernel
+from kdelta.kernels.packages.image import MODULE_ENDINGS
 from kdelta.spec.errors import LabError, UserError
-
-MODULE_ENDINGS = (".ko", ".ko.gz", ".ko.xz", ".ko.zst")
 
 
 def modules_for(names: Iterable[str], kernel: Kernel) -> tuple[JobFile, ...]:
@@ -34,8 +33,7 @@ def modules_for(names: Iterable[str], kernel: Kernel) -> tuple[JobFile, ...]:
             f"{kernel.spec} comes without modules, and {', '.join(names)} is asked for",
             "name their folder: image:PATH,modules=FOLDER",
         )
-    folder = Path(kernel.modules)
-    tree = _Tree(folder)
+    tree = _ModuleTree(Path(kernel.modules))
     ordered: dict[str, Path] = {}
     for name in names:
         tree.add(name, ordered, ())
@@ -44,10 +42,8 @@ def modules_for(names: Iterable[str], kernel: Kernel) -> tuple[JobFile, ...]:
 
 def modules_if_there(names: Iterable[str], kernel: Kernel) -> tuple[JobFile, ...]:
     """The files of those modules that the kernel has, and of what they need, in load order."""
-    if kernel.modules is None:
-        return ()
-    tree = _Tree(Path(kernel.modules))
-    return modules_for((name for name in names if tree.has(_normal(name))), kernel)
+    tree = _ModuleTree(Path(kernel.modules)) if kernel.modules else None
+    return modules_for((name for name in names if tree and tree.has(_normal(name))), kernel)
 
 
 def with_dependencies(module: Path, kernel: Kernel) -> tuple[JobFile, ...]:
@@ -59,7 +55,7 @@ def with_dependencies(module: Path, kernel: Kernel) -> tuple[JobFile, ...]:
     return (*needed, JobFile(module, f"/modules/{module.name}"))
 
 
-class _Tree:
+class _ModuleTree:
     """A folder lib/modules/RELEASE: which modules there are, and which are built in."""
 
     def __init__(self, folder: Path) -> None:
@@ -110,8 +106,8 @@ def module_info(path: Path) -> list[tuple[str, str]]:
             data = section.data() if section is not None else b""
     except (OSError, ELFError) as error:
         raise LabError(f"{path} is no kernel module: {error}") from error
-    pairs = (line.decode("utf-8", "replace").partition("=") for line in data.split(b"\0") if line)
-    return [(key, value) for key, _, value in pairs]
+    lines = data.decode("utf-8", "replace").split("\0")
+    return [(key, value) for key, _, value in (line.partition("=") for line in lines if line)]
 
 
 def _words(info: list[tuple[str, str]], wanted: str) -> list[str]:
@@ -122,11 +118,11 @@ def _soft_dependencies(info: list[tuple[str, str]]) -> list[str]:
     """What stands after "pre:" in the softdep lines."""
     found = []
     for line in (value for key, value in info if key == "softdep"):
-        before = False
+        kind = ""
         for word in line.split():
             if word.endswith(":"):
-                before = word == "pre:"
-            elif before:
+                kind = word
+            elif kind == "pre:":
                 found.append(_normal(word))
     return found
 
@@ -139,10 +135,13 @@ def unpacked(path: Path) -> Path:
     """The module as the kernel can load it: itself, or its unpacked copy in the cache."""
     if path.suffix == ".ko":
         return path
-    copy = cache_dir("modules") / f"{sha256_file(path)[:32]}.ko"
-    if not copy.is_file():
-        write_atomic(copy, _UNPACKERS[path.suffix](path))
-    return copy
+    folder = cache_dir("modules") / sha256_file(path)[:32]
+    name = path.name.removesuffix(path.suffix)
+
+    def fill(made: Path) -> None:
+        write_atomic(made / name, _UNPACKERS[path.suffix](path))
+
+    return fill_once(folder, f"unpacking {name}", log_to_stderr, fill, name)
 
 
 def _decompressed(decompress: Callable[[bytes], bytes], path: Path) -> bytes:
@@ -153,12 +152,11 @@ def _decompressed(decompress: Callable[[bytes], bytes], path: Path) -> bytes:
 
 
 def _unzstd(path: Path) -> bytes:
-    with start(["zstd", "-q", "-d", "-c", path], subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        content = process.stdout.read()
-    if process.returncode != 0:
-        raise LabError(f"{path} is damaged: zstd ended with {process.returncode}")
-    return content
+    def damaged(said: str) -> LabError:
+        return LabError(f"{path} is damaged: {said or 'zstd failed'}")
+
+    with piped(["zstd", "-q", "-d", "-c", path], damaged) as unpacked:
+        return unpacked.read()
 
 
 _UNPACKERS: dict[str, Callable[[Path], bytes]] = {

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Running the host's programs: none asks anything, each can be shown ready to paste."""
 
+import contextlib
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
 from kdelta.spec.errors import LabError
+from kdelta.spec.visible import visible
 
 PACKAGES = {
     "addr2line": "binutils",
@@ -28,6 +31,7 @@ PACKAGES = {
     "objcopy": "binutils",
     "objdump": "binutils",
     "ld.lld": "lld",
+    "lz4": "lz4",
     "lz4c": "lz4",
     "pahole": "dwarves",
     "qemu-img": "qemu-utils",
@@ -37,7 +41,7 @@ PACKAGES = {
 }
 """The Debian package that holds a program, where its name differs or is worth telling."""
 
-Talk = Callable[[str], None]
+Log = Callable[[str], None]
 """Gets a line about what takes long, for the user."""
 
 _echo: list[Callable[[str], None]] = []
@@ -73,6 +77,12 @@ class Result(msgspec.Struct, frozen=True):
         """Whether it ended with exit code 0."""
         return self.returncode == 0
 
+    def or_raise(self, failed: str, lines: int = 1) -> "Result":
+        """Itself if it is ok, else a LabError with the last lines that it printed."""
+        if not self.ok:
+            raise LabError(f"{failed}: {self.last_words(lines)}")
+        return self
+
     def last_words(self, lines: int = 5) -> str:
         """The last lines that it printed, errors rather than output."""
         said = (self.stderr.strip() or self.stdout.strip()).splitlines()
@@ -81,15 +91,23 @@ class Result(msgspec.Struct, frozen=True):
 
 def find_program(name: str) -> str:
     """The path of a program; LabError, with what to install, when it is not there."""
-    found = shutil.which(name)
-    if found is None:
+    if (found := shutil.which(name)) is None:
         raise LabError(f"the program {name} is missing", install_hint(name))
     return found
 
 
 def install_hint(*programs: str) -> str:
-    """What to type to get these programs."""
-    packages = sorted({PACKAGES.get(name, name) for name in programs})
+    """What to type to get these programs; see `package_hint`."""
+    if "apt" in {PACKAGES.get(name, name) for name in programs}:
+        return "name kernels as git:PATH@REV, tree:PATH or image:PATH, which work on any system"
+    return package_hint(*sorted({PACKAGES.get(name, name) for name in programs}))
+
+
+def package_hint(*packages: str) -> str:
+    """What to type to get these packages of Debian's; without apt, what to look for."""
+    if shutil.which("apt-get") is None:
+        what = "package" if len(packages) == 1 else "packages"
+        return f"install what this system has of Debian's {what} {', '.join(packages)}"
     return f"on Debian or Ubuntu: sudo apt-get install {' '.join(packages)}"
 
 
@@ -99,10 +117,11 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
+    name: str = "",
 ) -> Result:
     """Runs a program to its end, without standard input, in the C locale so that what it says can
-    be read by a program. LabError when it is missing or takes longer than `seconds`; its own
-    failure is in the result.
+    be read by a program. LabError, with its `name` if another starts it, when it is missing or
+    takes longer than `seconds`; its own failure is in the result.
     """
     program = find_program(str(argv[0]))
     echo_command(argv, cwd)
@@ -119,23 +138,48 @@ def run(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise LabError(f"{argv[0]} did not end within {seconds:g} seconds") from error
+        said = b"".join(one for one in (error.stdout, error.stderr) if one)
+        lines = said.decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        raise LabError(
+            f"{name or argv[0]} did not end within {seconds:g} seconds"
+            + (f"; the last line that it printed: {last}" if last else "")
+        ) from error
     except OSError as error:
-        raise LabError(f"{argv[0]} could not be started: {error.strerror}") from error
+        raise LabError(f"{name or argv[0]} could not be started: {error.strerror}") from error
     return Result(tuple(map(str, argv)), done.returncode, done.stdout, done.stderr)
 
 
-def start(argv: Sequence[str | Path], stderr: IO[bytes] | int) -> "subprocess.Popen[bytes]":
-    """Starts a program whose output is read from a pipe; its errors go to an open file."""
+@contextlib.contextmanager
+def piped(
+    argv: Sequence[str | Path],
+    failed: Callable[[str], Exception],
+    source: IO[bytes] | None = None,
+) -> Iterator[IO[bytes]]:
+    """Starts a program and gives what it prints. Once the body has read what it wants, raises what
+    `failed` makes of the last line of its errors, unless it ended with exit code 0. The program
+    reads an open file `source` from where the file descriptor stands.
+    """
     program = find_program(str(argv[0]))
     echo_command(argv)
-    return subprocess.Popen(
-        [program, *(str(word) for word in argv[1:])],
-        env=environment(None),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-    )
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            [program, *(str(word) for word in argv[1:])],
+            env=environment(None),
+            stdin=source or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        yield process.stdout
+        # Closing the pipe early ends the program.
+        process.stdout.close()
+        if process.wait() != 0:
+            errors.seek(0)
+            said = errors.read().decode("utf-8", "replace").strip().splitlines()
+            raise failed(said[-1] if said else "")
 
 
 def environment(more: Mapping[str, str] | None) -> dict[str, str]:
@@ -144,9 +188,9 @@ def environment(more: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def quiet(_line: str) -> None:
-    """A `talk` that says nothing."""
+    """A log that writes nothing."""
 
 
-def talk_to_stderr(line: str) -> None:
-    """A `talk` for those who have no better one."""
-    print(line, file=sys.stderr, flush=True)
+def log_to_stderr(line: str) -> None:
+    """A log for callers without a better one."""
+    print(visible(line), file=sys.stderr, flush=True)

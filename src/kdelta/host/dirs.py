@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where kdelta keeps things: the XDG folders, or what KDELTA_CACHE_DIR and KDELTA_DATA_DIR say."""
+"""Where kdelta keeps things: the XDG folders, or what KDELTA_CACHE_DIR and the like say."""
 
 import os
 from pathlib import Path
@@ -16,6 +16,11 @@ def cache_dir(*parts: str) -> Path:
 def data_dir(*parts: str) -> Path:
     """The folder of what cannot be made again (the store), which is created."""
     return make_folder(_base("KDELTA_DATA_DIR", "XDG_DATA_HOME", ".local/share").joinpath(*parts))
+
+
+def config_dir() -> Path:
+    """The folder of what the user writes; it is not created."""
+    return _base("KDELTA_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")
 
 
 def _base(own: str, xdg: str, below_home: str) -> Path:

@@ -3,6 +3,7 @@
 
 import contextlib
 import errno
+import fcntl
 import functools
 import hashlib
 import os
@@ -10,11 +11,11 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError
 
 T = TypeVar("T")
 
@@ -27,15 +28,16 @@ _HINTS = {
     errno.EROFS: "set {setting} to a folder that can be written",
 }
 _NO_SPACE_BYTES = 1 << 20
-_SETTING = "KDELTA_CACHE_DIR or KDELTA_DATA_DIR"
 
 PARTIAL = ".partial"
 """The ending of what is not whole yet. It is never taken for the thing itself."""
+GONE = f".gone{PARTIAL}"
+"""The ending of what is being removed."""
 
 
 def os_failure(error: OSError, doing: str, path: Path) -> LabError:
     """An operating system's refusal as a LabError that says what to do about it."""
-    hint = _HINTS.get(error.errno or 0, "").format(setting=_SETTING)
+    hint = _HINTS.get(error.errno or 0, "").format(setting="KDELTA_CACHE_DIR or KDELTA_DATA_DIR")
     if error.errno == errno.ENOSPC and (free := _free_bytes(path)) is not None:
         hint += f" ({free >> 20} MiB free)"
     return LabError(f"{doing} {path}: {error.strerror or error}", hint)
@@ -63,6 +65,15 @@ def lab_errors(doing: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise os_failure(error, doing, path) from error
+
+
+@contextlib.contextmanager
+def user_errors(what: object, hint: str = "") -> Iterator[None]:
+    """Turns an OSError of its body, which reads what the user named, into a UserError."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{what} cannot be read: {error.strerror}", hint) from error
 
 
 def make_folder(path: Path) -> Path:
@@ -100,28 +111,73 @@ def sha256_state(file: FileState) -> str:
     return sha256_file(file.path)
 
 
-def write_atomic(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file so that readers see the old content or all of the new, also after a
+def write_atomic(path: Path, content: bytes) -> None:
+    """Writes a file as `atomic_file` does."""
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """Gives a file to write, such that readers see the old content or all of the new, also after a
     kill or a power cut; LabError when it cannot be written.
     """
-    # A name of its own: two processes may write the same file, and each must rename its own.
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     with lab_errors("writing", path):
+        partial, file = _new_partial(path)
         try:
-            with partial.open("xb") as file:
-                file.write(content)
+            with file:
+                yield file
                 file.flush()
-                os.fchmod(file.fileno(), mode)
+                os.fchmod(file.fileno(), 0o644)
                 os.fsync(file.fileno())
-            partial.replace(path)
+                partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
 
 
+def _new_partial(path: Path) -> tuple[Path, IO[bytes]]:
+    """A file to write that is to become `path`, and that `remove_left` leaves as long as it is
+    open.
+    """
+    while True:
+        # A name of its own: two processes may write the same file, and each must rename its own.
+        partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+        file = partial.open("xb")
+        _hold(file.fileno())
+        if partial.exists():
+            return partial, file
+        file.close()
+
+
+def _hold(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def remove_left(partial: Path) -> bool:
+    """Removes what a killed process left of a file or a folder; returns whether it did: not while a
+    process writes it.
+    """
+    with lab_errors("removing", partial):
+        try:
+            descriptor = os.open(partial, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        else:
+            remove(partial)
+        finally:
+            os.close(descriptor)
+    return True
+
+
 def read_json(path: Path, kind: type[T]) -> T | None:
     """What a JSON file holds; None if it cannot be read or is of another kind."""
-    with contextlib.suppress(OSError, msgspec.DecodeError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         return msgspec.json.decode(path.read_bytes(), type=kind)
     return None
 
@@ -162,23 +218,101 @@ def new_folder(final: Path) -> Iterator[Path]:
     """Gives an empty folder to fill, which becomes `final` when the body ends, and goes when it
     fails. The caller must hold a lock for `final`; what a killed process left is removed.
     """
-    partial = final.with_name(final.name + PARTIAL)
-    remove(partial)
-    make_folder(partial)
-    try:
+    with partial_folder(final.with_name(final.name + PARTIAL)) as partial:
         yield partial
         with lab_errors("writing", final):
+            _sync(partial)
             remove(final)
             partial.rename(final)
-    except BaseException:
+            _sync_one(final.parent)
+        _made.append(final)
+
+
+_made: list[Path] = []
+
+
+def made_folders() -> bool:
+    """Whether this process made new folders, by which the cache may have outgrown its limit."""
+    return bool(_made)
+
+
+@contextlib.contextmanager
+def partial_folder(partial: Path) -> Iterator[Path]:
+    """Gives an empty folder of that path, which goes when the body ends, and which `remove_left`
+    leaves until then. The caller must hold a lock for it; what a killed process left is removed.
+    """
+    remove(partial)
+    descriptor = _new_held(partial)
+    try:
+        yield partial
+    finally:
+        os.close(descriptor)
         remove(partial)
-        raise
+
+
+def _new_held(folder: Path) -> int:
+    while True:
+        make_folder(folder)
+        with lab_errors("creating the folder", folder), contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            _hold(descriptor)
+            if folder.exists():
+                return descriptor
+            os.close(descriptor)
+
+
+_MOST_SYNCED = 64
+
+
+def _sync(folder: Path) -> None:
+    """Has all that is in a folder on the disk before the folder gets its name: after a power cut it
+    would hold files that are empty or cut.
+    """
+    paths = [Path(root, name) for root, _, names in os.walk(folder) for name in ("", *names)]
+    if len(paths) > _MOST_SYNCED:  # one at a time takes a disk longer than all that it has to write
+        os.sync()
+        return
+    for path in paths:
+        if not path.is_symlink():
+            _sync_one(path)
+
+
+def _sync_one(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove(path: Path) -> None:
     """Removes a file or a folder with all that is in it; nothing there is fine."""
     with lab_errors("removing", path):
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            try:
+                shutil.rmtree(path)
+            except RecursionError:
+                _remove_deep(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def _remove_deep(folder: Path) -> None:
+    """Removes a folder that is nested too deeply for rmtree, which calls itself, and for paths: the
+    folders in it are moved up one by one.
+    """
+    waiting = [folder]
+    while waiting:
+        here = waiting[-1]
+        with os.scandir(here) as entries:
+            inner = None
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    inner = entry.path
+                    break
+                Path(entry.path).unlink()
+        if inner is None:
+            here.rmdir()
+            waiting.pop()
+        else:
+            waiting.append(Path(inner).rename(folder / secrets.token_hex(8)))

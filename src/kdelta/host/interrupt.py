@@ -18,6 +18,8 @@ def run_async(work: Coroutine[object, object, Result]) -> Result:
     found: list[Result] = []
 
     async def keep() -> None:
+        # What asyncio itself has to say is of tasks and futures, which no user knows.
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
         found.append(await work)
 
     asyncio.run(keep())
@@ -31,7 +33,10 @@ def interruptible() -> Iterator[None]:
     asyncio would only note it until the next await: after a download of minutes, perhaps. What it
     noted between two such bodies ends the second one before it begins.
     """
-    _end_if_noted()
+    with contextlib.suppress(RuntimeError):  # there is no event loop in this thread
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise KeyboardInterrupt
     before = signal.getsignal(signal.SIGINT)
     ours = threading.current_thread() is threading.main_thread()
     if not ours or not callable(before):  # ignored, as in a shell's background job
@@ -42,11 +47,3 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _end_if_noted() -> None:
-    """asyncio has cancelled the task on Ctrl-C, which takes effect where the task next awaits."""
-    with contextlib.suppress(RuntimeError):  # there is no event loop in this thread
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise KeyboardInterrupt

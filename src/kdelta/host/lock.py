@@ -13,9 +13,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
-from kdelta.host.command import quiet
+from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors
+from kdelta.host.in_use import use
+from kdelta.host.manifest import has_manifest, is_whole, published, write_manifest
+from kdelta.spec.errors import LabError
 
 _POLL_SECONDS = 0.1
 _PREFIX = "run-"
@@ -23,17 +26,53 @@ _OLD_SECONDS = 2 * 24 * 3600
 
 
 @contextlib.contextmanager
-def locked(name: str, doing: str, talk: Callable[[str], None]) -> Iterator[None]:
+def locked(name: str, doing: str, log: Log) -> Iterator[None]:
     """Holds the lock `name` (any text) during the body; `doing` says what it is for, as in
     "downloading X". The lock goes with the process, however that ends.
     """
     with _opened(name) as (path, descriptor):
         with lab_errors("locking", path):
             if not _try(descriptor):
-                _say_waiting(path, doing, talk)
+                _log_waiting(path, doing, log)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             _sign(descriptor)
         yield
+
+
+def fill_once(
+    folder: Path,
+    doing: str,
+    log: Log,
+    fill: Callable[[Path], None],
+    name: str = "",
+    *,
+    adopted: bool = False,
+) -> Path:
+    """The path `name` in a folder of the cache, or the folder itself. Unless it is there, `fill`
+    gets an empty folder to fill: one process does it, the others wait.
+
+    Each process compares its files with their hashes before it uses them first. What differs is set
+    aside, and made again. adopted: a folder that an older version left without hashes gets them.
+    """
+    wanted = folder / name
+    if _is_usable(folder, wanted, adopted=adopted):
+        return wanted
+    with locked(folder.name, doing, log):
+        if not _is_usable(folder, wanted, adopted=adopted):
+            with published(folder, log) as partial:
+                fill(partial)
+            use(folder)
+    return wanted
+
+
+def _is_usable(folder: Path, wanted: Path, *, adopted: bool) -> bool:
+    if not use(folder) or not wanted.exists():
+        return False
+    if adopted and not has_manifest(folder):
+        with contextlib.suppress(LabError):  # a cache that is only read
+            write_manifest(folder, folder)
+        return True
+    return is_whole(folder)
 
 
 @contextlib.contextmanager
@@ -41,22 +80,19 @@ def locked_if_free(name: str) -> Iterator[bool]:
     """Holds the lock during the body if it is free, in this process too; gives whether."""
     with _opened(name) as (path, descriptor):
         with lab_errors("locking", path):
-            free = _try(descriptor)
-            if free:
+            if free := _try(descriptor):
                 _sign(descriptor)
         yield free
 
 
 @contextlib.asynccontextmanager
-async def locked_async(name: str, doing: str, talk: Callable[[str], None]) -> AsyncIterator[None]:
+async def locked_async(name: str, doing: str, log: Log) -> AsyncIterator[None]:
     """The same for a task: the others go on while it waits, and waiting can be cancelled."""
-    said = False
     with _opened(name) as (path, descriptor):
-        while not _try(descriptor):
-            if not said:
-                _say_waiting(path, doing, talk)
-                said = True
-            await asyncio.sleep(_POLL_SECONDS)
+        if not _try(descriptor):
+            _log_waiting(path, doing, log)
+            while not _try(descriptor):
+                await asyncio.sleep(_POLL_SECONDS)
         _sign(descriptor)
         yield
 
@@ -81,9 +117,9 @@ def _try(descriptor: int) -> bool:
     return True
 
 
-def _say_waiting(path: Path, doing: str, talk: Callable[[str], None]) -> None:
+def _log_waiting(path: Path, doing: str, log: Log) -> None:
     holder = path.read_text(errors="replace").strip()
-    talk(f"waiting for another kdelta (process {holder or 'unknown'}), which is {doing}")
+    log(f"waiting for another kdelta (process {holder or 'unknown'}), which is {doing}")
 
 
 def _sign(descriptor: int) -> None:
@@ -106,27 +142,30 @@ def _new() -> tuple[Path, int]:
     """A folder, and what holds it: a lock on it that goes with this process, however that ends."""
     root = cache_dir("work")
     # No process takes a new folder for one that was left before it is held.
+    work_left(removed=True)
     with locked("work", "making a folder", quiet), lab_errors("creating a folder in", root):
-        _remove_left(root)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return folder, descriptor
 
 
-def _remove_left(root: Path) -> None:
-    for folder in root.iterdir():
-        with contextlib.suppress(OSError):
-            # No process holds folders of other names, so only their age says that they are left.
-            if not folder.name.startswith(_PREFIX) and not _is_old(folder):
-                continue
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(descriptor)
-
-
-def _is_old(folder: Path) -> bool:
-    return time.time() - folder.stat().st_mtime > _OLD_SECONDS
+def work_left(*, removed: bool) -> list[Path]:
+    """Return the folders that killed processes left, and remove them if that is wanted."""
+    found = []
+    with locked("work", "looking at folders", quiet):
+        for folder in sorted(cache_dir("work").iterdir()):
+            with contextlib.suppress(OSError):
+                # No process holds folders of other names: only their age says that they are left.
+                is_old = time.time() - folder.stat().st_mtime > _OLD_SECONDS
+                if not folder.name.startswith(_PREFIX) and not is_old:
+                    continue
+                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    found.append(folder)
+                    if removed:
+                        shutil.rmtree(folder, ignore_errors=True)
+                finally:
+                    os.close(descriptor)
+    return found

@@ -2,8 +2,6 @@
 """Builds kdelta's C parts where they run: into the cache, by their sources, compiler and flags."""
 
 import errno
-import functools
-import hashlib
 import os
 import shlex
 from collections.abc import Callable
@@ -12,22 +10,14 @@ from pathlib import Path
 import msgspec
 
 import kdelta
-from kdelta.host.command import find_program, quiet, run
+from kdelta.host.command import quiet
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import (
-    FileState,
-    new_folder,
-    os_failure,
-    sha256_file,
-    sha256_state,
-    write_atomic,
-)
-from kdelta.host.lock import locked
-from kdelta.host.target import HOST_COMPILER, target
+from kdelta.host.files import FileState, os_failure, sha256_state, write_atomic
+from kdelta.host.gcc import Compiler
+from kdelta.host.lock import fill_once
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 
-COMPILER = HOST_COMPILER
 COMMON_FLAGS = ("-std=gnu11", "-O2")
 STATIC_FLAGS = ("-static", "-no-pie")
 PLUGIN_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden")
@@ -40,12 +30,19 @@ _PARTS = {
     "replay": (*PLUGIN_FLAGS, "-pthread"),
     # Where no other program is: the debugger's stub stops at an address whatever executes it.
     "agent": (*STATIC_FLAGS, "-Wl,-Ttext-segment=0x10000000"),
+    "find_files": STATIC_FLAGS,
+    "terminal": STATIC_FLAGS,
 }
+_SHARED = {"find_files": ("agent/cpio.c",)}
+"""Sources of other parts."""
+
+
+HERE = Compiler()
 
 
 class NativeProgram(msgspec.Struct, frozen=True):
-    """A program to compile: all of `sources` (relative to `folder`, or absolute) in one call, for
-    guests of the architecture `arch`; an empty one is this host.
+    """A program to compile: all of `sources` (relative to `folder`, or absolute), `by` a compiler
+    of this host or of guests.
     """
 
     name: str
@@ -53,12 +50,7 @@ class NativeProgram(msgspec.Struct, frozen=True):
     sources: tuple[str, ...]
     flags: tuple[str, ...] = ()
     includes: tuple[Path, ...] = ()
-    arch: str = ""
-
-    @property
-    def compiler(self) -> str:
-        """The program that compiles it; LabError, with what to install, when it is not there."""
-        return target(self.arch).find_compiler() if self.arch else COMPILER
+    by: Compiler = HERE
 
 
 def native_folder() -> Path:
@@ -71,54 +63,63 @@ def native_folder() -> Path:
 
 
 def build(
-    name: str, talk: Callable[[str], None] = quiet, *, strict: bool = False, arch: str = ""
+    name: str,
+    log: Callable[[str], None] = quiet,
+    *,
+    strict: bool = False,
+    by: Compiler = HERE,
+    plugin_api: int = 0,
 ) -> Path:
-    """The path of the built "plugin" or "probe" (for QEMU), "replay" (a library) or "agent" (a
-    static program, for guests of that architecture).
+    """The path of the built "plugin" or "probe" (for a QEMU with that version of its plugin
+    interface), "replay" (a library), "agent", "find_files" or "terminal" (static programs, for
+    guests of that architecture).
     """
+    api = (f"-DPLUGIN_API={plugin_api}",) if plugin_api else ()
     native = native_folder()
     folder = native / name
     return build_program(
         NativeProgram(
             name=name,
             folder=folder,
-            sources=tuple(sorted(_short(source, folder) for source in folder.rglob("*.c"))),
-            flags=_PARTS[name],
+            sources=(
+                *sorted(_short(source, folder) for source in folder.rglob("*.c")),
+                *(str(native / source) for source in _SHARED.get(name, ())),
+            ),
+            flags=(*_PARTS[name], *api),
             includes=(native / "include",),
-            arch=arch,
+            by=by,
         ),
-        talk,
+        log,
         strict=strict,
     )
 
 
 def build_program(
-    program: NativeProgram, talk: Callable[[str], None] = quiet, *, strict: bool = False
+    program: NativeProgram, log: Callable[[str], None] = quiet, *, strict: bool = False
 ) -> Path:
     """The path of the built program, compiled unless the cache has it. LabError if the compiler is
     missing or refuses.
     """
     flags = (*COMMON_FLAGS, *program.flags, *(STRICT_FLAGS if strict else ()))
+    compiler, libc = program.by.identity
     key = identity(
         {
             "name": program.name,
             "sources": _hashes(program),
-            "compiler": compiler_identity(program.compiler),
-            "libc": _static_libc(program.arch) if "-static" in flags else "",
+            "compiler": compiler,
+            "libc": libc if "-static" in flags else "",
             "flags": flags,
         }
     )
-    name = f"{program.name}-{program.arch}" if program.arch else program.name
+    name = f"{program.name}-{program.by.arch}" if program.by.arch else program.name
     built = cache_dir("native") / f"{name}-{key[:32]}"
-    output = built / program.name
-    if output.is_file():
-        return output
-    with locked(built.name, f"compiling {program.name}", talk):
-        if not output.is_file():
-            talk(f"compiling {program.name}")
-            with new_folder(built) as folder:
-                _compile(program, flags, folder / program.name)
-    return output
+    doing = f"compiling {program.name}"
+
+    def fill(folder: Path) -> None:
+        log(doing)
+        _compile(program, flags, folder / program.name)
+
+    return fill_once(built, doing, log, fill, program.name)
 
 
 def _hashes(program: NativeProgram) -> dict[str, str]:
@@ -139,48 +140,22 @@ def _short(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix() if inside else f"{path.parent.name}/{path.name}"
 
 
-@functools.cache
-def compiler_identity(compiler: str = COMPILER) -> str:
-    """The hash of what a compiler says of itself."""
-    said = run([compiler, "-v"])
-    # The last line names version and package; the rest is how it was configured.
-    return hashlib.sha256(said.stderr.encode()).hexdigest()
-
-
-@functools.cache
-def _static_libc(arch: str) -> str:
-    """The hash of the C library that is linked into static programs."""
-    if arch:
-        return sha256_file(target(arch).static_libc())
-    path = Path(run([COMPILER, "-print-file-name=libc.a"]).stdout.strip())
-    if not path.is_absolute():
-        raise LabError(
-            "the static C library is missing", "on Debian or Ubuntu: sudo apt-get install libc6-dev"
-        )
-    return sha256_file(path)
-
-
 def _compile(program: NativeProgram, flags: tuple[str, ...], output: Path) -> None:
-    find_program("ld")
     # Relative names and the prefix map keep the checkout's path out of the result (__FILE__).
-    argv = [
-        program.compiler,
+    words = [
         *flags,
         *(f"-I{include}" for include in program.includes),
         *(f"-ffile-prefix-map={include}={include.name}" for include in program.includes),
-        "-o",
-        str(output),
-        *program.sources,
     ]
-    result = run(argv, cwd=program.folder)
+    result, argv = program.by.compile(program.sources, words, output, program.folder)
     if result.ok:
         return
     if (full := os.strerror(errno.ENOSPC)) in result.stderr:
         raise os_failure(OSError(errno.ENOSPC, full), "compiling", output)
-    log = cache_dir("logs") / f"{program.name}-build.log"
-    write_atomic(log, (shlex.join(argv) + "\n" + result.stderr).encode())
+    log_file = cache_dir("logs") / f"{program.name}-build.log"
+    write_atomic(log_file, (shlex.join(argv) + "\n" + result.stderr).encode())
     first = next(
         (line for line in result.stderr.splitlines() if "error:" in line or "undefined" in line),
         result.last_words(1),
     )
-    raise LabError(f"compiling {program.name} failed: {first}", f"all it said is in {log}")
+    raise LabError(f"compiling {program.name} failed: {first}", f"all it said is in {log_file}")

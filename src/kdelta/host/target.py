@@ -3,12 +3,13 @@
 
 import functools
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
 
 from kdelta.arch.files import tables
-from kdelta.host.command import find_program, run
+from kdelta.host.command import package_hint, run
 from kdelta.spec.errors import LabError, UserError
 
 HOST_COMPILER = "gcc"
@@ -20,10 +21,14 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dpkg           what Debian calls it
     hosts          what a host of that architecture says it is (uname -m)
     elf_machine    e_machine of its programs, which have so many `bits`
-    loaders        the dynamic loaders of its C libraries
+    loaders        the dynamic loaders of its C libraries, by their names
+    loader         that of glibc, where programs look for it
     triple         how the names of its cross tools begin
     libc_package   Debian's package of the C library for that cross compiler
     emulator       QEMU's program for it, in Debian's `emulator_package`
+    cc1_flags      what Debian's gcc for it passes to its compiler proper whatever it is told,
+    as_flags       to the assembler,
+    ld_flags       and to the linker
     """
 
     dpkg: str
@@ -31,15 +36,18 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     elf_machine: str
     bits: int
     loaders: tuple[str, ...]
+    loader: str
     triple: str
     libc_package: str
     emulator: str
     emulator_package: str
+    cc1_flags: tuple[str, ...]
+    as_flags: tuple[str, ...]
+    ld_flags: tuple[str, ...]
     name: str = ""
 
     @property
     def is_host(self) -> bool:
-        """Whether this host has that architecture."""
         return os.uname().machine in self.hosts
 
     @property
@@ -52,16 +60,10 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return name if self.is_host else f"{self.triple}-{name}"
 
     @property
-    def compiler_packages(self) -> tuple[str, str]:
-        """Debian's packages of that compiler, and of the static C library for it."""
-        if self.is_host:
-            return (HOST_COMPILER, "libc6-dev")
-        return (f"gcc-{self.triple}", self.libc_package)
-
-    @property
     def install_hint(self) -> str:
-        """What to type to get both."""
-        return f"on Debian or Ubuntu: sudo apt-get install {' '.join(self.compiler_packages)}"
+        """What to type to get that compiler, and the static C library for it."""
+        cross = (f"gcc-{self.triple}", self.libc_package)
+        return package_hint(*((HOST_COMPILER, "libc6-dev") if self.is_host else cross))
 
     def find_compiler(self) -> str:
         """The compiler's name; LabError, with what to install, when it is not there."""
@@ -69,22 +71,15 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def static_libc(self) -> Path:
         """Where the static C library is; LabError, with what to install, when it is not there."""
-        said = run([self.find_compiler(), "-print-file-name=libc.a"]).stdout.strip()
-        if not Path(said).is_absolute():
-            raise LabError(f"the static C library for {self.name} is missing", self.install_hint)
-        return Path(said)
+        return static_libc_of(self.find_compiler(), self.name, self.install_hint)
 
     def find_emulator(self) -> str:
         """QEMU's program; LabError, with what to install, when it is not there."""
-        hint = f"on Debian or Ubuntu: sudo apt-get install {self.emulator_package}"
-        return self._found("QEMU", self.emulator, hint)
+        return self._found("QEMU", self.emulator, package_hint(self.emulator_package))
 
     def _found(self, what: str, program: str, hint: str) -> str:
-        try:
-            find_program(program)
-        except LabError as error:
-            said = f"no {what} for {self.name}: the program {program} is missing"
-            raise LabError(said, hint) from error
+        if shutil.which(program) is None:
+            raise LabError(f"no {what} for {self.name}: the program {program} is missing", hint)
         return program
 
 
@@ -110,3 +105,16 @@ def target(name: str) -> Target:
 def host_target() -> Target | None:
     """The architecture of this host; None if it is none that guests can have."""
     return next((one for one in targets().values() if one.is_host), None)
+
+
+def static_libc_of(compiler: str, name: str, hint: str) -> Path:
+    """Where that compiler has its static C library; LabError, with that hint, when it has none."""
+    said = run([compiler, "-print-file-name=libc.a"]).stdout.strip()
+    if not Path(said).is_absolute():
+        raise LabError(f"the static C library for {name} is missing", hint)
+    return Path(said)
+
+
+def host_libc() -> Path:
+    """Where this host's static C library is; LabError, with what to install, when there is none."""
+    return static_libc_of(HOST_COMPILER, "this host", package_hint("libc6-dev"))

@@ -1,18 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Any kernel spec -> kernel."""
 
+import contextlib
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+
 import msgspec
 
-from kdelta.host.command import Talk
+from kdelta.host.command import Log, quiet
+from kdelta.host.files import user_errors
+from kdelta.host.target import targets
+from kdelta.kernels.arches import kernel_arch
 from kdelta.kernels.build.build import build_kernel
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel, booted_with
-from kdelta.kernels.packages.deb import obtain_deb
-from kdelta.kernels.packages.image import obtain_image
+from kdelta.kernels.packages.deb import check_deb, obtain_deb
+from kdelta.kernels.packages.files import check_files, obtain_files, obtain_from_repository
+from kdelta.kernels.packages.image import check_image, obtain_image
+from kdelta.kernels.sources.source import check_source
+from kdelta.spec.change import ConfigFileChange, PatchChange, VariableChange
+from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import (
+    BuiltSpec,
     DebSpec,
+    DebSrcSpec,
+    FilesSpec,
     ImageSpec,
     KernelSpec,
+    RepositorySpec,
+    SourceSpec,
     parameters_of,
     parse_kernel_spec,
     with_changes,
@@ -20,29 +37,73 @@ from kdelta.spec.kernel import (
 )
 
 
-def obtain(spec: KernelSpec, talk: Talk) -> Kernel | NoKernel:
+def obtain(spec: KernelSpec, log: Log) -> Kernel | NoKernel:
     """The kernel that a spec names, fetched or built unless the cache has it; or why its build did
-    not make one. `talk` is called with what takes long.
+    not make one. `log` is called with what takes long.
 
     UserError when the spec names nothing that can be booted here, LabError when it cannot be had.
     """
     if parameters_of(spec):
-        found = obtain(without_parameters(spec), talk)
+        found = obtain(without_parameters(spec), log)
         if isinstance(found, NoKernel):
             return msgspec.structs.replace(found, spec=str(spec))
         return booted_as(found, spec)
     if isinstance(spec, DebSpec):
-        return obtain_deb(spec, talk)
+        return obtain_deb(spec, log)
+    if isinstance(spec, FilesSpec):
+        return obtain_files(spec, log)
+    if isinstance(spec, RepositorySpec):
+        return obtain_from_repository(spec, log)
+    return obtain_image(spec, log) if isinstance(spec, ImageSpec) else build_kernel(spec, log)
+
+
+def check_kernels(specs: Iterable[str]) -> None:
+    """UserError for a spec that cannot be a kernel, as far as nothing but package lists has to be
+    fetched to know it: before other kernels are fetched or built, which may take minutes.
+    """
+    parsed = [parse_kernel_spec(spec) for spec in specs]
+    # A look at package lists can take a second, and longer where they have to be loaded.
+    for spec in sorted(parsed, key=lambda one: isinstance(one, DebSpec | DebSrcSpec)):
+        _check(spec)
+
+
+def _check(spec: KernelSpec) -> None:
     if isinstance(spec, ImageSpec):
-        return obtain_image(spec)
-    return build_kernel(spec, talk)
+        check_image(spec)
+    elif isinstance(spec, DebSpec):
+        check_deb(spec, quiet)
+    elif isinstance(spec, FilesSpec):
+        check_files(spec)
+    elif isinstance(spec, SourceSpec):
+        check_source(spec, quiet)
+    for change in spec.changes:
+        if isinstance(change, PatchChange | ConfigFileChange):
+            with user_errors(Path(change.path)), Path(change.path).expanduser().open("rb"):
+                pass
+
+
+def arch_of(spec: KernelSpec) -> str:
+    """The architecture that a spec's kernel will have; empty where only the kernel shows it."""
+    if isinstance(spec, ImageSpec | FilesSpec | RepositorySpec):
+        return ""
+    if isinstance(spec, DebSpec):
+        wanted = spec.architecture
+        found = (
+            one for one in targets().values() if one.dpkg == wanted or (not wanted and one.is_host)
+        )
+        return next((one.name for one in found), "")
+    named = [
+        one.value for one in spec.changes if isinstance(one, VariableChange) and one.name == "ARCH"
+    ]
+    with contextlib.suppress(UserError):  # which its build raises
+        return kernel_arch(named[-1] if named else platform.machine()).machine
+    return ""
 
 
 def booted_as(found: Kernel, spec: KernelSpec) -> Kernel:
     """The kernel that was found for a spec without its boot parameters, with them."""
-    parameters = parameters_of(spec)
-    if not parameters:
+    if not (parameters := parameters_of(spec)):
         return found
-    if isinstance(spec, DebSpec | ImageSpec):  # of a package the version is known now
+    if isinstance(spec, BuiltSpec):  # of a package the version is known now
         spec = with_changes(parse_kernel_spec(found.spec), spec.changes)
     return booted_with(found, parameters, str(spec))

@@ -6,6 +6,7 @@ import functools
 import msgspec
 
 from kdelta.arch.files import tables
+from kdelta.host.target import target
 from kdelta.spec.errors import UserError
 
 
@@ -38,10 +39,10 @@ class MappedRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A machine that QEMU emulates. `cpu` is its usual CPU, as for QEMU; `cpus` are the models that
-    it is for, none: any. `cpu_options` are added to whichever CPU it gets. `image` is the physical
-    address at which a kernel has the base of its image. Without `snapshots` each run begins at
-    power-on.
+    """A machine that QEMU emulates. `cpu` is the CPU of a guest that names none, as for QEMU;
+    `cpus` are the models that it is for, none: any. `cpu_options` are added to whichever CPU it
+    gets. `image` is the physical address at which a kernel has the base of its image. Without
+    `snapshots` each run begins at power-on.
     """
 
     machine: str
@@ -58,9 +59,8 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def facts(self) -> dict[str, object]:
         """All of it that decides what a guest does."""
-        found: dict[str, object] = msgspec.to_builtins(self)
-        del found["most_memory_mib"]
-        return found
+        every: dict[str, object] = msgspec.to_builtins(self)
+        return {name: value for name, value in every.items() if name != "most_memory_mib"}
 
     def must_have(self, memory_mib: int) -> None:
         """UserError if it cannot have so much memory."""
@@ -72,7 +72,7 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def cpu_argument(self, cpu: str) -> str:
-        """The value of QEMU's option -cpu; an empty CPU means the usual one."""
+        """The value of QEMU's option -cpu; an empty CPU means the board's."""
         return ",".join(filter(None, (cpu or self.cpu, self.cpu_options)))
 
 
@@ -83,7 +83,10 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     traced in lines of `data_line_bytes`: the shortest that its CPUs' caches have. `jumps_on`: how
     the names begin of functions that do nothing but go on to another one. `mapped`: what a kernel
     usually maps by larger pages than those of 4 KiB. `own_parameters`: boot parameters that it
-    looks for in its command line itself; it then reports them as unknown.
+    looks for in its command line itself; it then reports them as unknown. `default_cpu`: the CPU
+    file that guests are like where the user names no CPU; without one they have the board's CPU.
+    `system_calls`: the names of system calls, by the rest of their function's name, where they
+    differ.
     """
 
     breakpoint_bytes: int
@@ -95,6 +98,8 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jumps_on: tuple[str, ...] = ()
     mapped: tuple[MappedRange, ...] = ()
     own_parameters: tuple[str, ...] = ()
+    default_cpu: str = ""
+    system_calls: dict[str, str] = {}
 
     def rules(self) -> str:
         """The plugin's rules file: one `KIND NAME` a line."""
@@ -115,18 +120,8 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def arch_machine(arch: str) -> ArchMachine:
-    """The machines of an architecture; raises UserError for one that has no data file."""
-    if arch not in _machines():
-        raise UserError(
-            f"kernels for {arch} cannot be run: there is no machine for it",
-            f"there are machines for {', '.join(supported_arches())}",
-        )
-    return _machines()[arch]
-
-
-def supported_arches() -> tuple[str, ...]:
-    """The architectures that have a data file."""
-    return tuple(_machines())
+    """The machines of an architecture; UserError for one that guests cannot have."""
+    return _machines()[target(arch).name]
 
 
 @functools.cache

@@ -11,16 +11,16 @@ from types import MappingProxyType
 from kdelta.host.files import FileState
 from kdelta.spec.errors import LabError
 
-_HEAD = struct.Struct("<4sIQ")
+HEAD = struct.Struct("<4sIQ")
 
 
 def read_chunks(path: Path) -> Iterator[tuple[bytes, memoryview]]:
     """Each chunk's tag and payload, in order. Stops quietly at a cut end: `is_complete` tells."""
     view = memoryview(path.read_bytes())
     at = 0
-    while at + _HEAD.size <= len(view):
-        tag, _, size = _HEAD.unpack_from(view, at)
-        at += _HEAD.size
+    while at + HEAD.size <= len(view):
+        tag, _, size = HEAD.unpack_from(view, at)
+        at += HEAD.size
         if at + size > len(view):
             return
         yield tag, view[at : at + size]
@@ -32,9 +32,9 @@ def payloads(path: Path, wanted: bytes) -> Iterator[bytes]:
     with path.open("rb", buffering=0) as file:
         size_of_file = os.fstat(file.fileno()).st_size
         at = 0
-        while len(head := os.pread(file.fileno(), _HEAD.size, at)) == _HEAD.size:
-            tag, _, size = _HEAD.unpack(head)
-            at += _HEAD.size
+        while len(head := os.pread(file.fileno(), HEAD.size, at)) == HEAD.size:
+            tag, _, size = HEAD.unpack(head)
+            at += HEAD.size
             if at + size > size_of_file:
                 return
             if tag == wanted:
@@ -48,9 +48,11 @@ def is_complete(path: Path) -> bool:
 
 
 def read_messages(path: Path) -> dict[str, bytes]:
-    """What the guest sent: payload by type; those of one type joined, in order."""
+    """What the guest sent: payload by type; those of one type joined, in order. Nothing, where the
+    file is not there.
+    """
     messages: dict[str, list[bytes]] = {}
-    for payload in payloads(path, b"MSG "):
+    for payload in payloads(path, b"MSG ") if path.exists() else ():
         kind, _, rest = payload.partition(b"\n")
         messages.setdefault(kind.decode("ascii", "replace"), []).append(rest)
     return {name: b"".join(parts) for name, parts in messages.items()}

@@ -13,11 +13,10 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
-from kdelta.host.command import echo_command, environment, find_program, quiet
+from kdelta.host.command import Log, echo_command, environment, find_program, quiet
 from kdelta.host.files import lab_errors, remove
 from kdelta.host.machine import cores
 from kdelta.host.stream import run_logged
@@ -33,14 +32,13 @@ from kdelta.machines.results import (
     special_of,
 )
 from kdelta.spec.errors import LabError, UserError
-from kdelta.spec.timings import MachineFacts, ProgramFacts, TimedProgram, Timings, same_machine
+from kdelta.spec.timings import MachineFacts, ProgramFacts, TimedProgram, Timings
 from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram, read_manifest
 
 RESULTS = "RESULTS"
 LEAST_CORES = 2
 BUSY_SHARE = 0.2
 """Others may have all cores but two for themselves, and so much of these two, before it begins."""
-_PROBE_SECONDS = 1.0
 _CPU_NUMBERS = (
     ("cpu family", "model", "stepping"),
     ("CPU implementer", "CPU part", "CPU variant"),
@@ -49,17 +47,11 @@ _CPU_NUMBERS = (
 _SSH = ("ssh", "-o", "BatchMode=yes", "-C")
 _REMOTE = (
     "d=$(mktemp -d) || exit 9; trap 'rm -rf \"$d\"' EXIT; trap 'exit 130' INT HUP TERM; "
-    'cd "$d" && tar xf - && {} sh run.sh >&2 </dev/null && cat RESULTS'
+    'cd "$d" && tar xf - && sh run.sh >&2 </dev/null && cat RESULTS'
 )
 
 
-def run_here(
-    folder: Path,
-    *,
-    core: int | None = None,
-    busy_ok: bool = False,
-    talk: Callable[[str], None] = quiet,
-) -> Timings:
+def run_here(folder: Path, *, busy_ok: bool = False, log: Log = quiet) -> Timings:
     """Runs a bundle on this host. UserError when it is too busy, has no clock or too few cores, or
     is of another architecture than the bundle; LabError when run.sh fails.
     """
@@ -71,17 +63,14 @@ def run_here(
             "copy it to a machine of that kind, and run its run.sh there",
         )
     check_host(busy_ok=busy_ok)
-    env = {"CORE": "" if core is None else str(core)}
-    log = folder / "log"
-    failed = run_logged(["sh", "run.sh"], log, cwd=folder, env=env, line=talk)
+    log_file = folder / "log"
+    failed = run_logged(["sh", "run.sh"], log_file, cwd=folder, env={"CORE": ""}, line=log)
     if failed or not (folder / RESULTS).is_file():
-        raise LabError(f"run.sh ended with {failed}", f"what it said is in {log}")
+        raise LabError(f"run.sh ended with {failed}", f"what it said is in {log_file}")
     return read_results(folder / RESULTS, busy_ok=busy_ok)
 
 
-def check_host(
-    *, busy_ok: bool = False, proc: Path = Path("/proc"), seconds: float = _PROBE_SECONDS
-) -> None:
+def check_host(*, busy_ok: bool = False, proc: Path = Path("/proc"), seconds: float = 1.0) -> None:
     """UserError for a host on which no times can be taken: fewer than two cores, an x86 whose
     time-stamp counter is not there or not steady, or, unless `busy_ok`, one that is busy now.
     """
@@ -98,8 +87,7 @@ def check_host(
     time.sleep(seconds)
     busy = _busy_seconds((proc / "stat").read_text()) - before
     share = busy / max(time.monotonic() - begin, 1e-9)
-    spare = cores() - 1
-    if share > spare - 1 + BUSY_SHARE:
+    if share > cores() - 2 + BUSY_SHARE:
         load = (proc / "loadavg").read_text().split()[0]
         raise UserError(
             f"this host is busy: {share:.1f} of its {cores()} cores, load average {load}",
@@ -111,8 +99,7 @@ def check_clock(cpuinfo: str) -> None:
     """UserError for an x86 whose cpuinfo says that its counter is not there or not steady. Others
     have theirs by their architecture.
     """
-    found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
-    if found is None:
+    if (found := re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)) is None:
         return
     flags = found[1].split()
     for flag, what in (
@@ -128,8 +115,7 @@ def check_clock(cpuinfo: str) -> None:
 
 def _busy_seconds(stat: str) -> float:
     """Of all cores, without what waits for I/O."""
-    words = stat.split("\n", 1)[0].split()[1:]
-    jiffies = [int(word) for word in words[:8]]
+    jiffies = [int(word) for word in stat.split("\n", 1)[0].split()[1:9]]
     return (sum(jiffies) - jiffies[3] - jiffies[4]) / 100
 
 
@@ -140,21 +126,14 @@ def manifest_of(folder: Path) -> Manifest:
         return read_manifest(path.read_bytes(), str(path))
 
 
-def read_results(
-    path: Path, *, busy_ok: bool = False, machine: MachineFacts | None = None
-) -> Timings:
-    """What run.sh wrote. UserError when it is not whole, is of another machine than `machine`, or,
-    unless `busy_ok`, was measured on one that had too much else to do.
+def read_results(path: Path, *, busy_ok: bool = False) -> Timings:
+    """What run.sh wrote. UserError when it is not whole, or, unless `busy_ok`, was measured on a
+    machine that had too much else to do.
     """
     with lab_errors("reading", path):
         content = path.read_bytes()
         when = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
     timings = timings_of(read_text(content, str(path)), when)
-    if machine is not None and (why := same_machine(timings.machine, machine)):
-        raise UserError(
-            f"{path} is not of this machine: {why}",
-            "calibrate each machine separately, or give its results a name of their own",
-        )
     if not busy_ok:
         refuse_busy(timings.quiet)
     return timings
@@ -214,26 +193,21 @@ def facts_of(said: Said) -> MachineFacts:
     )
 
 
-def over_ssh(
-    host: str,
-    folder: Path,
-    *,
-    core: int | None = None,
-    busy_ok: bool = False,
-    talk: Callable[[str], None] = quiet,
-) -> Timings:
+def over_ssh(host: str, folder: Path, *, busy_ok: bool = False, log: Log = quiet) -> Timings:
     """Runs a bundle on another machine that `ssh HOST` reaches without asking, which needs tar and
     a shell, and puts its RESULTS into `folder`. Nothing stays there. UserError when it cannot be
     reached or its shell fails, with what ssh said.
     """
     manifest_of(folder)
-    program = find_program(_SSH[0])
-    core_word = "" if core is None else f"CORE={core}"
-    argv = [program, *_SSH[1:], "--", host, _REMOTE.format(core_word)]
+    argv = [find_program(_SSH[0]), *_SSH[1:], "--", host, _REMOTE]
     echo_command(argv)
-    talk(f"timing on {host}")
+    log(f"timing on {host}")
     with tempfile.TemporaryFile() as archive, tempfile.TemporaryFile() as errors:
-        _pack(folder, archive)
+        with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for path in sorted(folder.iterdir()):
+                if path.name not in (RESULTS, "log", "work", "level"):
+                    tar.add(path, path.name)
+        archive.seek(0)
         done = subprocess.run(
             argv,
             stdin=archive,
@@ -254,11 +228,3 @@ def over_ssh(
     with lab_errors("writing", results):
         results.write_bytes(done.stdout)
     return read_results(results, busy_ok=busy_ok)
-
-
-def _pack(folder: Path, archive: IO[bytes]) -> None:
-    with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for path in sorted(folder.iterdir()):
-            if path.name not in (RESULTS, "log", "work", "level"):
-                tar.add(path, path.name)
-    archive.seek(0)

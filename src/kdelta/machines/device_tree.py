@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.files import sha256_file
+from kdelta.host.files import sha256_file, user_errors
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import DeviceTree, arch_machine
 from kdelta.spec.errors import UserError
@@ -55,11 +55,10 @@ def _find(kernel: Kernel, wanted: DeviceTree) -> Path:
 
 
 def _must_fit(path: Path, wanted: DeviceTree) -> None:
+    with user_errors(path), path.open("rb") as file:
+        content = file.read(_MAX_BYTES)
     try:
-        with path.open("rb") as file:
-            properties = dict(read_properties(file.read(_MAX_BYTES)))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+        properties = dict(read_properties(content))
     except ValueError as error:
         raise UserError(
             f"{path} is no device tree: {error}", "make it again in the kernel's tree: make dtbs"

@@ -80,5 +80,5 @@ def workload_outcome(
     if result.startswith("timeout"):
         return RunStatus.TIMED_OUT, "the workload ran longer than its limit in the guest's own time"
     # Its own words, where it has any, say more than its exit status.
-    told = messages.get("failure", b"").decode("utf-8", "replace").strip()
-    return RunStatus.WORKLOAD_FAILED, f"{told} ({result})" if told else result
+    reported = messages.get("failure", b"").decode("utf-8", "replace").strip()
+    return RunStatus.WORKLOAD_FAILED, f"{reported} ({result})" if reported else result

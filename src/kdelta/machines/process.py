@@ -21,15 +21,15 @@ from qemu.qmp import ExecuteError, QMPClient, QMPError
 from kdelta.host.files import lab_errors
 from kdelta.host.stream import tie_to
 from kdelta.spec.errors import LabError
+from kdelta.spec.limits import CONSOLE_BYTES as CONSOLE_LIMIT_BYTES
+from kdelta.spec.limits import GUEST_OUTPUT_BYTES as FILE_LIMIT_BYTES
 
 _STOPPED_BY_TRAP = b"T05"
 _STOPPED_BY_USER = b"T02"
 _BREAK = b"\x03"
 _LIMIT_BYTES = 1 << 16
-FILE_LIMIT_BYTES = 4 << 30
-CONSOLE_LIMIT_BYTES = 8 << 20
 _TAIL_BYTES = 4096
-_AFTER_PANIC = b"end Kernel panic"
+AFTER_PANIC = b"end Kernel panic"
 """The kernel's last words, after which some machines neither reboot nor turn themselves off."""
 _SECONDS_TO_EXIT = 10.0
 
@@ -59,6 +59,10 @@ class Debugger:
             raise LabError(f"the guest stopped before its snapshot point: {_shown(said)}")
         await self._must_be_ok(f"z{place}")
 
+    async def write(self, address: int, data: bytes) -> None:
+        """Writes the stopped guest's memory at that virtual address."""
+        await self._must_be_ok(f"M{address:x},{len(data):x}:{data.hex()}")
+
     async def pause(self) -> None:
         """Makes of the stop at an instruction a pause as by a user, for QEMU does not load a state
         that was saved in the former.
@@ -72,9 +76,11 @@ class Debugger:
         """The guest goes on, without a debugger."""
         await self._must_be_ok("D")
 
-    def close(self) -> None:
-        """Leaves QEMU alone."""
-        self._writer.close()
+    async def close(self) -> None:
+        """Drops the connection, and what was not sent with it."""
+        self._writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
     async def _must_be_ok(self, packet: str) -> None:
         said = await self._ask(packet)
@@ -119,20 +125,42 @@ def _confine(parent: int) -> None:
 class Emulator:
     """A running QEMU, and a wall-clock limit that all that waits for it shares."""
 
-    def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        qmp: QMPClient,
-        debugger: Debugger | None,
-        folder: Path,
-        seconds: float,
-    ) -> None:
-        self._process = process
-        self._qmp = qmp
-        self._debugger = debugger
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._qmp = QMPClient("kdelta")
+        self._debugger: Debugger | None = None
         self._folder = folder
         self._deadline = asyncio.get_running_loop().time() + seconds
-        self._exited = asyncio.ensure_future(process.wait())
+        self._exited: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    async def start(self, argv: Sequence[str], passed: Sequence[int]) -> None:
+        """Starts that program in its folder, with those file descriptors."""
+        parent = os.getpid()
+        with lab_errors("writing in", self._folder):
+            complaints = (self._folder / "stderr").open("wb")
+        with complaints as stderr:
+            self._process = await asyncio.create_subprocess_exec(
+                *argv, cwd=self._folder, stdin=asyncio.subprocess.DEVNULL, stdout=stderr,
+                stderr=stderr, pass_fds=passed, preexec_fn=lambda: _confine(parent),
+                start_new_session=True,
+            )  # fmt: skip
+        self._exited = asyncio.ensure_future(self._process.wait())
+
+    async def connect(self, qmp: socket.socket, stub: socket.socket | None) -> None:
+        """Connects to its monitor, and to its debugger's stub if that is given; LabError, with what
+        QEMU printed, when it ends instead.
+        """
+        try:
+            await self._qmp.connect(qmp)
+        # The library asserts that QEMU has not ended since the connection was there.
+        except (QMPError, EOFError, OSError, AssertionError) as error:
+            await self._end()
+            said = self.stderr() or "it said nothing"
+            raise LabError(f"QEMU did not start: {said}") from error
+        finally:
+            _retrieve_errors(self._qmp)
+        if stub is not None:
+            self._debugger = await Debugger.connect(stub)
 
     @property
     def debugger(self) -> Debugger:
@@ -171,7 +199,7 @@ class Emulator:
                     return "exited"
                 if self._console_bytes() > CONSOLE_LIMIT_BYTES:
                     return "flood"
-                if _AFTER_PANIC in self._console_tail():
+                if AFTER_PANIC in self._console_tail():
                     return "panic"
                 if asyncio.get_running_loop().time() > self._deadline:
                     return "timeout"
@@ -202,7 +230,7 @@ class Emulator:
     @property
     def exit_code(self) -> int | None:
         """None while it runs; negative for a signal."""
-        return self._process.returncode
+        return self._process.returncode if self._process else None
 
     def stderr(self) -> str:
         """What QEMU complained of, shortened."""
@@ -212,22 +240,44 @@ class Emulator:
 
     async def close(self) -> None:
         """End QEMU, whatever state it is in, and wait until it is gone."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+        await self._end()
         if self._debugger:
-            self._debugger.close()
-        await asyncio.shield(self._exited)
+            await self._debugger.close()
         with contextlib.suppress(Exception):
             await self._qmp.disconnect()
+
+    async def _end(self) -> None:
+        if self._process:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await asyncio.shield(self._exited)
+
+
+async def _finished(work: Coroutine[Any, Any, None]) -> None:
+    """Awaits that work to its end, also when the caller is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    for ended in (cancelled, task.exception()):
+        if ended:
+            raise ended
 
 
 @contextlib.asynccontextmanager
 async def emulator(
-    argv: Sequence[str], folder: Path, seconds: float, *, debugged: bool = False
+    argv: Sequence[str],
+    folder: Path,
+    seconds: float,
+    *,
+    debugged: bool = False,
+    inherited: tuple[int, ...] = (),
 ) -> AsyncIterator[Emulator]:
     """Start QEMU in `folder`, talk to it over inherited sockets, and end it on the way out. When it
-    is `debugged`, its guest waits for the debugger.
+    is `debugged`, its guest waits for the debugger. inherited: more file descriptors for it.
 
     Raises LabError when QEMU does not come up, with what it said.
     """
@@ -242,50 +292,17 @@ async def emulator(
         if debugged:
             words += ["-chardev", f"socket,id=stub,fd={stub_of_qemu.fileno()}"]
             words += ["-gdb", "chardev:stub", "-S"]
-        passed = (qmp_of_qemu.fileno(), *((stub_of_qemu.fileno(),) if debugged else ()))
-        process = await _start([*argv, *words], folder, passed)
-        qmp_of_qemu.close()
-        stub_of_qemu.close()
-        client = await _connected(process, qmp.dup(), folder, argv[0])
-        debugger = await Debugger.connect(stub.dup()) if debugged else None
-    running = Emulator(process, client, debugger, folder, seconds)
-    try:
-        yield running
-    finally:
-        await running.close()
-
-
-async def _start(
-    argv: Sequence[str], folder: Path, passed: tuple[int, ...]
-) -> asyncio.subprocess.Process:
-    parent = os.getpid()
-    with lab_errors("writing in", folder):
-        complaints = (folder / "stderr").open("wb")
-    with complaints as stderr:
-        return await asyncio.create_subprocess_exec(
-            *argv, cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=stderr, stderr=stderr,
-            pass_fds=passed, preexec_fn=lambda: _confine(parent), start_new_session=True,
-        )  # fmt: skip
-
-
-async def _connected(
-    process: asyncio.subprocess.Process, ours: socket.socket, folder: Path, program: str
-) -> QMPClient:
-    """A client of that QEMU; ends QEMU when it does not answer."""
-    client = QMPClient("kdelta")
-    try:
-        await client.connect(ours)
-    except BaseException as error:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        if not isinstance(error, QMPError | EOFError | OSError):
-            raise
-        said = (folder / "stderr").read_text(errors="replace").strip()[-1500:]
-        raise LabError(f"{program} did not start: {said or 'it said nothing'}") from error
-    finally:
-        _retrieve_errors(client)
-    return client
+        stub_fd = (stub_of_qemu.fileno(),) if debugged else ()
+        passed = (qmp_of_qemu.fileno(), *stub_fd, *inherited)
+        running = Emulator(folder, seconds)
+        try:
+            await _finished(running.start([*argv, *words], passed))
+            qmp_of_qemu.close()
+            stub_of_qemu.close()
+            await running.connect(qmp, stub if debugged else None)
+            yield running
+        finally:
+            await _finished(running.close())
 
 
 def _retrieve_errors(client: QMPClient) -> None:

@@ -97,10 +97,8 @@ def cksum(content: bytes) -> int:
     """The checksum of POSIX's cksum: CRC-32 of the bytes and of their number, most significant bit
     first. zlib's CRC takes bits the other way round.
     """
-    size, length = len(content), b""
-    while size:
-        length += bytes([size & 255])
-        size >>= 8
+    size = len(content)
+    length = size.to_bytes(-(-size.bit_length() // 8), "little")
     crc = zlib.crc32((content + length).translate(_REVERSED), 0xFFFFFFFF)
     return int(f"{crc:032b}"[::-1], 2)
 
@@ -141,10 +139,9 @@ def _read(text: str, source: str) -> Said:
     machine = parts["machine"][0].splitlines()
     width, reference, turns = map(int, parts["level"][0].split())
     first, second = (_processor(one) for one in parts["processor"])
-    facts = [line.partition(" ")[::2] for line in parts["facts"][0].splitlines()]
     return Said(
         manifest=read_manifest(parts["manifest"][0].encode(), source),
-        facts=dict(facts),
+        facts=dict([line.partition(" ")[::2] for line in parts["facts"][0].splitlines()]),
         kernel=machine[0],
         model=" ".join(machine[2:]).strip("\0 "),
         cpuinfo=parts["cpuinfo"][0],
@@ -250,8 +247,8 @@ def widths_of(process: Process) -> Ticks:
 def _columns(process: Process) -> tuple[Ticks, Ticks, Ticks, Ticks, Ticks]:
     """Width and reference loop before each pass, the pass, reference and width loop after it."""
     columns = process.ticks.reshape(len(process.ticks), -1, _NUMBERS)
-    one, two, three, four, five = (columns[:, :, column] for column in range(_NUMBERS))
-    return one, two, three, four, five
+    wide, before, ticks, after, wide_after = np.moveaxis(columns, 2, 0)
+    return wide, before, ticks, after, wide_after
 
 
 def level_of(said: Said) -> float:

@@ -2,18 +2,28 @@
 """Snapshots of quiet guests in the cache: a kernel boots once for all runs with the same image."""
 
 import asyncio
+import contextlib
 import functools
 import os
-import shutil
-import time
 import zlib
 from pathlib import Path
 
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import data_extents, lab_errors, new_folder, write_atomic
+from kdelta.host.files import (
+    PARTIAL,
+    data_extents,
+    lab_errors,
+    new_folder,
+    read_json,
+    write_atomic,
+)
+from kdelta.host.in_use import use
 from kdelta.host.lock import locked_async
+from kdelta.host.manifest import take_away
+from kdelta.host.sealed import read_sealed, write_sealed
+from kdelta.machines.forcing import LOOKED_AT, forcing_in, symbols_looked_at, symbols_of_build
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Guest, Setting, Snapshot, boot
 from kdelta.spec.errors import LabError
@@ -22,8 +32,14 @@ from kdelta.spec.run import RunStatus
 
 KEPT = 48
 RECORD = "snapshot.json"
-_IN_USE_SECONDS = 3600
 _PIECE_BYTES = 4 << 20
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What was taken: the key of the guest, and the CRC-32 of each file that a run starts from."""
+
+    key: str
+    checksums: dict[str, int]
 
 
 class _BootFailedError(Exception):
@@ -41,29 +57,83 @@ async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOut
     """
     key = identity(guest.snapshot_facts())[:32]
     folder = cache_dir("snapshots") / key
-    if not await asyncio.to_thread(_is_whole, folder):
-        async with locked_async(f"snapshot-{key}", "booting this kernel", setting.say):
+    if not use(folder) or not await asyncio.to_thread(_is_whole, folder):
+        async with locked_async(f"snapshot-{key}", "booting this kernel", setting.log):
             _is_whole.cache_clear()
             if not await asyncio.to_thread(_is_whole, folder):
                 failure = await _take(guest, setting, folder)
                 if failure:
                     return failure
                 prune()
-    with lab_errors("using", folder):
-        os.utime(folder)
+    if not use(folder):
+        raise LabError(f"the snapshot in {folder} is not there any more", "run this again")
     return Snapshot(folder)
+
+
+def known_forcing(guest: Guest) -> Guest | None:
+    """The guest with how its features are forced in its kernel, as far as that is known without a
+    boot: by the symbols of the kernel's build, or by those of an earlier boot, which are kept.
+    """
+    symbols = symbols_of_build(guest.kernel_image) or read_sealed(_kept_symbols(guest))
+    return _with_forcing(guest, symbols) if symbols else None
+
+
+async def obtain_forcing(guest: Guest, setting: Setting) -> Guest | GuestOutcome:
+    """The same, if need be by a boot without what is forced, of which there is a snapshot then; the
+    outcome of that boot when it failed.
+    """
+    if (known := await asyncio.to_thread(known_forcing, guest)) is not None:
+        return known
+    bare = msgspec.structs.replace(guest, boot=0, force=(), forcing=None)
+    found = await obtain_snapshot(bare, setting)
+    if isinstance(found, GuestOutcome):
+        return found
+    with lab_errors("reading", found.symbols):
+        symbols = symbols_looked_at(found.symbols.read_bytes())
+    if symbols:
+        write_sealed(_kept_symbols(guest), symbols)
+    return _with_forcing(guest, symbols)
+
+
+def known_refusal(guest: Guest) -> str | None:
+    """What is known of why features cannot be forced in that guest: empty if they can; None if it
+    was not tried.
+    """
+    kept = read_sealed(_refusal_file(guest))
+    return None if kept is None else kept.decode()
+
+
+def keep_refusal(guest: Guest, reason: str) -> None:
+    """Keep why features cannot be forced in that guest; empty: they can."""
+    write_sealed(_refusal_file(guest), reason.encode())
+
+
+def _refusal_file(guest: Guest) -> Path:
+    key = identity(guest.snapshot_facts())[:32]
+    return cache_dir("forcing") / f"{key}.refusal"
+
+
+def _with_forcing(guest: Guest, symbols: bytes) -> Guest:
+    return msgspec.structs.replace(guest, forcing=forcing_in(guest.force, symbols))
+
+
+def _kept_symbols(guest: Guest) -> Path:
+    """Where what `forcing_in` looks at of the symbols of the guest's kernel is kept."""
+    key = identity({"kernel": guest.kernel_identity, "asks": LOOKED_AT})[:32]
+    return cache_dir("forcing") / f"{key}.symbols"
 
 
 async def _take(guest: Guest, setting: Setting, folder: Path) -> GuestOutcome | None:
     """Boots the guest into that folder, whatever was there before; its outcome when it failed."""
     if folder.exists():
-        setting.say("was damaged in the cache")
+        setting.log("boots again: its snapshot in the cache is damaged, or another guest's")
     try:
         with new_folder(folder) as fresh:
             outcome = await boot(guest, msgspec.structs.replace(setting, folder=fresh))
             if outcome.status is not RunStatus.OK:
                 raise _BootFailedError(outcome)
-            write_atomic(fresh / RECORD, msgspec.json.encode(_checksums(fresh)))
+            record = _Record(folder.name, _checksums(fresh))
+            write_atomic(fresh / RECORD, msgspec.json.encode(record))
     except _BootFailedError as failure:
         return failure.outcome
     _is_whole.cache_clear()
@@ -96,18 +166,31 @@ def _checksum(path: Path) -> int:
 
 @functools.cache
 def _is_whole(folder: Path) -> bool:
-    """Whether a snapshot is there, and as it was when it was taken; looked at once a process."""
+    """Whether a snapshot is there, of the guest that the folder is named after, and as it was when
+    it was taken; looked at once a process.
+    """
+    return snapshot_damage(folder) is None
+
+
+def snapshot_damage(folder: Path) -> str | None:
+    """Return which file of a snapshot is not as it was taken, and how; None if all are."""
+    record = read_json(folder / RECORD, _Record)
+    if record is None or record.key != folder.name:
+        return f"{RECORD} is not that of this snapshot"
     try:
-        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=dict[str, int])
-        return record == _checksums(folder)
-    except (OSError, LabError, msgspec.DecodeError):
-        return False
+        found = _checksums(folder)
+    except LabError as error:
+        return error.message
+    changed = (name for name, checksum in found.items() if record.checksums.get(name) != checksum)
+    return next((f"{name} is not what was taken" for name in changed), None)
 
 
 def prune() -> None:
     """Remove the snapshots that were used longest ago, beyond those that are kept."""
-    folders = [path for path in cache_dir("snapshots").iterdir() if path.is_dir()]
-    folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    for folder in folders[KEPT:]:
-        if time.time() - folder.stat().st_mtime > _IN_USE_SECONDS:
-            shutil.rmtree(folder, ignore_errors=True)
+    used: list[tuple[float, Path]] = []
+    for folder in cache_dir("snapshots").iterdir():
+        with contextlib.suppress(OSError):  # another process may remove it meanwhile
+            if folder.is_dir() and not folder.name.endswith(PARTIAL):
+                used.append((folder.stat().st_mtime, folder))
+    for _, folder in sorted(used, reverse=True)[KEPT:]:
+        take_away(folder)

@@ -3,32 +3,28 @@
 
 import asyncio
 import contextlib
-import functools
-import re
 import shlex
 import shutil
 import signal
-import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from kdelta.cpus.model import Cache
-from kdelta.host.command import quiet
+from kdelta.host.command import Log, quiet
+from kdelta.host.emulator import ANOTHER, KNOWN, HostQemu, find_qemu
 from kdelta.host.files import PARTIAL, copy_sparse, lab_errors, make_folder
-from kdelta.host.native import build
 from kdelta.host.target import target
 from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.chunks import kept_messages, read_messages, require_complete
 from kdelta.machines.device_tree import DeviceTreeFile
+from kdelta.machines.forcing import Forcing, numbers_of
 from kdelta.machines.outcome import GuestOutcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunsAs, RunStatus
-
-Talk = Callable[[str], None]
 
 TraceMode = Literal["off", "on", "data"]
 """Whether to keep each region's sequence of executed blocks; with "data", its data lines too."""
@@ -36,12 +32,17 @@ TraceMode = Literal["off", "on", "data"]
 CallsMode = Literal["off", "kernel", "all"]
 """Whether calls are followed: in the kernel alone, or in user code, too."""
 
+_MAGIC = b"QEVM"
+"""How a state begins (QEMU_VM_FILE_MAGIC)."""
+
 
 class Guest(msgspec.Struct, frozen=True):
     """What is booted: everything that decides the guest's state at the snapshot point, which is
-    when it is about to execute the instruction at `stop_address` in the agent. `runs_as`,
+    when it is about to execute the instruction at `stop_address` in the agent. `qemu`, `runs_as`,
     `loaded` and `icount_shift` are as in MachineOptions. `parameters` are the kernel's, a part of
-    its identity; they come last on its command line, and so win. `boot`: see Perturbation.
+    its identity; they come last on its command line, and so win. `boot`: see Perturbation. `force`:
+    features forced in the kernel; `forcing`: how, which has to be found before the boot.
+    `programs_by`: the compiler of its programs, unless that is of the same pin as its QEMU.
     """
 
     kernel_identity: str
@@ -52,6 +53,7 @@ class Guest(msgspec.Struct, frozen=True):
     stop_address: int
     memory_mib: int
     cpu: str = ""
+    qemu: str = ""
     append: str = ""
     device_tree: DeviceTreeFile | None = None
     runs_as: RunsAs = "service"
@@ -59,11 +61,18 @@ class Guest(msgspec.Struct, frozen=True):
     icount_shift: int = 0
     parameters: tuple[str, ...] = ()
     boot: int = 0
+    force: tuple[str, ...] = ()
+    forcing: Forcing | None = None
+    programs_by: str = ""
 
     @property
     def board(self) -> Board:
-        """The machine that it runs on."""
         return arch_machine(self.arch).board(self.cpu)
+
+    @property
+    def emulator(self) -> HostQemu:
+        """What it is run by; LabError or UserError if that is not there."""
+        return find_qemu(target(self.arch), self.qemu)
 
     @property
     def command_line(self) -> str:
@@ -73,11 +82,11 @@ class Guest(msgspec.Struct, frozen=True):
         load = "kdelta.load" if self.loaded else ""
         boot = f"kdelta.boot={self.boot}" if self.boot else ""
         words = [f"console={self.board.serial}", self.board.append, f"kdelta.as={self.runs_as}"]
-        return " ".join(filter(None, [*words, load, boot, self.append, *self.parameters]))
+        force = self.forcing.parameter if self.forcing else ""
+        return " ".join(filter(None, [*words, load, boot, force, self.append, *self.parameters]))
 
     def snapshot_facts(self) -> dict[str, object]:
         """What a snapshot is keyed by: all that decides its content, and nothing else."""
-        arch = arch_machine(self.arch)
         return {
             "kernel": self.kernel_identity,
             "initrd": self.initrd_identity,
@@ -87,9 +96,10 @@ class Guest(msgspec.Struct, frozen=True):
             "append": self.command_line,
             "icount_shift": self.icount_shift,
             "machine": self.board.facts(),
-            "rules": arch.rules(),
-            "qemu": qemu_version(target(self.arch).emulator),
+            "rules": arch_machine(self.arch).rules(),
+            "qemu": self.emulator.identity,
             "format": 4,
+            **({"force": numbers_of(self.force), "force_format": 2} if self.force else {}),
         }
 
 
@@ -112,12 +122,10 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> Path:
-        """QEMU's migration stream, without the memory."""
         return self.folder / "state"
 
     @property
     def boot(self) -> Path:
-        """The plugin's file of the way there."""
         return self.folder / "boot"
 
     @property
@@ -127,7 +135,6 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def symbols(self) -> Path:
-        """The guest's /proc/kallsyms."""
         return self.after.symbols if self.after else self.folder / "symbols"
 
     def messages(self) -> dict[str, bytes]:
@@ -178,23 +185,9 @@ class Setting(msgspec.Struct, frozen=True):
 
     folder: Path
     seconds: float
-    say: Talk = quiet
-    echo: Talk = quiet
+    log: Log = quiet
+    echo: Log = quiet
     recording: Recording = NOTHING_MORE
-
-
-@functools.cache
-def qemu_version(program: str) -> str:
-    """QEMU's version, as it says it; LabError when there is none."""
-    if not shutil.which(program):
-        raise LabError(
-            f"{program} is not installed",
-            "make setup installs it; kdelta doctor lists what is missing",
-        )
-    argv = [program, "--version"]
-    said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
-    found = re.search(r"version (\S+(?: \([^)]*\))?)", said)
-    return found[1] if found else said.strip()[:80]
 
 
 def _escape(path: Path | str) -> str:
@@ -206,7 +199,7 @@ def _plugin_option(
     guest: Guest, folder: Path, snapshot: Snapshot | None, *, count: bool, recording: Recording
 ) -> str:
     options: list[Path | str] = [
-        build("plugin"),
+        guest.emulator.plugin(),
         f"out={folder / 'counts'}",
         f"rules={folder / 'rules'}",
         f"job={folder / 'job'}",
@@ -243,22 +236,27 @@ def command_line(
     count: bool,
     recording: Recording = NOTHING_MORE,
     keep: bool = False,
+    terminal: int | None = None,
 ) -> list[str]:
     """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there. Either
     way it waits for a command to begin. keep: its state is to become a snapshot in that folder,
-    which then has a copy of the memory that it begins with.
+    which then has a copy of the memory that it begins with. terminal: a socket that its serial line
+    is connected to in place of a file; such a guest waits as long as it says, and nothing repeats.
     """
     board = guest.board
+    # A file takes at once what the guest prints: no slow reader feeds the host's time into it.
+    console = f"file,id=console,path={_escape(folder / 'console')}"
+    if terminal is not None:
+        console = f"socket,id=console,fd={terminal}"
     argv = [
-        target(guest.arch).emulator,
+        *guest.emulator.argv,
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", board.machine, "-accel", "tcg,thread=single",
-        "-icount", f"shift={guest.icount_shift},sleep=off",
+        "-icount", f"shift={guest.icount_shift},sleep={'off' if terminal is None else 'on'}",
         "-rtc", "base=2026-01-01,clock=vm", "-cpu", board.cpu_argument(guest.cpu),
         "-m", str(guest.memory_mib), *board.arguments,
-        # A file takes at once what the guest prints: no slow reader feeds the host's time into it.
-        "-chardev", f"file,id=console,path={_escape(folder / 'console')}",
-        "-serial", "chardev:console", "-kernel", guest.kernel_image, "-initrd", guest.initrd,
+        "-chardev", console, "-serial", "chardev:console",
+        "-kernel", guest.kernel_image, "-initrd", guest.initrd,
         "-append", guest.command_line,
         *(("-dtb", guest.device_tree.path) if guest.device_tree else ()),
         "-plugin",
@@ -271,7 +269,8 @@ def command_line(
     return argv + (["-incoming", "defer"] if snapshot else [])
 
 
-def _prepare(guest: Guest, setting: Setting, job: bytes) -> None:
+def write_inputs(guest: Guest, setting: Setting, job: bytes) -> None:
+    """Writes into the setting's folder what QEMU's plugin reads."""
     make_folder(setting.folder)
     with lab_errors("writing in", setting.folder):
         (setting.folder / "rules").write_text(arch_machine(guest.arch).rules())
@@ -279,20 +278,11 @@ def _prepare(guest: Guest, setting: Setting, job: bytes) -> None:
 
 
 def _explain_start(error: LabError, guest: Guest) -> LabError:
-    """A QEMU that cannot load the plugin, named with its version."""
-    said = str(error)
-    if "plugin" not in said:
+    """A QEMU without the machine, named with its version."""
+    if "unsupported machine type" not in str(error):
         return error
-    version = qemu_version(target(guest.arch).emulator)
-    if "invalid option" in said:
-        return LabError(
-            f"QEMU {version} was built without TCG plugins",
-            "install a QEMU that was built with --enable-plugins",
-        )
-    return LabError(
-        f"QEMU {version} cannot load kdelta's plugin, which speaks plugin API version 1: {said}",
-        "QEMU 7.2 speaks that version; QEMU 9.0 and later do not",
-    )
+    machine = guest.board.machine.partition(",")[0]
+    return LabError(f"QEMU {guest.emulator.version} has no machine {machine}: {KNOWN}", ANOTHER)
 
 
 async def _keep_memory_out(qemu: Emulator) -> None:
@@ -304,8 +294,8 @@ async def _keep_memory_out(qemu: Emulator) -> None:
 async def _save(qemu: Emulator, path: Path) -> None:
     """Write the stopped guest's state and end QEMU; LabError when it cannot be (a full disk)."""
     await _keep_memory_out(qemu)
-    partial = path.with_name(path.name + PARTIAL)
-    write = f"cat > {shlex.quote(str(partial))} && mv {shlex.quote(str(partial))} {path.name}"
+    partial = shlex.quote(str(path.with_name(path.name + PARTIAL)))
+    write = f"cat > {partial} && mv {partial} {path.name}"
     await qemu.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
     await qemu.command("migrate", uri=f"exec:{write}")
     while True:
@@ -335,18 +325,29 @@ async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
 
 
 async def _load(qemu: Emulator, snapshot: Snapshot) -> None:
+    with lab_errors("reading", snapshot.state), snapshot.state.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:  # QEMU waits forever where nothing comes
+            raise _not_loaded(snapshot, "it does not begin as QEMU's state of a guest")
     await _keep_memory_out(qemu)
-    await qemu.command("migrate-incoming", uri=f"exec:cat {shlex.quote(str(snapshot.state))}")
-    while True:
-        status = (await qemu.command("query-status"))["status"]
-        if status not in {"inmigrate", "prelaunch"}:
-            break
-        await asyncio.sleep(0.005)
+    try:
+        await qemu.command("migrate-incoming", uri=f"exec:cat {shlex.quote(str(snapshot.state))}")
+        while (status := await _status(qemu)) in {"inmigrate", "prelaunch"}:
+            await asyncio.sleep(0.005)
+    except LabError as error:  # QEMU ends at a state that it cannot take
+        raise _not_loaded(snapshot, error.message) from error
     if status != "paused":
-        raise LabError(
-            f"the snapshot in {snapshot.folder} cannot be loaded (QEMU is {status})",
-            "remove that folder, or run with --no-snapshot",
-        )
+        raise _not_loaded(snapshot, f"QEMU is {status}")
+
+
+async def _status(qemu: Emulator) -> str:
+    return str((await qemu.command("query-status"))["status"])
+
+
+def _not_loaded(snapshot: Snapshot, why: str) -> LabError:
+    return LabError(
+        f"cannot load the snapshot in {snapshot.folder}: {why}",
+        "remove that folder, or run with --no-snapshot",
+    )
 
 
 @contextlib.asynccontextmanager
@@ -373,16 +374,26 @@ async def _run_to(qemu: Emulator, guest: Guest, address: int) -> str:
     return await qemu.run_to(address, arch_machine(guest.arch).breakpoint_bytes)
 
 
+async def boot_to(qemu: Emulator, guest: Guest, address: int) -> str:
+    """From power-on to that instruction; on the way there, features are forced in the kernel."""
+    if guest.forcing and guest.forcing.array:
+        ended = await _run_to(qemu, guest, guest.forcing.start)
+        if ended != "stopped":
+            return ended
+        await guest.forcing.write(qemu.debugger)
+    return await _run_to(qemu, guest, address)
+
+
 async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
     """Boot to the agent's snapshot point; a Snapshot's files are in the folder when it is ok."""
-    _prepare(guest, setting, b"")
+    write_inputs(guest, setting, b"")
     folder = setting.folder
     started = asyncio.get_running_loop().time()
     async with _started(guest, setting, None, count=False) as qemu:
-        setting.say("boots")
-        ended = await _run_to(qemu, guest, guest.stop_address)
+        setting.log("boots")
+        ended = await boot_to(qemu, guest, guest.stop_address)
         if ended == "stopped":
-            setting.say("saves its snapshot")
+            setting.log("saves its snapshot")
             await qemu.debugger.pause()
             await _save(qemu, folder / "state")
         code = qemu.exit_code
@@ -391,7 +402,7 @@ async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
     if ended == "stopped":
         require_complete(folder / "counts")
     console = read_console(folder)
-    messages = _messages(folder)
+    messages = read_messages(folder / "counts")
     status, detail = RunStatus.OK, ""
     if ended != "stopped":
         status, detail = RunStatus.BOOT_FAILED, boot_failure(ended, console, code)
@@ -411,12 +422,12 @@ async def prepare(
     """A snapshot in the setting's folder of a job's program when it asks what it is to do: as it is
     about to execute the instruction at `stop_address`. None where it does not come there.
     """
-    _prepare(guest, setting, job)
+    write_inputs(guest, setting, job)
     found = Snapshot(setting.folder, after=snapshot)
     await asyncio.to_thread(copy_sparse, snapshot.ram, found.ram)
     async with _started(guest, setting, snapshot, count=False) as qemu:
         await _load(qemu, snapshot)
-        setting.say("prepares its program")
+        setting.log("prepares its program")
         if await _run_to(qemu, guest, stop_address) != "stopped":
             return None
         await qemu.debugger.pause()
@@ -427,24 +438,19 @@ async def prepare(
     return found
 
 
-def _messages(folder: Path) -> dict[str, bytes]:
-    counts = folder / "counts"
-    return read_messages(counts) if counts.exists() else {}
-
-
-async def _to_the_end(
+async def to_the_end(
     qemu: Emulator, guest: Guest, setting: Setting, snapshot: Snapshot | None
 ) -> tuple[str, str]:
     """How the boot ended ("stopped" is well), and how the run did."""
     if snapshot:
         await resume(qemu, snapshot)
     else:
-        setting.say("boots")
-        booted = await _run_to(qemu, guest, guest.stop_address)
+        setting.log("boots")
+        booted = await boot_to(qemu, guest, guest.stop_address)
         if booted != "stopped":
             return booted, booted
         await qemu.debugger.let_go()
-    setting.say("runs")
+    setting.log("runs")
     return "stopped", await qemu.wait_exit()
 
 
@@ -452,14 +458,14 @@ async def run(
     guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | None
 ) -> GuestOutcome:
     """Run a job in a guest, from its snapshot or from power-on."""
-    _prepare(guest, setting, job)
+    write_inputs(guest, setting, job)
     folder = setting.folder
     started = asyncio.get_running_loop().time()
     async with _started(guest, setting, snapshot, count=True) as qemu:
-        booted, ended = await _to_the_end(qemu, guest, setting, snapshot)
+        booted, ended = await to_the_end(qemu, guest, setting, snapshot)
         code, complaint = qemu.exit_code, qemu.stderr()
     console = read_console(folder)
-    messages = {**(snapshot.messages() if snapshot else {}), **_messages(folder)}
+    messages = {**(snapshot.messages() if snapshot else {}), **read_messages(folder / "counts")}
     took = asyncio.get_running_loop().time() - started
     if booted != "stopped":
         why = boot_failure(booted, console, code)

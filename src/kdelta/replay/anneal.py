@@ -46,7 +46,7 @@ class BestOrder(msgspec.Struct, frozen=True, eq=False):
     evaluations: int
 
 
-class _State(msgspec.Struct):
+class _AnnealState(msgspec.Struct):
     order: I64
     cost: float
     blame: F64
@@ -66,7 +66,7 @@ def anneal(
     """
     rng = np.random.default_rng(seed)
     first = judge([start])
-    now = _State(start, float(first.costs[0]), first.blame[0])
+    now = _AnnealState(start, float(first.costs[0]), first.blame[0])
     best = BestOrder(start, now.cost, 1)
     used = 1
     moves = _Moves(sizes, rng)
@@ -78,7 +78,7 @@ def anneal(
         cost = float(judged.costs[at])
         temperature = first.costs[0] * _HOT * (_COLD / _HOT) ** (used / evaluations)
         if cost <= now.cost or rng.random() < np.exp((now.cost - cost) / temperature):
-            now = _State(batch[at], cost, judged.blame[at])
+            now = _AnnealState(batch[at], cost, judged.blame[at])
         if now.cost < best.cost:
             best = BestOrder(now.order, now.cost, used)
         if watch:
@@ -91,14 +91,10 @@ class _Moves:
 
     def __init__(self, sizes: I64, rng: np.random.Generator) -> None:
         self._rng = rng
-        n_units = len(sizes)
-        by_size = np.argsort(sizes, kind="stable")
-        rank = np.empty_like(by_size)
-        rank[by_size] = np.arange(n_units)
-        self._by_size = by_size
-        self._rank = rank
+        self._by_size = np.argsort(sizes, kind="stable")
+        self._rank = np.argsort(self._by_size)
 
-    def neighbour(self, state: _State) -> I64:
+    def neighbour(self, state: _AnnealState) -> I64:
         """Another order, with a unit moved that is likely to be to blame."""
         rng, order = self._rng, state.order
         unit = self._unit(state)
@@ -110,7 +106,7 @@ class _Moves:
             return _swapped(order, at, int(np.flatnonzero(order == self._like(unit))[0]))
         return self._moved(order, at)
 
-    def _unit(self, state: _State) -> int:
+    def _unit(self, state: _AnnealState) -> int:
         rng = self._rng
         sums = np.cumsum(state.blame)
         if rng.random() < _BLAMED_SHARE and sums[-1] > 0:

@@ -128,8 +128,7 @@ def page_bytes(virtual: U64, arch: str) -> U64:
 
 def _check(trace: Trace, cpu: CPU) -> None:
     # Where code lies physically is not needed for first levels; the check wants it.
-    whole = trace if trace.physical is not None else _with_physical(trace)
-    check_trace(whole, data=True)
+    check_trace(trace if trace.physical is not None else _with_physical(trace), data=True)
     for cache in _caches(cpu, l2=True):
         if cache is not None:
             check_cache(cache)
@@ -153,8 +152,7 @@ def _caches(cpu: CPU, *, l2: bool) -> tuple[Cache | None, ...]:
 
 
 def _columns(trace: Trace, rows: U32, *, physical: bool) -> dict[str, npt.NDArray[np.generic]]:
-    columns = native_columns(trace if physical else _with_physical(trace), data=True)
-    return columns | {
+    return native_columns(trace if physical else _with_physical(trace), data=True) | {
         "sizes": np.ascontiguousarray(trace.sizes, np.uint32),
         "functions": np.ascontiguousarray(rows, np.uint32),
         "offsets": np.ascontiguousarray(trace.addresses, np.uint64),
@@ -185,8 +183,7 @@ def misses_by_function(
     n = len(CONTEXTS)
     # Block b in context c is b * n + c, and so is its function.
     spread = (function[:, None] * n + np.arange(n, dtype=np.uint32)).reshape(-1)
-    placed = PlacedBlocks(spread.astype(np.uint32), apart.addresses)
-    prepared = PreparedTrace(apart, placed)
+    prepared = PreparedTrace(apart, PlacedBlocks(spread.astype(np.uint32), apart.addresses))
     layout = np.zeros((1, len(labels) * n), np.uint64)
     found: dict[Label, dict[str, int]] = {}
     for name, (kind, cache) in caches.items():

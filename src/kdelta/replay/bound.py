@@ -51,7 +51,7 @@ class Stretches(msgspec.Struct, frozen=True, eq=False):
         return slice(int(low), int(high))
 
 
-class _Group(msgspec.Struct, frozen=True):
+class _MovingGroup(msgspec.Struct, frozen=True):
     """What moves as one: [start, end) as linked, but from `open` on may be filled up behind it,
     where something else can be in another order. It begins at multiples of `alignment`.
     """
@@ -85,7 +85,7 @@ def shares_of_lines(code: Stretches, functions: U32, placement: Placement, line_
     return found
 
 
-def _groups(functions: U32, placement: Placement) -> Iterator[_Group]:
+def _groups(functions: U32, placement: Placement) -> Iterator[_MovingGroup]:
     """The groups of these functions, and what begins where they end."""
     wanted = np.zeros(len(placement.functions), dtype=bool)
     wanted[functions] = True
@@ -94,17 +94,17 @@ def _groups(functions: U32, placement: Placement) -> Iterator[_Group]:
             yield _group(part, number, placement)
     for start, end, alignment in floating(placement):
         first, last = np.array([start, end], dtype=np.uint64).view(np.int64).tolist()
-        yield _Group(first, last, last, alignment)
+        yield _MovingGroup(first, last, last, alignment)
 
 
-def _group(part: TextRange, number: int, placement: Placement) -> _Group:
+def _group(part: TextRange, number: int, placement: Placement) -> _MovingGroup:
     start = int(np.array(placement.functions[int(part.first[number])].address).astype(np.int64))
     end = start + int(part.bytes[number])
     padding = int(part.alignments.max()) - 1
-    return _Group(start, max(end - padding, start), end, int(part.alignments[number]))
+    return _MovingGroup(start, max(end - padding, start), end, int(part.alignments[number]))
 
 
-def _moving(starts: I64, ends: I64, group: _Group, line_bytes: int) -> F64:
+def _moving(starts: I64, ends: I64, group: _MovingGroup, line_bytes: int) -> F64:
     """Shares of a group's stretches: the worst of all phases that its alignment allows."""
     step = min(group.alignment, line_bytes)
     starts, ends = starts - group.start, ends - group.start
@@ -228,8 +228,7 @@ def _distinct(lists: I64, values: I64, n_lists: int) -> _Lists:
     """Lists from pairs (list, value), each pair once, in order."""
     width = int(values.max(initial=0)) + 1
     keys = _sorted_distinct(lists * width + values)
-    starts = np.searchsorted(keys, np.arange(n_lists + 1) * width)
-    return _Lists(starts, keys % width)
+    return _Lists(np.searchsorted(keys, np.arange(n_lists + 1) * width), keys % width)
 
 
 def _sorted_distinct(keys: I64) -> I64:
@@ -242,8 +241,7 @@ def _sorted_distinct(keys: I64) -> I64:
 
 def _merged(pieces: _Lists, shares: F64) -> tuple[_Lists, F64]:
     """Stretches that are in the very same pieces, taken together; they are told by a hash."""
-    rng = np.random.default_rng(0)
-    marks = rng.integers(0, 1 << 63, len(pieces.starts) - 1, dtype=np.uint64)
+    marks = np.random.default_rng(0).integers(0, 1 << 63, len(pieces.starts) - 1, dtype=np.uint64)
     hashes = np.zeros(len(shares), dtype=np.uint64)
     piece = np.repeat(np.arange(len(pieces.starts) - 1), pieces.lengths())
     np.add.at(hashes, pieces.values, marks[piece])
@@ -313,8 +311,7 @@ def _evict(held: F64, following: I64, capacity: float) -> None:
     excess = float(held.sum()) - capacity
     if excess <= 0:
         return
-    there = np.flatnonzero(held)
-    latest = _latest(there, held, following, excess)
+    latest = _latest(np.flatnonzero(held), held, following, excess)
     sums = np.cumsum(held[latest])
     last = int(np.searchsorted(sums, excess))
     last = min(last, len(latest) - 1)

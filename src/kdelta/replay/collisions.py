@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.arrays import U32, U64
-from kdelta.counts.trace import Trace
+from kdelta.counts.by_key import by_key
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
-from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
+from kdelta.replay.simulate import PreparedTrace
 
 _ROW = np.dtype(
     [("misses", "<u8"), ("set", "<u4"), ("function", "<u4"), ("evictor", "<u4")], align=True
@@ -47,10 +47,11 @@ class Collisions(msgspec.Struct, frozen=True, eq=False):
 
     def pairs(self, most: int | None = None) -> tuple[CollidingPair, ...]:
         """The pairs of functions with the most misses, summed over sets."""
-        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
         rows = zip(self.functions, self.evictors, self.sets, self.misses, strict=True)
-        for function, evictor, where, misses in rows:
-            found.setdefault((int(function), int(evictor)), []).append((int(where), int(misses)))
+        found = by_key(
+            ((int(function), int(evictor)), (int(where), int(misses)))
+            for function, evictor, where, misses in rows
+        )
         pairs = (
             CollidingPair(*pair, sum(n for _, n in held), tuple(sorted(where for where, _ in held)))
             for pair, held in found.items()
@@ -59,8 +60,7 @@ class Collisions(msgspec.Struct, frozen=True, eq=False):
 
 
 def collisions(
-    trace: Trace | PreparedTrace,
-    placed: PlacedBlocks | None,
+    trace: PreparedTrace,
     layout: U64,
     cache: Cache,
     *,
@@ -68,12 +68,8 @@ def collisions(
 ) -> Collisions:
     """What the misses of lines under one layout (n_functions,) are laid to.
 
-    A PreparedTrace needs no `placed`. Raises what PreparedTrace.replay raises.
+    Raises what PreparedTrace.replay raises.
     """
-    if isinstance(trace, Trace):
-        if placed is None:
-            raise ValueError("a trace needs to be placed")
-        trace = PreparedTrace(trace, placed)
     layouts = trace.checked(layout[np.newaxis], cache)
     job = native.NativeJob(
         caches=native.caches(cache),

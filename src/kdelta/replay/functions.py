@@ -8,15 +8,15 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.arrays import I64, U64, Flags
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import KERNEL
-from kdelta.counts.symbols import without_padding
+from kdelta.counts.symbols import CODE_TYPES, Symbol, without_padding
 from kdelta.counts.trace import DATA, Trace
 from kdelta.kernels.objects.digest import Digest
 from kdelta.replay.input_sections import details_of, input_sections, sections_and_sizes
 from kdelta.replay.kernel_text import (
     Details,
     KernelText,
-    Symbol,
     TextPiece,
     after_what,
     kernel_text,
@@ -31,7 +31,6 @@ REST = "[rest]"
 FIXED = -1
 """The group of a function that no relink moves."""
 
-_CODE_TYPES = frozenset("tTwW")
 # __ALIGN of arch/x86/include/asm/linkage.h, where -Os aligns nothing; if a digest says no more.
 _ASSEMBLER_ALIGNMENT = 16
 _FAR_BYTES = 1 << 20  # after the last symbol before a gap: no function is that long
@@ -207,8 +206,7 @@ class _Blocks:
         known = np.minimum(next_piece, len(self.starts) - 1)
         at_end = self.in_text & (self.starts[known] == self.end)
         for block, then in _successions(self.trace, at_end):
-            goes_on = self.address[then] == self.end[block]
-            linked[known[block[goes_on]]] = True
+            linked[known[block[self.address[then] == self.end[block]]]] = True
 
 
 def _last_at(starts: U64, addresses: U64) -> I64:
@@ -219,8 +217,7 @@ def _successions(trace: Trace, of: Flags) -> Iterable[tuple[I64, I64]]:
     """Pairs of blocks (earlier, next) that follow each other, where the earlier is one of `of`."""
     is_code = (trace.items & np.uint32(DATA)) == 0
     items = trace.items[is_code].astype(np.int64)
-    before = np.concatenate([[0], np.cumsum(is_code)])
-    starts = before[trace.starts.astype(np.int64)]
+    starts = np.concatenate([[0], np.cumsum(is_code)])[trace.starts.astype(np.int64)]
     if not len(items):
         return
     last_in_piece = np.zeros(len(items) + 1, dtype=bool)
@@ -326,7 +323,7 @@ class _Outside:
     ) -> None:
         labels: dict[int, tuple[str, str]] = {}
         for address, kind, name, origin in symbols:
-            if kind in _CODE_TYPES and address and not text.start <= address < text.end:
+            if kind in CODE_TYPES and address and not text.start <= address < text.end:
                 labels.setdefault(address, (origin, without_padding(name)))
         self._starts = np.array(sorted(labels), dtype=np.uint64)
         self._labels = [labels[int(start)] for start in self._starts]
@@ -385,10 +382,7 @@ class _Outside:
 
 def _ranges(functions: Sequence[PlacedFunction]) -> tuple[TextRange, ...]:
     """One for each kind of text that has functions which move, by address."""
-    kinds: dict[str, list[int]] = {}
-    for index, function in enumerate(functions):
-        if function.movable:
-            kinds.setdefault(function.kind, []).append(index)
+    kinds = by_key((f.kind, index) for index, f in enumerate(functions) if f.movable)
     return tuple(_range(kind, members, functions) for kind, members in kinds.items())
 
 
@@ -434,11 +428,12 @@ def _key(name: str) -> int:
 def _indexes(
     pieces: Sequence[TextPiece], functions: Sequence[PlacedFunction]
 ) -> dict[str, tuple[int, ...]]:
-    found: dict[str, list[int]] = {}
-    for index, function in enumerate(functions):
-        names = pieces[index].aliases if index < len(pieces) else ()
-        for name in dict.fromkeys((function.name, plain(function.name), *names)):
-            found.setdefault(name, []).append(index)
+    aliases = {piece.name: piece.aliases for piece in pieces}
+    found = by_key(
+        (name, index)
+        for index, one in enumerate(functions)
+        for name in dict.fromkeys((one.name, plain(one.name), *aliases.get(one.name, ())))
+    )
     return {name: tuple(indexes) for name, indexes in found.items()}
 
 

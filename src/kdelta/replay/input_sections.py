@@ -10,10 +10,12 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.arrays import Flags
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import KERNEL
+from kdelta.counts.symbols import Symbol
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.objects import LOCAL, CodePiece
-from kdelta.replay.kernel_text import Details, Symbol, TextPiece, after_what, is_nameless, plain
+from kdelta.replay.kernel_text import Details, TextPiece, after_what, is_nameless, plain
 
 _TEXT = ".text"
 _OWN = re.compile(r"\.text\.\w")
@@ -52,14 +54,14 @@ def sections_and_sizes(
     """Of the functions of vmlinux by name: the section of those whose name is one function's only,
     and the bytes of each function of a name, ascending.
     """
-    found: dict[str, list[CodePiece]] = {}
-    aliases: dict[str, list[tuple[CodePiece, str]]] = {}
-    for thing in digest.objects.values() if digest else ():
-        if not thing.module:
-            alike: dict[CodePiece, str] = {}
-            for name, code in thing.functions.items():
-                found.setdefault(name, []).append(code)
-                aliases.setdefault(name, []).append((code, alike.setdefault(code, name)))
+    objects = _linked(digest)
+    found = by_key(named for thing in objects for named in thing.functions.items())
+    aliases = by_key(
+        (name, (code, first[code]))
+        for thing in objects
+        for first in [{code: name for name, code in reversed(thing.functions.items())}]
+        for name, code in thing.functions.items()
+    )
     _drop_weak(found, aliases, symbols)
     return (
         {name: codes[0].section for name, codes in found.items() if len(codes) == 1},
@@ -77,12 +79,13 @@ def _drop_weak(
     """
     several = {name for name, codes in found.items() if len(codes) > 1}
     wanted = several | {other for name in several for _, other in aliases[name]}
-    places: dict[str, set[int]] = {}
-    for address, _, name, origin in symbols:
-        if name in wanted and origin == KERNEL:
-            places.setdefault(name, set()).add(address)
+    places = by_key(
+        (name, address)
+        for address, _, name, origin in symbols
+        if name in wanted and origin == KERNEL
+    )
     for name in several:
-        here = places.get(name, set())
+        here = set(places.get(name, ()))
         kept = [
             code
             for code, other in aliases[name]
@@ -95,7 +98,7 @@ def details_of(digest: Digest | None) -> Details:
     """What a digest says of sections; of names that several functions have, where all agree."""
     objects = _linked(digest)
     heads: dict[str, str] = {}
-    fixups: dict[str, set[int]] = {}
+    fixups: dict[str, list[int]] = {}
     for thing in objects:
         fixup = thing.data.get(f"{LOCAL}{_TEXT}.fixup")
         for (name, code), (after, other) in itertools.pairwise(thing.functions.items()):
@@ -104,12 +107,11 @@ def details_of(digest: Digest | None) -> Details:
         for name, code in thing.functions.items():
             tail = thing.data.get(f"{LOCAL}{_TEXT}#{name}") if code.section == _TEXT else None
             found = fixup if tail is None else tail
-            fixups.setdefault(name, set()).add(found.size if found else 0)
+            fixups.setdefault(name, []).append(found.size if found else 0)
     ours = {name for thing in objects if thing.is_assembler for name in thing.functions}
     compiled = frozenset(name for thing in objects for name in thing.functions) - ours
     alignments = _alignments(objects)
-    weak = _behind(objects)
-    return Details(alignments, _leads(objects), heads, _alike(fixups), compiled, weak)
+    return Details(alignments, _leads(objects), heads, _alike(fixups), compiled, _behind(objects))
 
 
 def _behind(objects: Sequence[ObjectDigest]) -> dict[str, tuple[int, ...]]:
@@ -128,20 +130,20 @@ def _behind(objects: Sequence[ObjectDigest]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _alike(found: Mapping[str, set[int]]) -> dict[str, int]:
+def _alike(found: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """What all functions of a name have."""
-    alike = {name: next(iter(held)) for name, held in found.items() if len(held) == 1}
-    return {name: value for name, value in alike.items() if value}
+    return {name: held[0] for name, held in found.items() if held[0] and len(set(held)) == 1}
 
 
 def _alignments(objects: Sequence[ObjectDigest]) -> dict[str, int]:
-    found: dict[str, set[int]] = {}
-    for thing in objects:
-        for name, code in thing.functions.items():
-            is_own = thing.is_assembler or _OWN.match(code.section)
-            alignment = thing.alignments.get(code.section, 0) if is_own else 0
-            found.setdefault(name, set()).add(alignment)
-    return _alike(found)
+    return _alike(
+        by_key(
+            (name, thing.alignments.get(code.section, 0) if is_own else 0)
+            for thing in objects
+            for name, code in thing.functions.items()
+            for is_own in [thing.is_assembler or _OWN.match(code.section)]
+        )
+    )
 
 
 def _leads(objects: Sequence[ObjectDigest]) -> dict[str, int]:
@@ -160,10 +162,7 @@ def _linked(digest: Digest | None) -> list[ObjectDigest]:
 
 def _owners(pieces: Sequence[TextPiece], objects: Sequence[ObjectDigest]) -> list[str]:
     """The assembler object of each piece; "" of one that is of none, or stays."""
-    paths: dict[str, set[str]] = {}
-    for thing in objects:
-        for name in thing.functions:
-            paths.setdefault(name, set()).add(thing.path)
+    paths = by_key((name, thing.path) for thing in objects for name in thing.functions)
     assembler = {thing.path for thing in objects if thing.is_assembler}
     tailed = {
         (thing.path, name)
@@ -179,7 +178,7 @@ def _owners(pieces: Sequence[TextPiece], objects: Sequence[ObjectDigest]) -> lis
         before = found[-1] if found else ""
         if objects and (after := after_what(piece.name)) and (before, after) not in tailed:
             before = ""
-        owner = before if owners is None else next(iter(owners)) if len(owners) == 1 else ""
+        owner = before if owners is None else owners[0] if len(owners) == 1 else ""
         found.append(owner if owner in assembler and not piece.why_not else "")
     return found
 
@@ -193,8 +192,7 @@ def _merged_sections(pieces: Sequence[TextPiece], objects: Sequence[ObjectDigest
     for thing in objects:
         several.update(known.keys() & thing.functions.keys())
         known.update((name, code.section) for name, code in thing.functions.items())
-    own = sum(section == f"{_TEXT}.{name}" for name, section in known.items())
-    if 2 * own <= len(known):
+    if 2 * sum(section == f"{_TEXT}.{name}" for name, section in known.items()) <= len(known):
         return [""] * len(pieces)
     besides = _weak_ones(pieces, several)
     found: list[str] = []

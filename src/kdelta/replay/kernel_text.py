@@ -7,6 +7,7 @@ unlikely, and then sections between boundary symbols, __noinstr_text_start and s
 
 import bisect
 import itertools
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +16,9 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.arrays import U64
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import KERNEL
-from kdelta.counts.symbols import without_padding
+from kdelta.counts.symbols import CODE_TYPES, Symbol, without_padding
 from kdelta.kernels.objects.elf import (
     EXECUTABLE,
     FILE,
@@ -28,12 +30,7 @@ from kdelta.kernels.objects.elf import (
 )
 from kdelta.spec.errors import LabError, UserError
 
-Symbol = tuple[int, str, str, str]
-"""Address, type letter as nm prints it, name as it stands there, origin: "kernel" or "[module]"."""
-
-_FIELDS = 3
 _ALL_BITS = (1 << 64) - 1
-_CODE = frozenset("tTwW")
 _MARK = re.compile(r"__(\w+?)_text_(start|end)")
 _BOUNDS = ("_text", "_stext", "_etext")
 _COLD = re.compile(r"\.cold(\.|$)")
@@ -123,24 +120,6 @@ def plain(name: str) -> str:
     return name.partition("#")[0]
 
 
-def parse_symbols(text: bytes) -> list[Symbol]:
-    """All symbols of /proc/kallsyms or a System.map, padding, data and boundaries included.
-
-    Functions of one name are distinguished by the order in which they stand here, which is that of
-    addresses. Where another link of the same objects is compared, `vmlinux_symbols` is better.
-    """
-    found = []
-    for line in text.decode("ascii", "replace").splitlines():
-        parts = line.split(None, 3)
-        if len(parts) >= _FIELDS and len(parts[1]) == 1:
-            try:
-                address = int(parts[0], 16)
-            except ValueError:
-                continue
-            found.append((address, parts[1], parts[2], parts[3] if parts[3:] else KERNEL))
-    return found
-
-
 def vmlinux_symbols(vmlinux: Path) -> list[Symbol]:
     """All symbols of a vmlinux that still has them, in the order of the objects that were linked,
     whatever the order of their functions. LabError when it is no ELF file.
@@ -177,7 +156,7 @@ def kernel_text(
     """
     kernel = [row for row in symbols if row[3] == KERNEL]
     start, end = _bounds(kernel)
-    rows = sorted(row for row in kernel if start <= row[0] < end and row[1] in _CODE)
+    rows = sorted(row for row in kernel if start <= row[0] < end and row[1] in CODE_TYPES)
     pieces = _pieces(rows, end, sizes or {})
     _name_apart(pieces, kernel)
     marks = {n: at for at, _, n, _ in kernel if start <= at <= end and _MARK.fullmatch(n)}
@@ -206,24 +185,22 @@ def _bounds(kernel: Iterable[Symbol]) -> tuple[int, int]:
     return start, end
 
 
-def _is_label(name: str) -> bool:
-    """Whether it names a place and no function of its own."""
-    return name.startswith(".") or name in _BOUNDS
-
-
 def _pieces(
     rows: Iterable[Symbol], end: int, sizes: Mapping[str, Sequence[int]]
 ) -> list[TextPiece]:
     """sizes: has the names of functions; others may name the end of what lies before."""
-    by_address: dict[int, list[str]] = {}
-    for address, kind, name, _ in rows:
-        known = "0" if name in sizes else "1"
-        by_address.setdefault(address, []).append(known + ("0" if kind in "TW" else "1") + name)
+    by_address = by_key(
+        (address, ("0" if name in sizes else "1") + ("0" if kind in "TW" else "1") + name)
+        for address, kind, name, _ in rows
+    )
     found: list[TextPiece] = []
     padding: tuple[int, str] | None = None
     for address, ranked in by_address.items():
         names = [name[2:] for name in sorted(ranked, key=_preference)]
-        functions = [n for n in names if not _MARK.fullmatch(n) and not _is_label(n)]
+        # Others name a place, and no function of its own.
+        functions = [
+            n for n in names if not (_MARK.fullmatch(n) or n.startswith(".") or n in _BOUNDS)
+        ]
         own = [name for name in functions if without_padding(name) == name]
         if not functions:
             if any(not name.startswith(".") for name in names):
@@ -256,10 +233,8 @@ def _end(found: list[TextPiece], address: int) -> None:
 
 def _name_apart(pieces: list[TextPiece], symbols: Iterable[Symbol]) -> None:
     """Functions of one name become name, name#2, ... in the order of the symbols."""
-    alike: dict[str, list[TextPiece]] = {}
-    for piece in pieces:
-        alike.setdefault(piece.name, []).append(piece)
-    alike = {name: held for name, held in alike.items() if len(held) > 1}
+    named = by_key((piece.name, piece) for piece in pieces)
+    alike = {name: held for name, held in named.items() if len(held) > 1}
     order: dict[tuple[int, str], int] = {}
     for number, (address, _, name, _) in enumerate(symbols if alike else ()):
         if name in alike:
@@ -363,23 +338,21 @@ def _end_before_page(piece: TextPiece, size: int, after: TextPiece) -> None:
 
 def _spans(marks: Mapping[str, int]) -> list[tuple[int, int, str]]:
     """(start, end, name) between boundary symbols, the inner ones first."""
-    found = []
-    for mark, address in marks.items():
-        named = _MARK.fullmatch(mark)
-        if named and named[2] == "start":
-            end = marks.get(f"__{named[1]}_text_end", address)
-            if end > address:
-                found.append((address, end, named[1]))
-    return sorted(found, key=lambda span: (span[1] - span[0], span[0]))
+    named = ((_MARK.fullmatch(mark), address) for mark, address in marks.items())
+    places = {(found[1], found[2]): address for found, address in named if found}
+    ends = {name: address for (name, edge), address in places.items() if edge == "end"}
+    spans = [
+        (address, ends[name], name)
+        for (name, edge), address in places.items()
+        if edge == "start" and ends.get(name, address) > address
+    ]
+    return sorted(spans, key=lambda span: (span[1] - span[0], span[0]))
 
 
 def _between(pieces: list[TextPiece], start: int, end: int) -> list[TextPiece]:
-    def key(piece: TextPiece) -> int:
-        return piece.start
-
-    return pieces[
-        bisect.bisect_left(pieces, start, key=key) : bisect.bisect_left(pieces, end, key=key)
-    ]
+    start_of = operator.attrgetter("start")
+    low, high = (bisect.bisect_left(pieces, edge, key=start_of) for edge in (start, end))
+    return pieces[low:high]
 
 
 def _keep_ranges(pieces: list[TextPiece], marks: Mapping[str, int]) -> None:
@@ -393,10 +366,9 @@ def _main_span(
 ) -> tuple[int, int]:
     """The stretch of .text with most functions between two boundary symbols of no one section."""
     delimited = _spans(marks)
-    edges = sorted({*text, *marks.values()})
     stretches = [
         (low, high)
-        for low, high in itertools.pairwise(edges)
+        for low, high in itertools.pairwise(sorted({*text, *marks.values()}))
         if not any(begin <= low and high <= until for begin, until, _ in delimited)
     ]
     return max(stretches, key=lambda span: len(_between(pieces, *span)), default=text)
@@ -432,12 +404,10 @@ def _kinds(pieces: list[TextPiece], sections: Mapping[str, str], most: int) -> d
     movable = [piece for piece in pieces if not piece.why_not]
     if not movable:
         return {}
-    hot = [1 if _in_section(piece, sections, "hot") else -1 for piece in movable]
-    first = _peak(hot)
+    first = _peak([1 if _in_section(piece, sections, "hot") else -1 for piece in movable])
     rest = movable[first:]
     usual = _alignment(rest, most, _MIXED_SHARE)
-    cold = [-1 if _looks_cold(piece, sections, usual) else 1 for piece in rest]
-    last = first + _peak(cold)
+    last = first + _peak([-1 if _looks_cold(piece, sections, usual) else 1 for piece in rest])
     parts = {"hot": movable[:first], "main": movable[first:last], "unlikely": movable[last:]}
     alignments = {kind: _alignment(held, most) for kind, held in parts.items() if held}
     for kind, held in parts.items():
@@ -456,8 +426,7 @@ def _kinds(pieces: list[TextPiece], sections: Mapping[str, str], most: int) -> d
 
 def _peak(steps: list[int]) -> int:
     """How many of the steps lead to the highest point; none, if all lead below the start."""
-    heights = np.cumsum([0, *steps])
-    return int(np.argmax(heights))
+    return int(np.argmax(np.cumsum([0, *steps])))
 
 
 def _in_section(piece: TextPiece, sections: Mapping[str, str], word: str) -> bool:
@@ -477,8 +446,7 @@ def _alignment(pieces: list[TextPiece], most: int, share: float = _ALIGNED_SHARE
     starts: U64 = np.array([piece.start for piece in pieces], dtype=np.uint64)
     found = 1
     while found < most:
-        fitting = np.count_nonzero(starts % np.uint64(found * 2) == 0)
-        if fitting < share * len(starts):
+        if np.count_nonzero(starts % np.uint64(found * 2) == 0) < share * len(starts):
             break
         found *= 2
     return found

@@ -311,13 +311,11 @@ def _stretches(placement: Placement) -> list[tuple[int, int, int]]:
     """
     found: list[tuple[int, int, int]] = []
     at = 0
-    low, high = placement.text
-    n_text = sum(low <= function.address < high for function in placement.functions)
     for part in placement.ranges:
         found += _runs(placement.functions, at, int(part.members[0]))
         found.append((int(part.members[0]), int(part.members[-1]) + 1, 0))
         at = int(part.members[-1]) + 1
-    return found + _runs(placement.functions, at, n_text)
+    return found + _runs(placement.functions, at, _in_text(placement))
 
 
 def _runs(functions: Sequence[PlacedFunction], first: int, last: int) -> list[tuple[int, int, int]]:
@@ -428,7 +426,9 @@ def at_borders(orders: Sequence[U64], moves: Flags, draws: Sequence[int], tlb: C
     next is where in that order a page ends.
     """
     lines = max(1, tlb.sets * tlb.line_bytes // _LINE_BYTES)
-    shifts = np.array([_random(draw) % lines * _LINE_BYTES for draw in draws], dtype=np.uint64)
+    hashes = [hashlib.sha256(b"border %d" % draw).digest() for draw in draws]
+    places = [int.from_bytes(hashed[:8], "little") % lines for hashed in hashes]
+    shifts = np.array(places, dtype=np.uint64) * np.uint64(_LINE_BYTES)
     found: U64 = np.stack([orders[number % len(orders)] for number in range(len(draws))])
     found += shifts[:, np.newaxis] * moves
     return found
@@ -438,7 +438,3 @@ def _in_text(placement: Placement) -> int:
     """How many functions are in .text; they are the first."""
     low, high = placement.text
     return sum(low <= function.address < high for function in placement.functions)
-
-
-def _random(draw: int) -> int:
-    return int.from_bytes(hashlib.sha256(b"border %d" % draw).digest()[:8], "little")

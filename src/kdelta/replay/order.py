@@ -135,7 +135,7 @@ def place(
     units = units_of(placement)
     _require_something(units, cases)
     kinds = _kinds(cpu)
-    table = _Table(placement, units, CaseJudge(cases, units, cpu, kinds))
+    table = _MethodTable(placement, units, CaseJudge(cases, units, cpu, kinds))
     rules = _rules_of_thumb(placement, cases, units, cpu)
     for method, order in rules.items():
         table.add(method, units.order(order.tolist()))
@@ -210,7 +210,7 @@ def _rules_of_thumb(
     return found
 
 
-class _Table:
+class _MethodTable:
     """What is replayed: by method its names, its misses and what these cost; and an ensemble."""
 
     def __init__(self, placement: Placement, units: Units, judge: CaseJudge) -> None:

@@ -33,8 +33,7 @@ def paired_shuffles(
     little in common. So where more than 1 % of the shared groups are aligned otherwise, or the
     slots need over 10 % more than the larger kernel, each is packed alone, in like orders.
     """
-    shared = _shared(a, b)
-    ours, theirs = shared or (a, b)
+    ours, theirs = _shared(a, b) or (a, b)
     return (
         shuffles(ours, n, seed, slide=True, first=first),
         shuffles(theirs, n, seed, slide=True, first=first),

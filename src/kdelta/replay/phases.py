@@ -16,13 +16,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kdelta.counts.arrays import I64, U8, U32, U64, run_offsets
+from kdelta.counts.arrays import I64, U8, U32, U64, run_offsets, sums_at
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.symbols import without_padding
+from kdelta.counts.symbols import CODE_TYPES, Symbol, without_padding
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
-from kdelta.replay.kernel_text import Symbol
 from kdelta.replay.simulate import (
     Kind,
     PlacedBlocks,
@@ -34,7 +33,6 @@ from kdelta.replay.simulate import (
 from kdelta.spec.errors import LabError
 from kdelta.spec.phase import PhaseRule, check_rules, phase_names
 
-_CODE_TYPES = frozenset("tTwW")
 _NO_RULE = 255
 _NOWHERE = 2**32 - 1  # the function of a program's code
 _INSIDE, _ENTRY, _NEAR_ENTRY = 0, 1, 2
@@ -93,8 +91,7 @@ class PhasedTrace:
 
     def _summed(self, by_block: U64) -> I64:
         """Sums over the blocks of each phase and context: (n_phases, 3)."""
-        found = np.zeros(len(self.names) * len(CONTEXTS), dtype=np.int64)
-        np.add.at(found, self._label, by_block.astype(np.int64))
+        found = sums_at(self._label, by_block.astype(np.int64), len(self.names) * len(CONTEXTS))
         return found.reshape(len(self.names), len(CONTEXTS))
 
     def executions(self, n_blocks: int) -> I64:
@@ -139,7 +136,7 @@ class PreparedPhases:
 
 def _functions(symbols: Iterable[Symbol], addresses: U64) -> _Functions:
     """Those that code at these addresses is in: few of a kernel's."""
-    code = [symbol for symbol in symbols if symbol[1] in _CODE_TYPES]
+    code = [symbol for symbol in symbols if symbol[1] in CODE_TYPES]
     starts = np.unique(np.array([symbol[0] for symbol in code], dtype=np.uint64))
     at = np.searchsorted(starts, addresses, side="right")
     starts = starts[np.unique(at[at > 0]) - 1]
@@ -198,17 +195,11 @@ def _places(trace: Trace, functions: _Functions) -> tuple[U32, U8]:
 
 def _masks(functions: _Functions, wanted: Sequence[Sequence[str]]) -> U64:
     """Of each function, as bits, which lists of names have it."""
-    bits: dict[str, int] = {}
-    for index, names in enumerate(wanted):
-        for name in names:
-            bits[name] = bits.get(name, 0) | 1 << index
-    found = np.zeros(len(functions.names), dtype=np.uint64)
-    for index, held in enumerate(functions.names):
-        mask = 0
-        for name in held & bits.keys():
-            mask |= bits[name]
-        found[index] = mask
-    return found
+    masks = [
+        sum(1 << index for index, names in enumerate(wanted) if not held.isdisjoint(names))
+        for held in functions.names
+    ]
+    return np.array(masks, dtype=np.uint64)
 
 
 def _cuts(trace: Trace, changes: np.ndarray[Any, Any], phase_of_call: I64) -> _Cuts:

@@ -169,8 +169,7 @@ def placed_program(trace: Trace, text: ProgramText) -> ProgramPlacement:
     mine = np.zeros(len(address), dtype=bool)
     for begin, data in text.sections:
         mine |= (address >= np.uint64(begin)) & (address < np.uint64(begin + len(data)))
-    index = np.searchsorted(text.starts, address, side="right").astype(np.int64) - 1
-    known = np.maximum(index, 0)
+    known = np.maximum(np.searchsorted(text.starts, address, side="right").astype(np.int64) - 1, 0)
     outside = mine & (address >= text.starts[known] + np.maximum(text.sizes[known], 1))
     if not mine.any() or np.count_nonzero(outside) > max(2, _MAY_BE_NAMELESS * mine.sum()):
         raise LabError(

@@ -143,8 +143,7 @@ def shortened(case: WeightedRegion) -> WeightedRegion:
     n_executed = len(trace.sequence)
     if n_executed <= _MOST_EXECUTED:
         return case
-    n_windows = _MOST_EXECUTED // _WINDOW
-    begins = np.linspace(0, n_executed - _WINDOW, n_windows).astype(np.int64)
+    begins = np.linspace(0, n_executed - _WINDOW, _MOST_EXECUTED // _WINDOW).astype(np.int64)
     kept = (begins[:, np.newaxis] + np.arange(_WINDOW)).ravel()
     short = msgspec.structs.replace(
         trace, sequence=trace.sequence[kept], contexts=trace.contexts[kept]
@@ -167,27 +166,6 @@ class Best(msgspec.Struct, frozen=True, eq=False):
     evaluations: int
 
 
-class _Candidate:
-    """A start, and what has come of it."""
-
-    def __init__(self, start: Start, judge: CaseJudge) -> None:
-        self.units, self.order = start.units, start.order
-        self.cost = np.inf
-        self._judge = judge
-
-    def anneal(self, seed: int, evaluations: int, watch: Watch) -> BestOrder:
-        found = anneal(
-            self._judge.judge,
-            self.order,
-            self.units.bytes,
-            seed=seed,
-            evaluations=evaluations,
-            watch=watch,
-        )
-        self.order, self.cost = found.order, found.cost
-        return found
-
-
 def search(
     starts: Sequence[Start],
     cases: Sequence[WeightedRegion],
@@ -203,16 +181,29 @@ def search(
     `evaluations` orders are judged, but one for each start.
     """
     short = [shortened(case) for case in cases]
-    found = [_Candidate(start, CaseJudge(short, start.units, cpu, kinds)) for start in starts]
+    judges = [CaseJudge(short, start.units, cpu, kinds) for start in starts]
+    found = [BestOrder(start.order, np.inf, 0) for start in starts]
     used = 0
 
     def told(more: int, cost: float) -> None:
         if watch:
             watch(used + more, min(cost, *(one.cost for one in found)))
 
-    for candidate in found if len(found) > 1 else ():
-        used += candidate.anneal(seed, int(evaluations * _TRIED_SHARE), told).evaluations
-    best = min(found, key=lambda candidate: candidate.cost)
-    if len(found) == 1 or (best.cost > 0 and used < evaluations):
-        used += best.anneal(seed, evaluations - used, told).evaluations
-    return Best(best.units, best.order, used)
+    def go_on(at: int, evaluations: int) -> int:
+        """Anneals one of them; returns how many orders were judged for it."""
+        found[at] = anneal(
+            judges[at].judge,
+            found[at].order,
+            starts[at].units.bytes,
+            seed=seed,
+            evaluations=evaluations,
+            watch=told,
+        )
+        return found[at].evaluations
+
+    for at in range(len(starts)) if len(starts) > 1 else ():
+        used += go_on(at, int(evaluations * _TRIED_SHARE))
+    best = min(range(len(starts)), key=lambda at: found[at].cost)
+    if len(starts) == 1 or (found[best].cost > 0 and used < evaluations):
+        used += go_on(best, evaluations - used)
+    return Best(starts[best].units, found[best].order, used)

@@ -30,7 +30,7 @@ _AHEAD = 40  # units among which one is looked for that still fits
 _NEAR = 32  # bytes before a boundary that may stay empty
 
 
-class _Plan(msgspec.Struct):
+class _PackingPlan(msgspec.Struct):
     """Units (numbers) and what fills (functions of the whole placement) by address, and where each
     unit begins.
     """
@@ -89,7 +89,7 @@ class _Packer:
         self._alignment = int(whole.alignments.min())
         self._filler = _Filler(placement, whole)
 
-    def plan(self, kept: float, times: float, worth: F64) -> _Plan:
+    def plan(self, kept: float, times: float, worth: F64) -> _PackingPlan:
         """What is worth the most, so many times as much as fits, has that share of the sets."""
         room = kept * self._cache.bytes * times
         mine = [unit for unit in np.argsort(-worth, kind="stable").tolist() if self._groups[unit]]
@@ -102,12 +102,12 @@ class _Packer:
         )
         return self._walk(queues, round(kept * self._cache.sets) * self._cache.line_bytes)
 
-    def _walk(self, queues: tuple[list[int], list[int]], kept_bytes: int) -> _Plan:
+    def _walk(self, queues: tuple[list[int], list[int]], kept_bytes: int) -> _PackingPlan:
         """Goes through the addresses: the first queue's units lie in the first bytes of each page
         of sets, the second's in the others.
         """
         page = self._cache.sets * self._cache.line_bytes
-        plan, at = _Plan([], {}), self._start
+        plan, at = _PackingPlan([], {}), self._start
         filler = self._filler.fresh()
         while queues[0] or queues[1]:
             inside = at % page
@@ -149,7 +149,7 @@ class _Packer:
             at = _up(at, alignment) + size
         return at
 
-    def layout(self, plan: _Plan) -> U64:
+    def layout(self, plan: _PackingPlan) -> U64:
         """The layout of `small` that a plan makes, as far as units go."""
         found: U64 = self._base.copy()
         for unit, start in plan.starts.items():
@@ -157,10 +157,9 @@ class _Packer:
             found[functions] = np.uint64(start) + (found[functions] - found[functions[0]])
         return found
 
-    def with_padding(self, plan: _Plan) -> Start:
+    def with_padding(self, plan: _PackingPlan) -> Start:
         """The order that a plan makes."""
-        padding = [item for item in plan.items if isinstance(item, list)]
-        units = units_of(self._placement, padding)
+        units = units_of(self._placement, [item for item in plan.items if isinstance(item, list)])
         number = itertools.count(len(self._units.names))
         order = [next(number) if isinstance(item, list) else item for item in plan.items]
         others = [unit for unit in self._order.tolist() if not self._groups[unit]]
@@ -192,13 +191,12 @@ class _Filler:
         alone = (np.bincount(part.groups) == 1) & (part.alignments == part.alignments.min())
         for function, group in zip(part.members.tolist(), part.groups.tolist(), strict=True):
             name = placement.functions[function].name
-            before = placement.functions[max(0, function - 1)].name
             if (
                 alone[group]
                 and not placement.executed[function]
                 and not is_nameless(name)
                 # What looks like code before it may be padding that it asks for.
-                and not is_nameless(before)
+                and not is_nameless(placement.functions[max(0, function - 1)].name)
                 and len(placement.indexes[plain(name)]) == 1
             ):
                 size = _up(int(part.bytes[group]), int(part.alignments[group]))

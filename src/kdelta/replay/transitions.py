@@ -59,8 +59,7 @@ def transitions(
     others: dict[tuple[int, int], float] = {}
     insns = np.zeros(n_units)
     used: dict[int, None] = {}
-    order = sorted(range(len(traces)), key=lambda index: -weights[index])
-    for index in order:
+    for index in sorted(range(len(traces)), key=lambda index: -weights[index]):
         trace, placed, weight = traces[index], placement.placed[index], weights[index]
         unit = units[placed.function]
         code = _without(trace, is_thunk[placed.function])
@@ -87,10 +86,8 @@ def _without(trace: Trace, dropped: Flags) -> _Code:
     items = trace.items
     kept = items < DATA
     kept[kept] = ~dropped[items[kept]]
-    before = np.concatenate([[0], np.cumsum(kept)])
-    starts = before[trace.starts.astype(np.int64)]
-    has_code = np.diff(starts) > 0
-    runs = has_code[trace.sequence]
+    starts = np.concatenate([[0], np.cumsum(kept)])[trace.starts.astype(np.int64)]
+    runs = (np.diff(starts) > 0)[trace.sequence]
     return _Code(
         items[kept].astype(np.int64),
         starts,
@@ -179,8 +176,7 @@ def _callers(graph: Transitions, n_units: int) -> I64:
 
 def by_first_use(graph: Transitions, n_units: int) -> I64:
     """Units in the order in which they were first executed, then those that never were."""
-    rest = np.setdiff1d(np.arange(n_units), graph.first_use)
-    return np.concatenate([graph.first_use, rest])
+    return np.concatenate([graph.first_use, np.setdiff1d(np.arange(n_units), graph.first_use)])
 
 
 def by_density(graph: Transitions, sizes: I64) -> I64:

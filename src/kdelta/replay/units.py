@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.arrays import I64, U64, Flags
+from kdelta.counts.by_key import by_key
 from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.kernel_text import is_nameless, plain
 from kdelta.replay.layouts import in_orders, middle_of
@@ -61,10 +62,7 @@ def units_of(placement: Placement, padding: Sequence[Sequence[int]] = ()) -> Uni
     executed = placement.executed
     running = {functions[index].group for index in np.flatnonzero(executed).tolist()
                if functions[index].movable}  # fmt: skip
-    members: dict[int, list[int]] = {}
-    for index, function in enumerate(functions):
-        if function.movable:
-            members.setdefault(function.group, []).append(index)
+    members = by_key((f.group, index) for index, f in enumerate(functions) if f.movable)
     spoken = {group: _names(placement, members[group]) for group in sorted(running)}
     # Code that no name can be asked for stays among what is not ordered.
     nameless = {group for group, names in spoken.items() if not names}
@@ -130,10 +128,7 @@ def _merged(placement: Placement, spoken: dict[int, tuple[str, ...]]) -> list[li
                 if function.movable:
                     one, other = sorted((root(group), root(function.group)))
                     parent[other] = one
-    found: dict[int, list[int]] = {}
-    for group in sorted(parent):
-        found.setdefault(root(group), []).append(group)
-    return list(found.values())
+    return list(by_key((root(group), group) for group in sorted(parent)).values())
 
 
 def _small(placement: Placement, running: set[int], nameless: set[int]) -> tuple[Placement, I64]:

@@ -28,12 +28,12 @@ def signed(value: Fraction | float) -> Cell:
 
 def difference(hundredths: int, value: Fraction) -> Cell:
     """Return a difference as it was rounded; `value` is what was rounded."""
-    return Cell(figures.signed(hundredths, 1, value, aligned=False), float(value))
+    return Cell(figures.signed(hundredths, value), float(value))
 
 
 def rounded(hundredths: int) -> Cell:
     """Return a figure as it was rounded."""
-    return Cell(figures.plain(hundredths, 0, aligned=False), float(hundredths))
+    return Cell(figures.plain(hundredths), float(hundredths))
 
 
 def sides(cost: Quantity) -> tuple[Cell, Cell, Cell]:

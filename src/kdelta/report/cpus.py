@@ -85,6 +85,11 @@ def calibrated_shortly(found: Calibration) -> str:
     )
 
 
+def bytes_text(count: int) -> str:
+    """Bytes in the largest unit that needs no more than two decimals."""
+    return f"{count >> 10} KiB" if count < 1 << 20 else f"{count / (1 << 20):g} MiB"
+
+
 def prices_word(cpu: CPU) -> str:
     """For a table: how many of the prices of misses were calibrated, of how many."""
     known = [price.calibrated for price in cpu.misses.values()]

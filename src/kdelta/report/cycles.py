@@ -73,9 +73,8 @@ def cycle_words(effect: PlacementEffect) -> str:
 
 def cycle_reason(verdict: CycleVerdict) -> str:
     """What a verdict depends on, and what would settle it."""
-    if verdict.layouts is None:
-        return verdict.reason
-    return f"{verdict.reason}; --layouts {verdict.layouts} would probably do"
+    hint = "" if verdict.layouts is None else f"; --layouts {verdict.layouts} would probably do"
+    return verdict.reason + hint
 
 
 def margin_text(margin: float | None) -> str:
@@ -110,8 +109,7 @@ def _cpus_table(reports: Sequence[CompareReport]) -> Iterator[str]:
     yield ""
     names = (report.cpu.name for report in reports if report.cpu)
     yield f"{'':<{_LABEL}}" + "".join(f"{name:>{_CELL - 2}}  " for name in names).rstrip()
-    regions = dict.fromkeys(effect.region for one in reports for effect in _effects(one))
-    for region in regions:
+    for region in dict.fromkeys(effect.region for one in reports for effect in _effects(one)):
         yield region
         columns = [_column(report, region) for report in reports]
         for label in ("base", *_others(reports[0])):

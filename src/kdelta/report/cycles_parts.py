@@ -36,7 +36,6 @@ from kdelta.report.words import TONES
 
 _NAMED = 3
 _KINDS_SHOWN = ("l1i", "l2")
-_COLOURS = ("base", "other")
 
 _SETTLED = {
     Word.SLOWER: "slower",
@@ -129,8 +128,7 @@ def cases(report: CycleReport) -> Iterator[Case]:
             f"{name} {found.base.mean:.6g} -> {found.other.mean:.6g}"
             for name, found in rows.items()
         )
-        verdict = cycle_words(effect)
-        yield Case(effect.region, words.OUTCOMES[effect.verdict.word], verdict, lines)
+        yield Case(effect.region, words.OUTCOMES[effect.verdict.word], cycle_words(effect), lines)
     for one in report.cut:
         if one.verdict:
             text = f"{one.verdict.word}: {cycle_reason(one.verdict)}"
@@ -183,11 +181,8 @@ def _besides(found: CycleReport) -> Iterator[Block]:
 
 
 def effect_chart(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> Iterator[Chart]:
-    """The effects with their intervals, those on the slower side first."""
-    shown = sorted(
-        (one for one in effects if math.isfinite(one.relative.low + one.relative.high)),
-        key=lambda one: -(one.relative.low + one.relative.high),
-    )
+    """The effects with their intervals, in the order given."""
+    shown = [one for one in effects if math.isfinite(one.relative.low + one.relative.high)]
     rows = [
         Point(
             one.region,
@@ -227,9 +222,6 @@ def ensembles(
     yield Fold("Model cycles and misses, in figures", (_means_table(effects, who, mark),))
 
 
-_PERCENTILE = "p: how many per cent of the layouts have less"
-
-
 def _means_table(effects: Sequence[PlacementEffect], who: tuple[str, str], mark: str) -> Table:
     """What the charts draw, and what they do not: data misses, and what has no price."""
     confidence = min((one.confidence for one in effects), default=0.0)
@@ -239,7 +231,10 @@ def _means_table(effects: Sequence[PlacementEffect], who: tuple[str, str], mark:
         *(Column(one, "number", "mean over the layouts") for one in who),
         Column("diff", "number"),
         Column("+-", "number", f"its confidence interval ({100 * confidence:.4g} %)"),
-        *(Column(f"{one} as linked", "number", _PERCENTILE) for one in who),
+        *(
+            Column(f"{one} as linked", "number", "p: how many per cent of the layouts have less")
+            for one in who
+        ),
     )
     rows = tuple(
         (
@@ -280,7 +275,7 @@ def _charts_of(effect: PlacementEffect, who: tuple[str, str]) -> Iterator[Chart]
     for title, (unit, found) in shown.items():
         if not (found.base.draws or found.other.draws):
             continue
-        sides = tuple(zip(who, (found.base, found.other), _COLOURS, strict=True))
+        sides = tuple(zip(who, (found.base, found.other), ("base", "other"), strict=True))
         said = "; ".join(_said(name, draws) for name, draws, _ in sides)
         yield Chart(
             "spreads",

@@ -111,7 +111,7 @@ def figure_of(cell: Cell) -> Fraction:
 
 class Point(msgspec.Struct, frozen=True):
     """A row of a chart of effects or of a history: a figure with its interval. `tone` is a name of
-    report/html/svg.py.
+    report/html/static/page.css.
     """
 
     name: str
@@ -123,7 +123,7 @@ class Point(msgspec.Struct, frozen=True):
 
 class Spread(msgspec.Struct, frozen=True):
     """A row of a chart of distributions: an ensemble, and the layout as linked. `colour` is
-    a name of report/html/svg.py.
+    a name of report/html/static/page.css.
     """
 
     name: str
@@ -293,6 +293,7 @@ class Document(msgspec.Struct, frozen=True):
     """A whole report.
 
     title        the answer in some words: a mail's subject
+    heading      what was compared in some words, above a page; empty: the question is short enough
     answers      the verdicts
     facts        what was compared
     sections     the figures
@@ -312,6 +313,7 @@ class Document(msgspec.Struct, frozen=True):
     notices: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    heading: str = ""
 
     @property
     def body(self) -> tuple[Section, ...]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Figures as text: rounded so that what is printed still adds up."""
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -23,16 +24,11 @@ def scaled(value: Fraction, unit: int = 1) -> int:
     return units * unit
 
 
-def plain(hundredths: int, width: int, *, aligned: bool) -> str:
-    """A figure of a column: whole ones without decimals, and under the others' points if `aligned`
-    and there is room.
-    """
+def plain(hundredths: int) -> str:
+    """A figure, without decimals where it is whole."""
     whole, rest = divmod(abs(hundredths), SCALE)
     sign = "-" if hundredths < 0 else ""
-    text = f"{sign}{whole}" + (f".{rest:0{PLACES}}" if rest else "")
-    if aligned and not rest and len(text) + PLACES + 1 <= width:
-        text += " " * (PLACES + 1)
-    return f"{text:>{width}}"
+    return f"{sign}{whole}" + (f".{rest:0{PLACES}}" if rest else "")
 
 
 def unit_of(*values: Fraction) -> int:
@@ -47,15 +43,11 @@ def pair(cost: Quantity) -> tuple[int, int]:
     return scaled(base, unit), scaled(other, unit)
 
 
-def signed(hundredths: int, width: int, value: Fraction, *, aligned: bool) -> str:
+def signed(hundredths: int, value: Fraction) -> str:
     """A difference with its sign. Where it is too small to be seen, the exact `value` has it."""
-    if hundredths == 0:
-        sign = "-" if value < 0 else "+"
-        text = f"{sign}0.00" if value else plain(0, width, aligned=aligned)
-    else:
-        size = plain(abs(hundredths), width - 1, aligned=aligned)
-        text = ("+" if hundredths > 0 else "-") + size.lstrip()
-    return f"{text:>{width}}"
+    if hundredths:
+        return ("+" if hundredths > 0 else "") + plain(hundredths)
+    return "0" if not value else "-0.00" if value < 0 else "+0.00"
 
 
 def brief(value: Fraction, width: int) -> str:
@@ -63,22 +55,28 @@ def brief(value: Fraction, width: int) -> str:
     text = difference(value)
     if len(text) > width:
         text = ("-" if value < 0 else "+") + short(abs(value))
-    return f"{text:>{width}}"
+    return text
+
+
+def reach(low: float, high: float) -> str:
+    """Return a range of differences in whole numbers, rounded outwards."""
+    ends = [f"{end:+,}" if end else "0" for end in (math.floor(low), math.ceil(high))]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def number(value: Fraction) -> str:
     """A figure in running text."""
-    return plain(scaled(value), 0, aligned=False)
+    return plain(scaled(value))
 
 
 def fitted(value: Fraction) -> str:
     """A figure of a table, without decimals if it is large."""
-    return plain(scaled(value, unit_of(abs(value))), 0, aligned=False)
+    return plain(scaled(value, unit_of(abs(value))))
 
 
 def difference(value: Fraction) -> str:
     """A difference in running text, with its sign."""
-    return signed(scaled(value, unit_of(abs(value))), 1, value, aligned=False)
+    return signed(scaled(value, unit_of(abs(value))), value)
 
 
 def percent(value: Fraction | None) -> str:
@@ -98,9 +96,7 @@ def spread(effect: Estimate) -> str:
     """How far an effect may be off: "exact", "n=1" or a half width in instructions."""
     if effect.n < 2:
         return "n=1"
-    if effect.exact:
-        return "exact"
-    return "+-" + short(effect.half_width)
+    return "exact" if effect.exact else f"+-{short(effect.half_width)}"
 
 
 def span(low: str, high: str) -> str:

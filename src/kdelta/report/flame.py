@@ -70,7 +70,7 @@ class Flame(msgspec.Struct, frozen=True):
         return sum(self.own[figure][side]) if figure in self.own else 0
 
 
-class _Tree:
+class _FlameTree:
     """A tree that profiles are merged into: frames by their index, parents first."""
 
     def __init__(self, region: str) -> None:
@@ -129,7 +129,7 @@ def flame(
     Which functions are the same is what `kdelta diff` says, without debug info.
     """
     profiles = [base] if other is None else [base, other]
-    tree = _Tree(base.region)
+    tree = _FlameTree(base.region)
     labelled = zip(profiles, _labels(profiles), strict=True)
     found = [(tree.add(one, labels), one.node_costs()) for one, labels in labelled]
     own = {
@@ -165,8 +165,7 @@ def _cut(
     """The tree without what is too small to be seen."""
     insns = own["insns"]
     wholes = [_inclusive(frames, column) for column in insns]
-    parts = np.max([whole / max(1, int(whole[0])) for whole in wholes], axis=0)
-    kept = parts >= smallest
+    kept = np.max([whole / max(1, int(whole[0])) for whole in wholes], axis=0) >= smallest
     kept[0] = True
     # A frame whose caller was cut is in no more than its caller is; so it was cut as well.
     left, to = _kept(frames, kept.tolist())

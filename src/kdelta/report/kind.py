@@ -20,10 +20,9 @@ class Kind(msgspec.Struct, frozen=True):
     report    type of its report, of which a stored study has one or more
     json      name of its JSON document, with its number
     document  the document that its forms are rendered from
-    text      the first screen that the command prints, if it is not the document
     printed   the document of what a command prints, where that is less than all of it
     mails     the mails that it is sent as; None, or an empty text, for the document as one mail
-    question  what was asked, as a sentence; None for one that is not kept in the store
+    question  what was asked, as a sentence, of all reports; None for one that the store has not
     shapes    how its JSON differs from its types
     whole     type of its JSON document, and what makes one of the reports, where it is not the
               only report itself
@@ -32,16 +31,14 @@ class Kind(msgspec.Struct, frozen=True):
     report: type[msgspec.Struct]
     json: str
     document: Callable[[Stored], Document]
-    text: Callable[[Stored], str] | None = None
     printed: Callable[[Stored], Document] | None = None
     mails: Callable[[Stored], str] | None = None
-    question: Callable[[Sequence[Any]], str] | None = None
+    question: Callable[..., str] | None = None
     shapes: Mapping[type, Shape] = {}
     whole: tuple[type[msgspec.Struct], Callable[[Sequence[Any]], msgspec.Struct]] | None = None
 
     @property
     def json_type(self) -> type[msgspec.Struct]:
-        """The type of its JSON document."""
         return self.whole[0] if self.whole else self.report
 
     def json_of(self, reports: Sequence[Any]) -> msgspec.Struct:

@@ -41,10 +41,8 @@ def _suite(suite: Suite) -> Iterator[str]:
 
 def _result(number: int, case: Case) -> str:
     word = "not ok" if case.outcome in _BAD else "ok"
-    line = f"{word} {number} {_name(case.name)}"
-    if case.outcome is Outcome.UNKNOWN:
-        return f"{line} # SKIP {_line(case.verdict)}"
-    return line
+    skip = f" # SKIP {_line(case.verdict)}" if case.outcome is Outcome.UNKNOWN else ""
+    return f"{word} {number} {_name(case.name)}{skip}"
 
 
 def _totals(document: Document) -> str:

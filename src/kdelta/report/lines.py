@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable
 
 from kdelta.counts.model import KERNEL
-from kdelta.report.model import Facts, ReportedRun
+from kdelta.store.model import Facts
 
 WIDTH = 80
 
@@ -33,6 +33,7 @@ def machine_facts(machine: Facts) -> list[tuple[str, str]]:
     """The machine and its CPU, and every other fact that is known, as labels and texts."""
     facts = dict(machine)
     cpu, model = facts.pop("cpu", ""), facts.pop("cpu_model", "")
+    like, force = facts.pop("cpu_like", ""), facts.pop("force", "")
     words = [str(facts.pop(key)) for key in ("name", "arch") if key in facts]
     if "memory_mib" in facts:
         words.append(f"{facts.pop('memory_mib')} MiB")
@@ -43,25 +44,16 @@ def machine_facts(machine: Facts) -> list[tuple[str, str]]:
     if cpu or model:
         both = f"{model} ({cpu})" if cpu and model else str(cpu or model)
         # A CPU's features are one long word: let it wrap.
-        found.append(("CPU", both.replace(",", ", ")))
+        text = (f"like {like}: " if like else "") + both.replace(",", ", ")
+        if is_bare(machine):
+            text += "; its features are not forced in the kernel"
+        found.append(("CPU", text + (f"; forced in the kernel: {force}" if force else "")))
     return found
 
 
-def failed_lines(who: str, failed: Iterable[ReportedRun]) -> list[str]:
-    """Each failed run with its reason and how its console ended."""
-    lines = []
-    for reported in failed:
-        run = reported.run
-        reason = f": {run.detail}" if run.detail else ""
-        text = f"{who}, perturbation {run.perturbation}: {run.word}{reason} (run {run.id})"
-        lines += wrapped(text.replace("\n", " "), "  ", "    ")
-        lines += quoted(reported.console_tail)
-    return lines
-
-
-def quoted(lines: Iterable[str]) -> list[str]:
-    """What a guest said, cut to the width."""
-    return [f"    | {ascii_only(line)}"[:WIDTH] for line in lines]
+def is_bare(machine: Facts) -> bool:
+    """Whether the machine is like the default CPU, but for the features that are to be forced."""
+    return "cpu_like" in machine and "force" not in machine
 
 
 def function_name(name: str, origin: str, moved_from: str | None = None) -> str:

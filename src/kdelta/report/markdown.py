@@ -153,10 +153,8 @@ def escaped(text: str) -> str:
     """A text that reads as it is in a paragraph or in a list."""
     shown = inline(text)
     found = _LEADING.match(text)
-    if found is None:
+    if found is None or found[0].strip() == ">":  # which is an entity by now
         return shown
-    if found[0].strip() == ">":
-        return shown  # it is an entity by now
     at = found.end() if found[0].strip().isdigit() else found.end() - 1
     return f"{shown[:at]}\\{shown[at:]}"
 

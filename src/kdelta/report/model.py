@@ -9,12 +9,14 @@ from kdelta.counts.model import RunCounts
 from kdelta.cpus.model import Calibration
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import Effects
+from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.report.cut import CutRegion
 from kdelta.spec.run import RunStatus
+from kdelta.store import model as store_model
 from kdelta.store.model import Run, Study
 
-Facts = dict[str, str | int | float]
+Facts = store_model.Facts
 
 Controllers = tuple[str, ...] | None
 """The controllers of the control group that a kernel's programs ran in; None where that is not
@@ -35,7 +37,7 @@ class ReportedRun(msgspec.Struct, frozen=True):
         return self.run.status is RunStatus.OK
 
 
-class Side(msgspec.Struct, frozen=True):
+class KernelRuns(msgspec.Struct, frozen=True):
     """One kernel of a comparison and its runs. `failure` says why there is no kernel at all.
     `controllers`: of the group that its programs ran in.
     """
@@ -67,7 +69,7 @@ class ReportedCPU(msgspec.Struct, frozen=True):
     calibration: Calibration | None = None
 
 
-class Unlike(msgspec.Struct, frozen=True):
+class Mismatch(msgspec.Struct, frozen=True):
     """What kernels ("base", "other") did otherwise than on the CPU: the name of a path, what they
     did in words, and the regions whose work depends on it.
     """
@@ -86,7 +88,7 @@ class CycleReport(msgspec.Struct, frozen=True):
 
     effects: tuple[PlacementEffect, ...]
     relinked: tuple[str, ...] = ()
-    unlike: tuple[Unlike, ...] = ()
+    unlike: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
     cut: tuple[CutRegion, ...] = ()
 
@@ -115,30 +117,37 @@ class ReportedOption(msgspec.Struct, frozen=True, array_like=True):
 
 class Compared(msgspec.Struct, frozen=True):
     """Another kernel, and its effects against the base. `config`: how their configs differ; None
-    where one of them is not known.
+    where one of them is not known. `unlike`: what kernels did otherwise than on the default CPU,
+    where none is named (else `cycles` has it). `gains`: what paths could add that QEMU cannot
+    offer. `output`: how what a program printed under both differs.
     """
 
-    side: Side
+    side: KernelRuns
     effects: Effects
     cycles: CycleReport | None = None
     more: tuple[MoreRuns, ...] = ()
     packets: tuple[PacketEffect, ...] = ()
     phases: Phases = {}
     config: tuple[ReportedOption, ...] | None = None
+    unlike: tuple[Mismatch, ...] = ()
+    gains: tuple[PathGain, ...] = ()
+    output: str = ""
 
 
 class CompareReport(msgspec.Struct, frozen=True):
     """One base and its others, under one workload on one machine.
 
     `machine` are facts to be shown: name, memory_mib, qemu (its version), cpu (as asked for),
-    cpu_model (as the guest names it), and whatever else there is to be known. `bytes_worked_on`:
-    how many bytes an iteration works on, for the operations where that is a fixed number. `cpu`:
-    what the machine was made to look like; None where it is nothing in particular.
+    cpu_model (as the guest names it), cpu_like (the title of the CPU file that it is like since the
+    user named none), force (the features of the CPU that are forced in the kernel, with spaces
+    between), and whatever else there is to be known. `bytes_worked_on`: how many bytes
+    an iteration works on, for the operations where that is a fixed number. `cpu`: what the machine
+    was made to look like; None where it is nothing in particular.
     """
 
     workload: str
     machine: Facts
-    base: Side
+    base: KernelRuns
     others: tuple[Compared, ...]
     warnings: tuple[str, ...] = ()
     bytes_worked_on: dict[str, int] = {}
@@ -147,13 +156,15 @@ class CompareReport(msgspec.Struct, frozen=True):
 
 class RunReport(msgspec.Struct, frozen=True):
     """One run alone; no counts if it failed. `stdout` and `stderr` are what the workload
-    printed, as far as the guest sent it.
+    printed, as far as the guest sent it. `files` are those of the host that its program was given:
+    what of each (content, size, folder or link), and its path.
     """
 
     run: ReportedRun
     counts: RunCounts | None
     stdout: str = ""
     stderr: str = ""
+    files: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 

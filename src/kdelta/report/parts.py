@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kdelta.report import words
+from kdelta.infer.effects.gains import PathGain
+from kdelta.report import figures, words
 from kdelta.report.document import (
     Block,
     Case,
@@ -27,7 +28,7 @@ from kdelta.report.document import (
 from kdelta.report.flame import SMALLEST, Flame
 from kdelta.report.lines import machine_facts
 from kdelta.report.model import Facts as MachineFacts
-from kdelta.report.model import ReportedRun, Side, Unlike
+from kdelta.report.model import KernelRuns, Mismatch, ReportedRun
 from kdelta.report.stored import Stored
 from kdelta.spec.identity import short
 from kdelta.store.model import moment_text
@@ -40,21 +41,25 @@ def made_of(stored: Stored) -> Made:
     return Made(stored.kind, stored.question, stored.command, stored.version, stored.started)
 
 
-def kernel_fact(side: Side) -> str:
+def kernel_fact(side: KernelRuns) -> str:
     """Return a kernel in a line: its spec, release and identity."""
     if side.failure:
         return f"{side.spec}: no kernel"
     return f"{side.spec} ({side.release}, identity {short(side.identity)})"
 
 
-def brief_name(side: Side) -> str:
+def run_side(*runs: ReportedRun) -> KernelRuns:
+    """Return the kernel of runs that are looked at without another one."""
+    run = runs[0].run
+    return KernelRuns(run.kernel_spec, run.kernel_identity, run.kernel_release, runs)
+
+
+def brief_name(side: KernelRuns) -> str:
     """Return a short name of a kernel: its release if the spec is long."""
-    if len(side.spec) <= _LONG:
-        return side.spec
-    return side.release or f"...{side.spec[-_LONG:]}"
+    return side.spec if len(side.spec) <= _LONG else side.release or f"...{side.spec[-_LONG:]}"
 
 
-def failures(sides: Iterable[tuple[str, Side]]) -> tuple[Failure, ...]:
+def failures(sides: Iterable[tuple[str, KernelRuns]]) -> tuple[Failure, ...]:
     """Return what of these kernels was not built, booted or run, each once."""
     found: dict[Failure, None] = {}
     for who, side in sides:
@@ -67,12 +72,12 @@ def failures(sides: Iterable[tuple[str, Side]]) -> tuple[Failure, ...]:
     return tuple(found)
 
 
-def kernels_suite(sides: Iterable[tuple[str, Side]]) -> Suite:
+def kernels_suite(sides: Iterable[tuple[str, KernelRuns]]) -> Suite:
     """Return a case for each kernel: whether it is there, and its runs went well."""
     return Suite("kernels", tuple(_kernel_case(who, side) for who, side in sides))
 
 
-def _kernel_case(who: str, side: Side) -> Case:
+def _kernel_case(who: str, side: KernelRuns) -> Case:
     name = f"kernel {who}"
     if side.failure:
         return Case(name, Outcome.FAILED, f"{side.spec}: no kernel: {side.failure}")
@@ -112,7 +117,7 @@ def runs_table(sides: Sequence[tuple[str, Sequence[ReportedRun]]]) -> Table:
 def environment(
     stored: Stored,
     machine: MachineFacts,
-    sides: Sequence[tuple[str, Side]],
+    sides: Sequence[tuple[str, KernelRuns]],
     more: Sequence[tuple[str, Sequence[ReportedRun]]] = (),
 ) -> tuple[Section, ...]:
     """Return what it was measured with, and how it is made again."""
@@ -133,6 +138,8 @@ def last_sections(
 ) -> tuple[Section, ...]:
     """Return the sections that end every report."""
     made = ("made", f"{stored.started_text} UTC by kdelta {stored.version}")
+    if stored.defaults:
+        facts = (*facts, ("defaults", stored.defaults))
     command = Verbatim(stored.command, command=True)
     return (
         Section("environment", "Environment", (Facts((*facts, made)), *folds), detail=True),
@@ -140,7 +147,9 @@ def last_sections(
     )
 
 
-def unlike_section(cpu: str, unlike: Sequence[Unlike], id_: str = "unlike") -> tuple[Section, ...]:
+def unlike_section(
+    cpu: str, unlike: Sequence[Mismatch], id_: str = "unlike"
+) -> tuple[Section, ...]:
     """Which paths were not those of the CPU, and whose figures depend on them."""
     if not unlike:
         return ()
@@ -152,6 +161,33 @@ def unlike_section(cpu: str, unlike: Sequence[Unlike], id_: str = "unlike") -> t
     table = Table(id_, "What depends on it is not representative",
                   columns, rows)  # fmt: skip
     return (Section(f"{id_}-section", f"Not as on a real {cpu}", (table,)),)
+
+
+def gains_section(cpu: str, gains: Sequence[PathGain], id_: str = "gains") -> tuple[Section, ...]:
+    """How far paths of the CPU that QEMU cannot offer could move each operation."""
+    if not gains:
+        return ()
+    rows = tuple(
+        (
+            Cell(one.region),
+            *(
+                Cell(figures.reach(each.low, each.high), each.most)
+                for each in (one.base, one.other, one.effect)
+            ),
+            Cell(", ".join(one.paths)),
+        )
+        for one in gains
+    )
+    columns = (
+        Column("operation", "name"),
+        Column("base", "number", "instructions an iteration that it could execute more"),
+        Column("other", "number"),
+        Column("diff", "number", "by how much that could change the difference"),
+        Column("paths"),
+    )
+    caption = "Bounds, as found in Linux 6.1 and 6.12; a verdict that they could turn is unresolved"
+    table = Table(id_, caption, columns, rows)
+    return (Section(f"{id_}-section", f"What QEMU lacks of a real {cpu}, by operation", (table,)),)
 
 
 def with_flames(found: Document, flames: Sequence[Flame]) -> Document:

@@ -10,14 +10,14 @@ from kdelta.infer.cycles.placement_model import Bounds, Draws, PlacementEffect
 from kdelta.infer.effects.estimate import MEAN, Estimate, Quantity
 from kdelta.report.cut import CutRegion
 from kdelta.report.json import Shape
-from kdelta.report.model import ReportedCPU, ReportedRun, Side, Unlike
-from kdelta.store.model import Run
+from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU, ReportedRun
+from kdelta.store.model import Run, Study
 
 
 @runtime_checkable
 class _HasUnlike(Protocol):
     @property
-    def unlike(self) -> Sequence[Unlike]: ...
+    def unlike(self) -> Sequence[Mismatch]: ...
 
 
 class HasEffects(Protocol):
@@ -86,8 +86,10 @@ SHAPES: dict[type, Shape] = {
     Run: Shape(
         adds={"status": "word"},
         omits=("key", "alive", "counts_blob", "console_blob", "attachments"),
+        sparse=("command",),
     ),
-    Side: Shape(later=("controllers",)),
-    Unlike: Shape(later=("kernels",)),
+    Study: Shape(later=("operations", "answer")),
+    KernelRuns: Shape(later=("controllers",)),
+    Mismatch: Shape(later=("kernels",)),
 }
 """What reports of several kinds have."""

@@ -41,8 +41,7 @@ def _section(section: Section, part: Part, most: int) -> Section:
 
 
 def _folds(blocks: tuple[Block, ...], most: int) -> tuple[Block, ...]:
-    every = [one for one in blocks if isinstance(one, Fold) and not one.always]
-    left = every[most:]
+    left = [one for one in blocks if isinstance(one, Fold) and not one.always][most:]
     kept = tuple(one for one in blocks if one not in left)
     return (*kept, Prose(f"And {len(left)} more: --explain.")) if left else kept
 

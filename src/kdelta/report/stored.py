@@ -32,6 +32,7 @@ class Stored(msgspec.Struct, frozen=True):
     version   that of the kdelta that made it
     reports   its reports, of the type that its kind has: one, or of a comparison one for each CPU
     shown     how much of it was printed: --explain, --functions and the like, by name
+    defaults  the options that the user's file of defaults set, and the file
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Stored(msgspec.Struct, frozen=True):
     version: str
     reports: tuple[msgspec.Struct, ...]
     shown: dict[str, int] = {}
+    defaults: str = ""
 
     @property
     def started_text(self) -> str:
@@ -59,13 +61,13 @@ class Stored(msgspec.Struct, frozen=True):
         return self.of(kind)[0]
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _StoredHead(msgspec.Struct, frozen=True):
     schema: int
     version: str = "?"
     command: str = ""
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _KeptStudy(msgspec.Struct, frozen=True):
     """`Stored` with its schema, and reports that are not yet of any type."""
 
     schema: int
@@ -76,13 +78,14 @@ class _Kept(msgspec.Struct, frozen=True):
     version: str
     reports: msgspec.Raw
     shown: dict[str, int] = {}
+    defaults: str = ""
 
 
 def encode(stored: Stored) -> bytes:
     """The bytes that are kept of a study."""
     fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
     reports = msgspec.Raw(_ENCODER.encode(stored.reports))
-    return _ENCODER.encode(_Kept(**{**fields, "schema": SCHEMA, "reports": reports}))
+    return _ENCODER.encode(_KeptStudy(**{**fields, "schema": SCHEMA, "reports": reports}))
 
 
 def decode(
@@ -95,7 +98,7 @@ def decode(
     Raises LabError for a newer schema, for an older one that is not read any more, and for damage.
     """
     try:
-        head = msgspec.msgpack.decode(content, type=_Head)
+        head = msgspec.msgpack.decode(content, type=_StoredHead)
     except msgspec.DecodeError as error:
         raise _damaged(str(error)) from error
     if head.schema > SCHEMA:
@@ -116,7 +119,7 @@ def _decoded(
     content: bytes, kinds: Mapping[str, type[msgspec.Struct]], renamed: Mapping[str, str]
 ) -> Stored:
     try:
-        kept = msgspec.msgpack.decode(content, type=_Kept)
+        kept = msgspec.msgpack.decode(content, type=_KeptStudy)
         kind = renamed.get(kept.kind, kept.kind)
         if kind not in kinds:
             raise _damaged(f"no study is of the kind {kept.kind!r}")

@@ -35,11 +35,11 @@ _SIGNS = {"slower": "*", "faster": "*", "placement": "p", "same": "o"}
 _LEAST_NAME = 24
 """Columns that a table leaves to names, if they are so long."""
 
-_GAP = "  "
+GAP = "  "
 _LONGEST = 900
 """Characters: a line of a mail may have no more than 998 (RFC 5322, 2.1.1)."""
 
-# A shell's word as cli/publish.py writes it: quoted parts may have spaces in them.
+# A shell's word as cli/invoked.py writes it: quoted parts may have spaces in them.
 _WORD = re.compile(r"(?:\$'(?:\\.|[^'\\])*'|'[^']*'|\"[^\"]*\"|\\.|[^\s])+", re.DOTALL)
 
 
@@ -50,7 +50,8 @@ def text_of(document: Document) -> str:
     last = len(document.body) - len(document.environment)
     lines += _sections(document.body[:last])
     lines += ["", *_facts(document.facts)] if document.facts else []
-    return ascii_only(joined([*lines, *_sections(document.environment)]))
+    lines += _sections(document.environment)
+    return ascii_only(joined(itertools.dropwhile(lambda line: not line, lines)))
 
 
 def letter_of(document: Document) -> str:
@@ -71,7 +72,8 @@ def _sections(sections: Iterable[Section]) -> Iterator[str]:
     for section in sections:
         shown = [line for block in section.blocks for line in _block(block)]
         if shown:
-            yield from ("", *_heading(section.title), *shown[1:])
+            heading = _heading(section.title) if section.title else ()
+            yield from ("", *heading, *shown[1:])
 
 
 def _heading(title: str) -> list[str]:
@@ -98,7 +100,8 @@ def _block(block: Block, *, titled: bool = True) -> list[str]:
         case Table(rows=(), total=(), foot=()):
             return []
         case Table():
-            lines = [*(wrapped(block.caption) if titled else []), *table_lines(block)]
+            caption = wrapped(block.caption) if titled and block.caption else []
+            lines = [*caption, *table_lines(block)]
         case Fold():
             alone = block.is_table
             inner = [line for one in block.blocks for line in _block(one, titled=not alone)]
@@ -166,7 +169,7 @@ def table_lines(table: Table, width: int = WIDTH) -> list[str]:
     grouped = _is_grouped(table)
     titles = tuple(column.title for column in table.columns)
     inside, below = _split(table, 2 if grouped else 1, width)
-    room = width - sum(_width(table, at) + len(_GAP) for at in inside)
+    room = width - sum(_width(table, at) + len(GAP) for at in inside)
     name = min(room, max(len(titles[0]), _longest_name(table)))
 
     def shown(row: tuple[Cell, ...], also: Sequence[int] = ()) -> Iterator[str]:
@@ -209,7 +212,7 @@ def _split(table: Table, first: int, width: int) -> tuple[list[int], list[int]]:
     inside: list[int] = []
     for least in (0, _LEAST_NAME):
         name = max(len(table.columns[0].title), min(_longest_name(table), least))
-        each = (_width(table, at) + len(_GAP) for at in figures)
+        each = (_width(table, at) + len(GAP) for at in figures)
         inside = figures[: sum(end <= width - name for end in itertools.accumulate(each))]
         if len(inside) == len(figures):
             break
@@ -229,7 +232,7 @@ def _cells(texts: Sequence[str], table: Table, inside: Sequence[int], name: int)
     line = f"{texts[0]:<{name}}"
     for at in inside:
         side = ">" if table.columns[at].kind == "number" else "<"
-        line += f"{_GAP}{texts[at]:{side}{_width(table, at)}}"
+        line += f"{GAP}{texts[at]:{side}{_width(table, at)}}"
     return line.rstrip()
 
 

@@ -31,7 +31,7 @@ TONES: dict[str, str] = {
     Word.SAME: "same",
     Word.NOT_COMPARABLE: "same",
 }
-"""By the verdict's word what colour it has (report/html/svg.py)."""
+"""By the verdict's word what colour it has (report/html/static/page.css)."""
 
 
 OUTCOMES = {

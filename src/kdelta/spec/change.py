@@ -83,9 +83,7 @@ class ConfigFileChange(_Change, frozen=True, tag="config"):
     @property
     def may_be_target(self) -> bool:
         """Whether the name can also be a target of the tree's make."""
-        if self.path in _ASKING_TARGETS:
-            return False
-        return _CONFIG_TARGET.fullmatch(self.path) is not None
+        return self.path not in _ASKING_TARGETS and bool(_CONFIG_TARGET.fullmatch(self.path))
 
 
 class PatchChange(_Change, frozen=True, tag="patch"):
@@ -155,7 +153,6 @@ class CmdlineChange(_Change, frozen=True, tag="cmdline"):
     parameters: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
         return f"+cmdline:{' '.join(self.parameters)}"
 
 
@@ -258,11 +255,8 @@ def _unknown(word: str, text: str) -> UserError:
         hints.append(f"for a boot parameter write +cmdline:{word}")
     if re.fullmatch(r"[\w.-]+", word):
         hints.append(f"for a file with a config write +./{word}")
-    if hints:
-        return UserError(
-            f"not a change: {text!r}", "; ".join([*hints, f"there is: {CHANGE_FORMS}"])
-        )
-    return UserError(f"not a change: {text!r}", f"there is: {CHANGE_FORMS}")
+    hints.append(f"there is: {CHANGE_FORMS}")
+    return UserError(f"not a change: {text!r}", "; ".join(hints))
 
 
 def split_changes(text: str) -> tuple[str, tuple[Change, ...]]:

@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 
-SHORT_IDENTITY_CHARACTERS = 12
-
 
 def canonical_json(thing: Any) -> bytes:
     """The one JSON text of `thing`: keys and fields sorted, no spaces.
@@ -24,4 +22,4 @@ def identity(thing: Any) -> str:
 
 def short(full_identity: str) -> str:
     """As much of an identity as a person needs to see."""
-    return full_identity[:SHORT_IDENTITY_CHARACTERS]
+    return full_identity[:12]

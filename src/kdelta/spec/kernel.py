@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernel specs: the text that says how to obtain a kernel, and what it means."""
+"""Kernel specs: the text that says how to obtain a kernel, and what it means.
 
+str() of a spec is its text, which parses to an equal spec.
+"""
+
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -13,8 +17,10 @@ from kdelta.spec.errors import UserError
 FORMS = (
     "PATH or tree:PATH (a source tree, or an archive of one), git:PATH@REV (a commit), "
     "deb-src:PACKAGE[=VERSION] (a distribution's source), deb:PACKAGE[=VERSION] (its binary "
-    "kernel; deb:PACKAGE:armhf one of another architecture) and image:PATH[,modules=FOLDER] (a "
-    "bzImage, vmlinux, zImage or Image)"
+    "kernel; deb:PACKAGE:armhf one of another architecture, deb:PACKAGE@trixie one of another "
+    "release), rpm:FILE[,FILE] or rpm:PACKAGE@REPOSITORY (Fedora, openSUSE, RHEL), pkg: likewise "
+    "(Arch) and image:PATH[,modules=FOLDER] (a bzImage, vmlinux, zImage or Image, or a folder or "
+    "archive with one)"
 )
 MODULES_WORD = ",modules="
 
@@ -26,24 +32,39 @@ PACKAGE_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+:~-]*")
 # Debian policy 5.6.8.
 ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9-]*")
 
+SUITE = re.compile(r"[a-z][a-z0-9-]*")
+"""A release of a distribution, as its archive calls it: bookworm, sid."""
+
+_IN_REPOSITORY = re.compile(r"([\w][\w.+-]*)(?:=([\w.:~^+-]+))?@(.+)")
+"""NAME[=VERSION]@REPOSITORY of rpm and pacman; no name has a slash, as paths and addresses do."""
+
+_PACKAGE_FILE = {
+    "rpm": re.compile(r"\.rpm$"),
+    "pkg": re.compile(r"\.pkg\.tar(\.(zst|xz|gz|bz2))?$"),
+}
+_EXAMPLES = {
+    "rpm": ("kernel-core-VERSION.rpm,kernel-modules-core-VERSION.rpm", "REPOSITORY"),
+    "pkg": ("linux-VERSION.pkg.tar.zst", "MIRROR/core/os/x86_64/core.db"),
+}
+
 _GLUED = re.compile(r"(deb(?:-src)?:.+?)(\+(?:(?:order|shuffle|align|cmdline):.+|sections))")
 """A package with a change after it, as no package is called."""
 
 
 class DebSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb"):
     """A binary kernel package of a Debian-like distribution, for the architecture that Debian calls
-    so; None is the newest version, and the architecture of this host.
+    so; None is the newest version, and the architecture and the release (suite) of this host.
     """
 
     package: str
     version: str | None = None
     architecture: str | None = None
     changes: tuple[CmdlineChange, ...] = ()
+    suite: str | None = None
 
     def __str__(self) -> str:
-        """The spec's text, which parses to an equal spec."""
         architecture = f":{self.architecture}" if self.architecture else ""
-        text = f"deb:{self.package}{architecture}" + (f"={self.version}" if self.version else "")
+        text = f"deb:{self.package}{architecture}{_version_and_suite(self)}"
         return join_changes(text, self.changes)
 
 
@@ -59,9 +80,37 @@ class ImageSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="image"):
     changes: tuple[CmdlineChange, ...] = ()
 
     def __str__(self) -> str:
-        """The spec's text, which parses to an equal spec."""
         text = f"image:{self.path}" + (f"{MODULES_WORD}{self.modules}" if self.modules else "")
         return join_changes(text, self.changes)
+
+
+class FilesSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="package-files"):
+    """A kernel in package files of another package manager than dpkg: the paths as the user wrote
+    them, or addresses. `kind` is "rpm" or "pkg".
+    """
+
+    kind: str
+    places: tuple[str, ...]
+    changes: tuple[CmdlineChange, ...] = ()
+
+    def __str__(self) -> str:
+        return join_changes(f"{self.kind}:{','.join(self.places)}", self.changes)
+
+
+class RepositorySpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="package"):
+    """A kernel package in a repository of rpm or pacman, which the user names by its address or its
+    folder; no version is the newest. `kind` is "rpm" or "pkg".
+    """
+
+    kind: str
+    package: str
+    repository: str
+    version: str | None = None
+    changes: tuple[CmdlineChange, ...] = ()
+
+    def __str__(self) -> str:
+        version = f"={self.version}" if self.version else ""
+        return join_changes(f"{self.kind}:{self.package}{version}@{self.repository}", self.changes)
 
 
 class TreeSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="tree"):
@@ -73,7 +122,6 @@ class TreeSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="tree"):
     changes: tuple[Change, ...] = ()
 
     def __str__(self) -> str:
-        """The spec's text, which parses to an equal spec."""
         return join_changes(f"tree:{self.path}", self.changes)
 
 
@@ -85,27 +133,33 @@ class GitSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="git"):
     changes: tuple[Change, ...] = ()
 
     def __str__(self) -> str:
-        """The spec's text, which parses to an equal spec."""
         return join_changes(f"git:{self.path}@{self.revision}", self.changes)
 
 
 class DebSrcSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb-src"):
     """The kernel source that a package of a Debian-like distribution holds, such as
-    linux-source-6.12; None is the newest version.
+    linux-source-6.12; None is the newest version, and the release (suite) of this host.
     """
 
     package: str
     version: str | None = None
     changes: tuple[Change, ...] = ()
+    suite: str | None = None
 
     def __str__(self) -> str:
-        """The spec's text, which parses to an equal spec."""
-        text = f"deb-src:{self.package}" + (f"={self.version}" if self.version else "")
-        return join_changes(text, self.changes)
+        return join_changes(f"deb-src:{self.package}{_version_and_suite(self)}", self.changes)
+
+
+def _version_and_suite(spec: DebSpec | DebSrcSpec) -> str:
+    version = f"={spec.version}" if spec.version else ""
+    return version + (f"@{spec.suite}" if spec.suite else "")
 
 
 SourceSpec = TreeSpec | GitSpec | DebSrcSpec
-KernelSpec = DebSpec | ImageSpec | SourceSpec
+BuiltSpec = DebSpec | ImageSpec | FilesSpec | RepositorySpec
+"""A kernel that is built already: nothing but its boot parameters can be changed."""
+
+KernelSpec = BuiltSpec | SourceSpec
 AnySpec = TypeVar("AnySpec", bound=KernelSpec)
 
 _IMAGE_NAME = re.compile(r"(?:bz|z|u|)Image(?:[.-].*)?|vmlinu[xz](?:[.-].*)?|.*\.efi")
@@ -129,21 +183,18 @@ def parse_kernel_spec(text: str) -> KernelSpec:
 
 def _must_be_apart(base: str) -> None:
     """UserError where a change of a relink follows a package without a blank; both are known."""
-    match = _GLUED.fullmatch(base)
-    if match is None:
-        return
-    apart = f"{match[1]} {match[2]}"
-    parse_kernel_spec(apart)  # of a package that is built already this raises what is to be done
-    raise UserError(f"no blank before {match[2]} in {base!r}", f"write {apart}")
+    if match := _GLUED.fullmatch(base):
+        apart = f"{match[1]} {match[2]}"
+        # Of a package that is built already this raises what is to be done.
+        parse_kernel_spec(apart)
+        raise UserError(f"no blank before {match[2]} in {base!r}", f"write {apart}")
 
 
 def with_changes(spec: KernelSpec, changes: Sequence[Change]) -> KernelSpec:
     """The spec with these changes after its own; UserError for a kernel that is built already, and
     changes other than its boot parameters.
     """
-    if not changes:
-        return spec
-    if isinstance(spec, DebSpec | ImageSpec):
+    if isinstance(spec, BuiltSpec):
         refused = next((one for one in changes if not isinstance(one, CmdlineChange)), None)
         if refused is not None:
             raise UserError(
@@ -184,29 +235,27 @@ def without_parameters(spec: AnySpec) -> AnySpec:
 
 
 def _parse_base(text: str) -> KernelSpec:
-    match text.partition(":"):
-        case "deb", ":", rest:
-            return _parse_deb(text, rest)
-        case "deb-src", ":", rest:
-            return DebSrcSpec(*_parse_package(text, rest))
-        case "image", ":", rest:
-            return _parse_image(text, rest)
-        case "tree", ":", "":
-            raise UserError(f"no path in {text!r}", "for example tree:/usr/src/linux")
-        case "tree", ":", rest:
-            return TreeSpec(rest)
-        case "git", ":", rest:
-            return _parse_git(text, rest)
-        case _ if _is_path(text):
-            return TreeSpec(text)
-        case scheme, colon, _:
-            raise _unknown(text, scheme if colon else None)
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme in _PARSERS:
+        return _PARSERS[scheme](text, rest)
+    if _is_path(text):
+        return TreeSpec(text)
+    raise _unknown(text, scheme if colon else None)
 
 
 def _is_path(text: str) -> bool:
-    if _IMAGE_NAME.fullmatch(text.rpartition("/")[2]):
-        return False
-    return text.startswith((".", "~", "/")) or ("/" in text and ":" not in text.partition("/")[0])
+    is_binary = _IMAGE_NAME.fullmatch(text.rpartition("/")[2]) or any(
+        pattern.search(text) for pattern in _PACKAGE_FILE.values()
+    )
+    return not is_binary and (
+        text.startswith((".", "~", "/")) or ("/" in text and ":" not in text.partition("/")[0])
+    )
+
+
+def _parse_tree(text: str, rest: str) -> TreeSpec:
+    if not rest:
+        raise UserError(f"no path in {text!r}", "for example tree:/usr/src/linux")
+    return TreeSpec(rest)
 
 
 def _parse_git(text: str, rest: str) -> GitSpec:
@@ -225,14 +274,31 @@ def _parse_git(text: str, rest: str) -> GitSpec:
 
 
 def _parse_deb(text: str, rest: str) -> DebSpec:
-    name, equals, version = rest.partition("=")
+    base, suite = _parse_suite(text, rest)
+    name, equals, version = base.partition("=")
     package, colon, architecture = name.partition(":")
     if colon and not ARCHITECTURE.fullmatch(architecture):
         raise UserError(
             f"not an architecture: {architecture!r} in {text!r}",
             "for example deb:linux-image-armmp:armhf",
         )
-    return DebSpec(*_parse_package(text, f"{package}{equals}{version}"), architecture or None)
+    found = _parse_package(text, f"{package}{equals}{version}")
+    return DebSpec(*found, architecture or None, suite=suite)
+
+
+def _parse_deb_src(text: str, rest: str) -> DebSrcSpec:
+    base, suite = _parse_suite(text, rest)
+    return DebSrcSpec(*_parse_package(text, base), suite=suite)
+
+
+def _parse_suite(text: str, rest: str) -> tuple[str, str | None]:
+    base, at, suite = rest.partition("@")
+    if at and not SUITE.fullmatch(suite):
+        raise UserError(
+            f"not a release of a distribution: {suite!r} in {text!r}",
+            "for example deb:linux-image-cloud-amd64@bookworm",
+        )
+    return base, suite if at else None
 
 
 def _parse_package(text: str, rest: str) -> tuple[str, str | None]:
@@ -240,14 +306,31 @@ def _parse_package(text: str, rest: str) -> tuple[str, str | None]:
     if not PACKAGE_NAME.fullmatch(package):
         raise UserError(
             f"not a package name: {package!r} in {text!r}",
-            "for example deb:linux-image-cloud-amd64; see apt-cache search linux-image",
+            "for example deb:linux-image-cloud-amd64",
         )
     if equals and not PACKAGE_VERSION.fullmatch(version):
         raise UserError(
             f"not a version: {version!r} in {text!r}",
-            f"apt-cache policy {package} lists the versions there are",
+            f"without a version the newest is taken: {text.partition('=')[0]}",
         )
     return package, version if equals else None
+
+
+def _parse_package_of(text: str, rest: str) -> FilesSpec | RepositorySpec:
+    """Reads rpm: and pkg:, which name files, or a package and its repository."""
+    kind = text.partition(":")[0]
+    if match := _IN_REPOSITORY.fullmatch(rest):
+        package, version, repository = match.groups()
+        return RepositorySpec(kind, package, repository, version)
+    places = tuple(rest.split(","))
+    odd = next((one for one in places if not _PACKAGE_FILE[kind].search(one)), None)
+    if odd is not None:
+        example, repository = _EXAMPLES[kind]
+        raise UserError(
+            f"cannot use {odd!r} in {text!r}: it is no package file",
+            f"write {kind}:{example}, or {kind}:NAME@{repository}",
+        )
+    return FilesSpec(kind, places)
 
 
 def _parse_image(text: str, rest: str) -> ImageSpec:
@@ -259,17 +342,45 @@ def _parse_image(text: str, rest: str) -> ImageSpec:
     return ImageSpec(path, modules if word else None)
 
 
+_PARSERS: dict[str, Callable[[str, str], KernelSpec]] = {
+    "deb": _parse_deb,
+    "deb-src": _parse_deb_src,
+    "git": _parse_git,
+    "image": _parse_image,
+    "pkg": _parse_package_of,
+    "rpm": _parse_package_of,
+    "tree": _parse_tree,
+}
+"""By scheme, what reads the text that has it and the part after its colon."""
+
+
 def _unknown(text: str, scheme: str | None) -> UserError:
     if scheme is not None and re.fullmatch(r"[A-Za-z-]+", scheme):
-        return UserError(f"unknown scheme {scheme!r} in kernel spec {text!r}", f"known: {FORMS}")
-    if PACKAGE_NAME.fullmatch(text) and text.startswith("linux-image"):
-        return UserError(f"not a kernel spec: {text!r}", f"for the package write deb:{text}")
-    if PACKAGE_NAME.fullmatch(text) and text.startswith("linux-source"):
-        return UserError(f"not a kernel spec: {text!r}", f"for the package write deb-src:{text}")
-    if _IMAGE_NAME.fullmatch(text.rpartition("/")[2]):
-        return UserError(f"not a kernel spec: {text!r}", f"for a kernel image write image:{text}")
-    if re.fullmatch(r"[\w.+-]+", text):
+        near = difflib.get_close_matches(scheme, _PARSERS, n=1, cutoff=0.5)
         return UserError(
-            f"not a kernel spec: {text!r}", f"for a source tree write ./{text}; known: {FORMS}"
+            f"unknown scheme {scheme!r} in kernel spec {text!r}",
+            f"known: {FORMS}",
+            (text, f"{near[0]}:{text.partition(':')[2]}") if near else None,
         )
+    if meant := _meant(text):
+        what, right = meant
+        hint = f"for {what} write {right}"
+        hint += f"; known: {FORMS}" if right.startswith("./") else ""
+        return UserError(f"not a kernel spec: {text!r}", hint, (text, right))
     return UserError(f"not a kernel spec: {text!r}", f"known: {FORMS}")
+
+
+def _meant(text: str) -> tuple[str, str] | None:
+    """What a text without a scheme is probably of, and the spec of that."""
+    for kind, pattern in _PACKAGE_FILE.items():
+        if pattern.search(text):
+            return "a package", f"{kind}:{text}"
+    if PACKAGE_NAME.fullmatch(text) and text.startswith("linux-image"):
+        return "the package", f"deb:{text}"
+    if PACKAGE_NAME.fullmatch(text) and text.startswith("linux-source"):
+        return "the package", f"deb-src:{text}"
+    if _IMAGE_NAME.fullmatch(text.rpartition("/")[2]):
+        return "a kernel image", f"image:{text}"
+    if re.fullmatch(r"[\w.+-]+", text):
+        return "a source tree", f"./{text}"
+    return None

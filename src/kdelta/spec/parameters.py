@@ -47,8 +47,7 @@ def split_parameters(text: str) -> tuple[str, ...]:
             f"cannot set the boot parameter {text!r}: a double quote is not closed",
             f"the kernel knows double quotes alone, without escapes: {_QUOTED}",
         )
-    found = tuple(_WORD.findall(text))
-    if not found:
+    if not (found := tuple(_WORD.findall(text))):
         raise UserError(f"no boot parameter in {'+cmdline:' + text!r}", _EXAMPLE)
     for word in found:
         _must_be_possible(word)
@@ -93,16 +92,7 @@ def unknown_parameters(asked: Iterable[str], given_to_init: Iterable[str]) -> li
     """Those of the parameters that the kernel did not know: it gives them to init, those with a =
     as NAME=VALUE in the environment, others as arguments (init/main.c, unknown_bootoption()).
     """
-    handed = {_key(text) for text in given_to_init}
-    return [word for word in asked if _key(_plain(word)) in handed]
-
-
-def _plain(word: str) -> str:
-    name, value = parameter(word)
-    return name if value is None else f"{name}={value}"
-
-
-def _key(text: str) -> tuple[str, bool]:
-    """What the environment has one value of: the name."""
-    name, equals, _ = text.partition("=")
-    return name, bool(equals)
+    # The environment has one value of a name.
+    handed = {(text.partition("=")[0], "=" in text) for text in given_to_init}
+    read = ((word, *parameter(word)) for word in asked)
+    return [word for word, name, value in read if (name, value is not None) in handed]

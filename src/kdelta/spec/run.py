@@ -50,19 +50,25 @@ class RunStatus(enum.StrEnum):
 
 class MachineOptions(msgspec.Struct, frozen=True):
     """What may be chosen about the machine. `cpu` is the emulator's name of a CPU model; an empty
-    one means the architecture's usual. `append` is added to the kernel's command line.
-    `timeout_seconds` is time of the host. `runs_as`: see RunsAs. `loaded`: the guest has executed
-    the standard load before it is measured. An instruction takes 2^`icount_shift` ns of the guest's
-    time.
+    one means the architecture's usual. `qemu` is "host", "pin", or the path of the emulator, of a
+    folder that has it, or of an archive of the pin; an empty one means the usual. `append` is added
+    to the kernel's command line. `timeout_seconds` is time of the host. `runs_as`: see RunsAs.
+    `loaded`: the guest has executed the standard load before it is measured. An instruction takes
+    2^`icount_shift` ns of the guest's time. `force`: features of the CPU that are forced in the
+    guest's kernel (see CPU files). `compile_guest`: the guest's programs are compiled by the host's
+    compiler instead of the pinned one.
     """
 
     memory_mib: int = 1024
     cpu: str = ""
+    qemu: str = ""
     append: str = ""
     timeout_seconds: float = 600.0
     runs_as: RunsAs = "service"
     loaded: bool = False
     icount_shift: int = 0
+    force: tuple[str, ...] = ()
+    compile_guest: bool = False
 
 
 class Perturbation(msgspec.Struct, frozen=True):

@@ -153,20 +153,3 @@ class Timings(msgspec.Struct, frozen=True):
             if one.name == name:
                 return one
         raise UserError(f"these timings have no program {name}")
-
-
-def same_machine(one: MachineFacts, other: MachineFacts) -> str:
-    """Why two results are not of one machine; empty if they are of one."""
-    if one.id != other.id:
-        return (
-            f"another machine's: {one.cpu} and {other.cpu}" if one.cpu != other.cpu else "another"
-        )
-    for name, mine, others in (
-        ("architecture", one.arch, other.arch),
-        ("CPU", one.cpu, other.cpu),
-        ("CPU's numbers", one.cpu_numbers, other.cpu_numbers),
-        ("clock", one.clock, other.clock),
-    ):
-        if mine != others:
-            return f"its {name} was {mine} and is {others}"
-    return ""

@@ -15,8 +15,7 @@ from kdelta.spec.change import (
 )
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import (
-    DebSpec,
-    ImageSpec,
+    BuiltSpec,
     KernelSpec,
     parse_kernel_spec,
     with_changes,
@@ -48,7 +47,7 @@ def compared_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
 
 
 def _base_of(changed: KernelSpec, plain: KernelSpec) -> KernelSpec:
-    if isinstance(changed, DebSpec | ImageSpec):
+    if isinstance(changed, BuiltSpec):
         return plain
     relinks = [change for change in changed.changes if isinstance(change, RelinkChange)]
     if not relinks:
@@ -80,7 +79,7 @@ def _parse(words: Sequence[str]) -> tuple[list[KernelSpec], tuple[Change, ...]]:
         lone = word == "+"
     if lone:
         raise _lone_plus()
-    if variables and all(isinstance(kernel, DebSpec | ImageSpec) for kernel in kernels):
+    if variables and all(isinstance(kernel, BuiltSpec) for kernel in kernels):
         raise UserError(
             f"no kernel is built here that {str(variables[0])[1:]} could hold for",
             "variables of make need a source: PATH, git:PATH@REV or deb-src:PACKAGE",
@@ -94,11 +93,13 @@ def _lone_plus() -> UserError:
 
 def _variable(word: str) -> VariableChange | None:
     if word.startswith("CONFIG_") and "=" in word:
-        raise UserError(f"not a kernel spec: {word!r}", f"for a change write +{word}")
+        raise UserError(
+            f"not a kernel spec: {word!r}", f"for a change write +{word}", (word, f"+{word}")
+        )
     return parse_variable(word)
 
 
 def _with_variables(spec: KernelSpec, variables: tuple[Change, ...]) -> KernelSpec:
-    if isinstance(spec, DebSpec | ImageSpec):
+    if isinstance(spec, BuiltSpec):
         return spec
     return msgspec.structs.replace(spec, changes=(*variables, *spec.changes))

@@ -7,6 +7,9 @@ import msgspec
 
 from kdelta.spec.run import RunStatus
 
+Facts = dict[str, str | int | float]
+"""What is known of a machine, by name."""
+
 
 class NewRun(msgspec.Struct, frozen=True):
     """What is known of a run before it starts.
@@ -19,7 +22,7 @@ class NewRun(msgspec.Struct, frozen=True):
     kernel_identity: str
     kernel_spec: str
     kernel_release: str
-    machine: dict[str, str | int | float]
+    machine: Facts
     workload: str
     workload_identity: str
     perturbation: int
@@ -29,8 +32,9 @@ class Run(NewRun, frozen=True, kw_only=True):
     """A run, which may have failed, be under way, or have lost the process that made it.
 
     `status` is None until it ends; `alive` says whether the process that makes it is there.
-    `started` is in seconds since 1970, `seconds` how long the host took. Blobs are named by their
-    hash; `attachments` are blobs by name: what else came out of the guest.
+    `started` is in seconds since 1970, `seconds` how long the host took. `command`: the command
+    line that made it, which older versions did not keep. Blobs are named by their hash;
+    `attachments` are blobs by name: what else came out of the guest.
     """
 
     id: str
@@ -38,6 +42,7 @@ class Run(NewRun, frozen=True, kw_only=True):
     alive: bool
     detail: str
     started: float
+    command: str = ""
     seconds: float | None = None
     counts_blob: str | None = None
     console_blob: str | None = None
@@ -59,6 +64,8 @@ class Run(NewRun, frozen=True, kw_only=True):
 class NewStudy(msgspec.Struct, frozen=True):
     """What is entered of a study that is done. `kind` is the command that made it, `question` what
     was asked in words, `command` the command line; `report_blob`: the hash of its report's blob.
+    `operations` and `answer`: the operations and the verdict in some words; empty where an older
+    version kept it.
     """
 
     kind: str
@@ -67,6 +74,8 @@ class NewStudy(msgspec.Struct, frozen=True):
     started: float
     version: str
     report_blob: str
+    operations: str = ""
+    answer: str = ""
 
 
 class Study(NewStudy, frozen=True, kw_only=True):
@@ -76,7 +85,6 @@ class Study(NewStudy, frozen=True, kw_only=True):
 
     @property
     def started_text(self) -> str:
-        """When it started, in UTC, to the second."""
         return moment_text(self.started)
 
 

@@ -1,51 +1,53 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The tables as the newest migration leaves them."""
 
-import sqlalchemy as sa
-
-REVISION = "0002"
+REVISION = "0005"
 """The newest migration's; a test compares it, and the tables, with the migrations."""
 
-metadata = sa.MetaData()
+JSON_COLUMNS = frozenset({"machine", "attachments"})
 
-runs = sa.Table(
-    "runs",
-    metadata,
-    sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("key", sa.String(64), nullable=False),
-    sa.Column("status", sa.String(32), nullable=True),
-    sa.Column("detail", sa.Text, nullable=False),
-    sa.Column("kernel_identity", sa.String(64), nullable=False),
-    sa.Column("kernel_spec", sa.Text, nullable=False),
-    sa.Column("kernel_release", sa.Text, nullable=False),
-    sa.Column("machine", sa.JSON, nullable=False),
-    sa.Column("workload", sa.Text, nullable=False),
-    sa.Column("workload_identity", sa.String(64), nullable=False),
-    sa.Column("perturbation", sa.Integer, nullable=False),
-    sa.Column("started", sa.Float, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=True),
-    sa.Column("owner", sa.Text, nullable=False),
-    sa.Column("counts_blob", sa.String(64), nullable=True),
-    sa.Column("console_blob", sa.String(64), nullable=True),
-    sa.Column("attachments", sa.JSON, nullable=False),
-    sa.Index("runs_by_key", "key", "started"),
-    sa.Index("runs_by_start", "started"),
+TABLES = (
+    """CREATE TABLE runs (
+        id VARCHAR(32) NOT NULL,
+        key VARCHAR(64) NOT NULL,
+        status VARCHAR(32),
+        detail TEXT NOT NULL,
+        kernel_identity VARCHAR(64) NOT NULL,
+        kernel_spec TEXT NOT NULL,
+        kernel_release TEXT NOT NULL,
+        machine JSON NOT NULL,
+        workload TEXT NOT NULL,
+        workload_identity VARCHAR(64) NOT NULL,
+        perturbation INTEGER NOT NULL,
+        started FLOAT NOT NULL,
+        seconds FLOAT,
+        owner TEXT NOT NULL,
+        counts_blob VARCHAR(64),
+        console_blob VARCHAR(64),
+        attachments JSON NOT NULL,
+        command TEXT DEFAULT '' NOT NULL,
+        bound VARCHAR(64) DEFAULT '' NOT NULL,
+        PRIMARY KEY (id)
+    )""",
+    "CREATE INDEX runs_by_key ON runs (key, started)",
+    "CREATE INDEX runs_by_start ON runs (started)",
+    """CREATE TABLE studies (
+        id VARCHAR(32) NOT NULL,
+        kind VARCHAR(32) NOT NULL,
+        question TEXT NOT NULL,
+        command TEXT NOT NULL,
+        started FLOAT NOT NULL,
+        version VARCHAR(32) NOT NULL,
+        report_blob VARCHAR(64) NOT NULL,
+        operations TEXT DEFAULT '' NOT NULL,
+        answer TEXT DEFAULT '' NOT NULL,
+        bound VARCHAR(64) DEFAULT '' NOT NULL,
+        PRIMARY KEY (id)
+    )""",
+    "CREATE INDEX studies_by_start ON studies (started)",
+    # Which migration the tables are of: alembic's own table.
+    """CREATE TABLE alembic_version (
+        version_num VARCHAR(32) NOT NULL,
+        PRIMARY KEY (version_num)
+    )""",
 )
-
-studies = sa.Table(
-    "studies",
-    metadata,
-    sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("kind", sa.String(32), nullable=False),
-    sa.Column("question", sa.Text, nullable=False),
-    sa.Column("command", sa.Text, nullable=False),
-    sa.Column("started", sa.Float, nullable=False),
-    sa.Column("version", sa.String(32), nullable=False),
-    sa.Column("report_blob", sa.String(64), nullable=False),
-    sa.Index("studies_by_start", "started"),
-)
-
-alembic_version = sa.Table(
-    "alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True)
-)
-"""Which migration the tables are of: alembic's own table."""

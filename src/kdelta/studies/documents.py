@@ -51,7 +51,7 @@ def read_document(content: bytes | str) -> Any:
     Raises UserError for what is none, and for one with a number that is not read any more.
     """
     try:
-        name = msgspec.json.decode(content, type=_Head).schema
+        name = msgspec.json.decode(content, type=_DocumentHead).schema
         return msgspec.json.decode(content, type=_document_type(_known(name)))
     except msgspec.DecodeError as error:
         raise UserError(f"cannot read the document: {error}") from error
@@ -67,7 +67,7 @@ def schema_text(name: str) -> str:
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _DocumentHead(msgspec.Struct, frozen=True):
     schema: str
 
 

@@ -12,15 +12,15 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.report.flame import Flame, flames
 from kdelta.report.model import CompareReport, ReportedRun, RunReport
 from kdelta.report.stored import Stored
-from kdelta.spec.errors import KdeltaError, LabError
+from kdelta.spec.errors import KdeltaError, LabError, leaves
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import workload_work
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.gate.document import GateReport
+from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
 from kdelta.studies.lab.requests import CompareRequest, Progress, lab_like
+from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
-from kdelta.workloads.catalog import find_workload
 
 
 async def record_profiles(request: CompareRequest, store: Store, progress: Progress) -> None:
@@ -31,17 +31,8 @@ async def record_profiles(request: CompareRequest, store: Store, progress: Progr
     try:
         await _record(request, store, progress)
     except* KdeltaError as errors:
-        for error in _leaves(errors):
-            progress.say(f"no profiles for flame graphs: {error}")
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors of groups of tasks, which may be in groups themselves."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
+        for error in leaves(errors):
+            progress.log(f"no profiles for flame graphs: {error}")
 
 
 async def _record(request: CompareRequest, store: Store, progress: Progress) -> None:
@@ -54,14 +45,15 @@ async def _record(request: CompareRequest, store: Store, progress: Progress) -> 
         with contextlib.suppress(KdeltaError):
             found = lab.kernel(spec)
             kernels += [] if isinstance(found, NoKernel) else [found]
-    workload = find_workload(request.workload)
-    mode = request.lab.mode
-    works = [workload_work(workload, request.operations, k, progress.say, mode) for k in kernels]
-    await lab.runs(kernels, works)
+    work = Work(request.workload, request.operations, request.program)
+    work = await with_files(work, kernels, request.lab, store, progress)
+    works = work.plans(kernels, request.lab, progress.log)
+    settled = await lab.settled(kernels, works)
+    await Lab(settled, store, progress).runs(kernels, works)
 
 
 def flames_of(
-    stored: Stored, store: Store, say: Callable[[str], None] = quiet
+    stored: Stored, store: Store, log: Callable[[str], None] = quiet
 ) -> tuple[Flame, ...]:
     """The flame graphs of a study whose runs have profiles in the store; none if they have none, or
     if those are lost: that is reported.
@@ -69,7 +61,7 @@ def flames_of(
     try:
         return tuple(_flames(stored, store))
     except LabError as error:
-        say(f"no flame graphs: {error.message}")
+        log(f"no flame graphs: {error.message}")
         return ()
 
 
@@ -108,6 +100,9 @@ def _profiles(
     for one in runs:
         for run in (one.run, store.find_run(one.run.key)):
             if run is not None and PROFILES in run.attachments:
-                found = profiles_of(store, run)
-                return tuple(p for p in found if regions is None or p.region in regions)
+                return tuple(
+                    one
+                    for one in profiles_of(store, run)
+                    if regions is None or one.region in regions
+                )
     return ()

@@ -3,12 +3,12 @@
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from kdelta.report.flame import Flame
 from kdelta.report.junit import junit_of
-from kdelta.report.kind import ALL
 from kdelta.report.ktap import ktap_of
 from kdelta.report.mail import mail_of
 from kdelta.report.markdown import markdown_of
@@ -31,18 +31,8 @@ class Form(msgspec.Struct, frozen=True):
 
 def text(stored: Stored) -> str:
     """Return it as the study itself printed it."""
-    kind, whole = KINDS[stored.kind], ALL in stored.shown
-    if kind.text and not whole:
-        return kind.text(stored)
-    # All of what has a first screen is what its command prints with --all.
-    if kind.printed and (kind.text or not whole):
-        return text_of(kind.printed(stored))
-    return text_of(document_of(stored))
-
-
-def json(stored: Stored) -> str:
-    """As the study itself prints it with --json."""
-    return document_text(KINDS[stored.kind].json_of(stored.reports), stored.version)
+    printed = KINDS[stored.kind].printed
+    return text_of(printed(stored) if printed else document_of(stored))
 
 
 def html(stored: Stored, flames: Sequence[Flame] = ()) -> str:
@@ -51,8 +41,7 @@ def html(stored: Stored, flames: Sequence[Flame] = ()) -> str:
     from kdelta.report.html.page import page_of  # noqa: PLC0415
 
     document = document_of(stored, flames)
-    whole = msgspec.structs.replace(stored, shown={**stored.shown, ALL: 1})
-    return page_of(document, text(whole))
+    return page_of(document, text_of(document))
 
 
 def mail(stored: Stored) -> str:
@@ -61,45 +50,50 @@ def mail(stored: Stored) -> str:
     return (own(stored) if own else "") or mail_of(document_of(stored))
 
 
-def markdown(stored: Stored) -> str:
-    """As a comment."""
-    return markdown_of(document_of(stored))
-
-
-def ktap(stored: Stored) -> str:
-    """As the kernel's test tools read it."""
-    return ktap_of(document_of(stored))
-
-
-def junit(stored: Stored) -> str:
-    """As CI servers read it."""
-    return junit_of(document_of(stored))
-
-
 def find_form(name: str) -> Form:
     """The form of that name; UserError, with the nearest, if there is none."""
     if name in FORMS:
         return FORMS[name]
     near = difflib.get_close_matches(name.lower(), FORMS, n=1, cutoff=0.5)
     meant = f"did you mean {near[0]}? " if near else ""
-    raise UserError(f"no such format: {name}", f"{meant}there is {', '.join(FORMS)}")
+    instead = (name, near[0] if near else "text")
+    raise UserError(f"no such format: {name}", f"{meant}there is {', '.join(FORMS)}", instead)
 
 
 def form_of_file(name: str) -> str:
-    """The name of the form that a file of that name is written in: text if nothing says it."""
-    ending = next(
-        (one for form in FORMS.values() for one in form.endings if name.endswith(one)), ""
+    """The name of the form that a file of that name is written in; without an ending, text.
+
+    UserError for an ending that no form has.
+    """
+    ending = Path(name).suffix
+    found = next((key for key, form in FORMS.items() if ending.lower() in form.endings), "")
+    if found or not ending:
+        return found or "text"
+    listed = ", ".join(f"{form.endings[0]} ({key})" for key, form in FORMS.items())
+    raise UserError(
+        f"cannot write {name}: no format ends with {ending}",
+        f"name a file that ends with one of {listed}, or add --format FORMAT",
+        (name, str(Path(name).with_suffix(".html"))),
     )
-    return next((key for key, form in FORMS.items() if ending in form.endings), "text")
 
 
 FORMS: Mapping[str, Form] = {
     "text": Form("for a terminal, as the study printed it", text, (".txt",)),
     "mail": Form("to be sent, with its headers", mail, (".eml", ".mbox", ".mail")),
     "html": Form("one page that opens offline in any browser", html, (".html", ".htm")),
-    "json": Form("for programs, with a schema", json, (".json",)),
-    "ktap": Form("for the kernel's test tools", ktap, (".ktap", ".tap")),
-    "junit": Form("for CI servers", junit, (".xml",)),
-    "markdown": Form("to be pasted as a comment, details folded", markdown, (".md", ".markdown")),
+    "json": Form(
+        "for programs, with a schema",
+        lambda s: document_text(KINDS[s.kind].json_of(s.reports), s.version),
+        (".json",),
+    ),
+    "ktap": Form(
+        "for the kernel's test tools", lambda s: ktap_of(document_of(s)), (".ktap", ".tap")
+    ),
+    "junit": Form("for CI servers", lambda s: junit_of(document_of(s)), (".xml",)),
+    "markdown": Form(
+        "to be pasted as a comment, details folded",
+        lambda s: markdown_of(document_of(s)),
+        (".md", ".markdown"),
+    ),
 }
 """By name; the names are those of --format."""

@@ -14,6 +14,7 @@ from kdelta.spec.errors import LabError
 from kdelta.store.model import NewStudy, Study
 from kdelta.store.store import Store
 from kdelta.studies.ablate import kind as ablate
+from kdelta.studies.against import kind as against
 from kdelta.studies.bisect import kind as bisect
 from kdelta.studies.compare import kind as compare
 from kdelta.studies.crossing import kind as crossing
@@ -29,6 +30,7 @@ from kdelta.studies.series import kind as series
 
 KINDS: Mapping[str, Kind] = {
     "ablate": ablate.KIND,
+    "against": against.KIND,
     "bisect": bisect.KIND,
     "compare": compare.KIND,
     "crossing": crossing.KIND,
@@ -46,6 +48,10 @@ KINDS: Mapping[str, Kind] = {
 RENAMED: Mapping[str, str] = {"history": "log"}
 """Kinds of studies that older versions kept under another name."""
 
+_FEW = 2
+_WITHOUT_OPERATIONS = frozenset({"diff", "profile", "processes"})
+"""Kinds of studies whose cases are functions or processes."""
+
 STORED = {name: kind.report for name, kind in KINDS.items() if kind.question}
 """The kinds that the store has, with the types of their reports."""
 
@@ -60,21 +66,52 @@ def question_of(kind: str, reports: Sequence[msgspec.Struct]) -> str:
     ask = KINDS[kind].question
     if ask is None:
         raise KeyError(kind)
-    return ask(reports)
+    return ask(*reports)
 
 
 def keep(stored: Stored, store: Store) -> Study:
     """Keeps a study with its report; LabError if that cannot be written."""
-    return store.keep_study(
-        NewStudy(
-            kind=stored.kind,
-            question=stored.question,
-            command=stored.command,
-            started=stored.started,
-            version=stored.version,
-            report_blob=store.put(encode(stored)),
+    operations, answer = summary_of(stored)
+    with store.writing():
+        return store.keep_study(
+            NewStudy(
+                kind=stored.kind,
+                question=stored.question,
+                command=stored.command,
+                started=stored.started,
+                version=stored.version,
+                report_blob=store.put(encode(stored)),
+                operations=operations,
+                answer=answer,
+            )
         )
-    )
+
+
+def summary_of(stored: Stored) -> tuple[str, str]:
+    """Return a study's operations and its answer, each in some words: the verdicts that were
+    counted, or else the first sentence. Both are empty for a study that cannot be shown.
+    """
+    try:
+        document = document_of(stored)
+    except LabError:
+        return "", ""
+    names = [
+        case.name
+        for suite in document.suites
+        for case in suite.cases
+        if not case.name.startswith("kernel ") and stored.kind not in _WITHOUT_OPERATIONS
+    ]
+    first = next(iter(document.answers), None)
+    if first is None:
+        return _shortly(names), ""
+    counted = ", ".join(f"{chip.count} {chip.word}" for chip in first.chips)
+    return _shortly(names), counted or " ".join(first.sentences[:1])
+
+
+def _shortly(names: Sequence[str]) -> str:
+    """The names where there are few, else how many there are."""
+    found = list(dict.fromkeys(names))
+    return ", ".join(found) if len(found) <= _FEW else f"{len(found)} operations"
 
 
 def stored_of(content: bytes) -> Stored:

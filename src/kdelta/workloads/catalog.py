@@ -10,12 +10,12 @@ from types import MappingProxyType
 import msgspec
 
 from kdelta.host.command import quiet
+from kdelta.host.gcc import Compiler
 from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program, native_folder
+from kdelta.host.pin import source_part, userland_part
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.phase import PhaseRule, check_rules
 
-DESCRIPTION = "workload.toml"
-DESCRIPTIONS = "workload*.toml"
 IMAGES = ("small", "job")
 
 
@@ -48,6 +48,7 @@ class UserlandWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     their paths there, and other files by paths with wildcards. What they load comes with them.
     Packages that those depend on are looked in, too, where their names match a pattern of
     `dependencies`: those whose names have a version, which each release of a distribution moves.
+    The pin has these packages for the workload's architectures (scripts/make_pin.py).
     """
 
     packages: tuple[str, ...]
@@ -140,8 +141,22 @@ class Workload(Description, frozen=True, kw_only=True):
 
     @property
     def file_name(self) -> str:
-        """What its program's file is called."""
         return PurePosixPath(self.program).name
+
+    def pinned_parts(self, arch: str) -> tuple[str, ...]:
+        """The parts of a pin with what it brings into guests of that architecture, besides its own
+        program.
+        """
+        what = (
+            (self.userland, userland_part(self.plain_name, arch)),
+            (self.kernel_tree, source_part(self.plain_name)),
+        )
+        return tuple(part for wanted, part in what if wanted)
+
+    @property
+    def plain_name(self) -> str:
+        """Its name without parameters."""
+        return self.name.partition(":")[0]
 
     def wanted(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The operations that its program is to run when these are asked for: the same; of none,
@@ -152,17 +167,17 @@ class Workload(Description, frozen=True, kw_only=True):
 
     def operation(self, name: str) -> Operation:
         """The operation of that name; UserError with the nearest if there is none."""
-        names = [operation.name for operation in self.operations]
-        if name not in names:
-            raise _unknown(f"operation of {self.name}", name, names)
-        return self.operations[names.index(name)]
+        known = {operation.name: operation for operation in self.operations}
+        if name not in known:
+            raise _unknown(f"operation of {self.name}", name, list(known))
+        return known[name]
 
 
 @functools.cache
 def workloads() -> Mapping[str, Workload]:
     """All workloads that come with kdelta, by name."""
     here = Path(__file__).parent
-    paths = sorted(here.glob(f"*/{DESCRIPTIONS}"), key=lambda path: (path.parent, path.stem))
+    paths = sorted(here.glob("*/workload*.toml"), key=lambda path: (path.parent, path.stem))
     loaded = [load_workload(path) for path in paths]
     return MappingProxyType({workload.name: workload for workload in loaded})
 
@@ -172,16 +187,16 @@ def find_workload(name: str) -> Workload:
     be given parameters, as in NAME:PARAMETER=NUMBER,..., which are then part of its name.
     """
     known = workloads()
-    plain, _, told = name.partition(":")
+    plain, _, given = name.partition(":")
     if plain not in known:
         raise _unknown("workload", plain, list(known))
-    return _told(known[plain], told) if told else known[plain]
+    return _with_parameters(known[plain], given) if given else known[plain]
 
 
-def _told(workload: Workload, told: str) -> Workload:
+def _with_parameters(workload: Workload, given: str) -> Workload:
     numbers: dict[str, int] = {}
     by_name = {parameter.name: parameter for parameter in workload.parameters}
-    for word in told.split(","):
+    for word in given.split(","):
         name, _, number = word.partition("=")
         if name not in by_name:
             raise _unknown(f"parameter of {workload.name}", name, list(by_name))
@@ -204,8 +219,10 @@ def _told(workload: Workload, told: str) -> Workload:
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> UserError:
-    near = difflib.get_close_matches(name, known, n=5, cutoff=0.5) or known[:10]
-    return UserError(f"no {kind} is called {name!r}", f"there is: {', '.join(near) or 'none'}")
+    near = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
+    listed = ", ".join(near or known[:10]) or "none"
+    instead = (name, near[0]) if near else None
+    return UserError(f"no {kind} is called {name!r}", f"there is: {listed}", instead)
 
 
 def load_workload(path: Path) -> Workload:
@@ -230,7 +247,7 @@ def load_workload(path: Path) -> Workload:
 def _wrong(raw: Description, path: Path, sources: Sequence[Path]) -> dict[str, bool]:
     """Return by complaint whether it applies to the description in that file."""
     folder = path.parent
-    called = folder.name + path.stem.removeprefix(Path(DESCRIPTION).stem)
+    called = folder.name + path.stem.removeprefix("workload")
     names = [operation.name for operation in raw.operations]
     return {
         "`name` must be that of the folder": raw.name != called,
@@ -254,9 +271,7 @@ def _fields(path: Path) -> dict[str, object]:
     """The fields of a file, with those of the one that it is like."""
     own = msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
     like = own.pop("like", None)
-    if like is None:
-        return own
-    return msgspec.toml.decode((path.parent / str(like)).read_bytes(), type=dict[str, object]) | own
+    return own if like is None else _fields(path.parent / str(like)) | own
 
 
 def _wrong_tree(raw: Description, folder: Path) -> dict[str, bool]:
@@ -285,14 +300,14 @@ NOTHING_MORE = LinkedIn()
 
 def build_workload(
     workload: Workload,
-    talk: Callable[[str], None] = quiet,
+    log: Callable[[str], None] = quiet,
     *,
-    arch: str,
+    by: Compiler,
     strict: bool = False,
     more: LinkedIn = NOTHING_MORE,
 ) -> Path:
-    """The path of the workload's program for guests of that architecture on the host, static unless
-    it is to be dynamic (then without `more`), compiled unless the cache has it.
+    """The path of the workload's program, static unless it is to be dynamic (then without `more`),
+    compiled by that compiler unless the cache has it.
     """
     if workload.dynamic:
         more = NOTHING_MORE
@@ -302,6 +317,6 @@ def build_workload(
         sources=(*workload.sources, *more.sources),
         flags=(*(() if workload.dynamic else STATIC_FLAGS), *workload.cflags, *more.flags),
         includes=(native_folder() / "include",),
-        arch=arch,
+        by=by,
     )
-    return build_program(program, talk, strict=strict)
+    return build_program(program, log, strict=strict)

@@ -28,7 +28,6 @@ _NOT_FOR_USERS = re.compile(
 _TRACER = frozenset({"-pg", "-mfentry", "-mrecord-mcount", "-mnop-mcount"})
 _WITH_VALUE = frozenset({"-include", "-isystem", "-I", "-D", "-U", "-mllvm", "-Xclang", "-o", "-x"})
 _WRAPPERS = frozenset({"ccache", "sccache", "distcc"})  # which have caches of their own
-_NOPS_FOR_TRACER = ("-pg", "-mfentry", "-mnop-mcount")
 
 
 class UserFlags(msgspec.Struct, frozen=True):
@@ -48,14 +47,13 @@ def user_flags(command: str) -> UserFlags:
     if not start:
         raise ValueError(f"not a compiler's command: {command[:80]}")
     compiler = tuple(word for word in words[:start] if word not in _WRAPPERS)
-    flags = _without_values(words[start:])
-    shaping = [flag for flag in flags if _SHAPES_CODE.fullmatch(flag)]
+    shaping = [flag for flag in _without_values(words[start:]) if _SHAPES_CODE.fullmatch(flag)]
     traced = "-mfentry" in shaping
     shaping = [flag for flag in shaping if flag not in _TRACER]
     kept = [flag for flag in shaping if not _NOT_FOR_USERS.fullmatch(flag)]
     left_out = [flag for flag in shaping if flag not in kept]
     if traced and "clang" not in compiler[-1]:  # which has no such NOPs on x86
-        kept += _NOPS_FOR_TRACER
+        kept += ("-pg", "-mfentry", "-mnop-mcount")
     return UserFlags(compiler, tuple(kept), tuple(dict.fromkeys(left_out)))
 
 

@@ -5,16 +5,17 @@ Neither has to be possible: what could not be built is left out, and why is repo
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import find_program, run
+from kdelta.host.command import Log, run
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, new_folder, sha256_file, write_atomic
-from kdelta.host.lock import locked
-from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, compiler_identity, native_folder
+from kdelta.host.files import lab_errors, sha256_file, write_atomic, write_json
+from kdelta.host.gcc import Compiler, compiler_identity
+from kdelta.host.lock import fill_once
+from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, native_folder
 from kdelta.host.target import Target, target
 from kdelta.kernels.build.workbench import module_build
 from kdelta.kernels.model import Kernel
@@ -25,13 +26,7 @@ from kdelta.workloads import kernel_flags
 from kdelta.workloads.catalog import KernelSide, Workload
 from kdelta.workloads.kernel_flags import UserFlags, user_flags
 
-Talk = Callable[[str], None]
-
-BUILD = "build"
-"""Where the module is made, below the folder that keeps what came of it."""
-
 KERNEL_FLAGS_ENDING = "-kflags"
-_FLAGS_MACRO = "-DKERNEL_FLAGS"
 
 
 class KernelPart(msgspec.Struct, frozen=True):
@@ -42,19 +37,26 @@ class KernelPart(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-def build_kernel_part(workload: Workload, kernel: Kernel, talk: Talk) -> KernelPart:
-    """Builds what a workload has for that kernel, unless the cache has it."""
+def build_kernel_part(workload: Workload, kernel: Kernel, log: Log, *, by: Compiler) -> KernelPart:
+    """Builds what a workload has for that kernel, unless the cache has it: the module, and the code
+    by the kernel's own flags, as the kernel's headers say; the rest of that program by `by`.
+    """
     side = workload.kernel
     if side is None:
         return KernelPart()
-    folder = cache_dir("kernel-parts") / f"{side.module}-{_key(workload, side, kernel)[:32]}"
+    folder = cache_dir("kernel-parts") / f"{side.module}-{_key(workload, side, kernel, by)[:32]}"
     part = KernelPart(folder / f"{side.module}.ko", folder / (workload.name + KERNEL_FLAGS_ENDING))
-    if folder.is_dir():
-        return part
+    doing = f"building {side.module} for {kernel.release}"
+
+    def fill(partial: Path) -> None:
+        log(f"building the module {side.module} for {kernel.release}")
+        flags = _build(side, kernel, partial, _files(workload, side), log)
+        name = workload.name + KERNEL_FLAGS_ENDING
+        _compile(workload, side, flags, partial / name, by)
+        write_json(partial / "flags.json", flags)
+
     try:
-        with locked(folder.name, f"building {side.module} for {kernel.release}", talk):
-            if not folder.is_dir():
-                _build(workload, side, kernel, folder, talk)
+        fill_once(folder, doing, log, fill)
     except KdeltaError as error:
         hint = f" ({error.hint})" if error.hint else ""
         why = f"no module {side.module} for {kernel.release}: {error.message}{hint}"
@@ -62,7 +64,7 @@ def build_kernel_part(workload: Workload, kernel: Kernel, talk: Talk) -> KernelP
     return part
 
 
-def _key(workload: Workload, side: KernelSide, kernel: Kernel) -> str:
+def _key(workload: Workload, side: KernelSide, kernel: Kernel, by: Compiler) -> str:
     """All that the result comes from. A kernel's identity does not tell its compiler's flags, so
     its config and the record of its build stand next to it.
     """
@@ -73,7 +75,7 @@ def _key(workload: Workload, side: KernelSide, kernel: Kernel) -> str:
             "config": sha256_file(Path(kernel.config)) if kernel.config else "",
             "sources": {path.name: sha256_file(path) for path in _files(workload, side)},
             "program": {name: sha256_file(workload.folder / name) for name in workload.sources},
-            "compiler": compiler_identity(target(kernel.arch).find_compiler()),
+            "compiler": (by.identity, compiler_identity(target(kernel.arch).find_compiler())),
             "rules": sha256_file(Path(kernel_flags.__file__)),
         }
     )
@@ -89,46 +91,41 @@ def _files(workload: Workload, side: KernelSide) -> list[Path]:
     return [*own, *shared, *sorted((native / "include").glob("*.h"))]
 
 
-def _build(workload: Workload, side: KernelSide, kernel: Kernel, folder: Path, talk: Talk) -> None:
-    talk(f"building the module {side.module} for {kernel.release}")
-    with new_folder(folder) as partial:
-        place = partial / BUILD
-        with lab_errors("preparing", place):
-            place.mkdir()
-            for path in _files(workload, side):
-                shutil.copyfile(path, place / path.name)
-        with module_build(kernel, talk) as (argv, env):
-            result = run([*argv, f"M={place}", "modules"], env=env)
-        module = place / f"{side.module}.ko"
-        if not result.ok or not module.is_file():
-            raise _failure(side, kernel, result.stdout + result.stderr)
-        _strip(module, partial / module.name, target(kernel.arch))
-        flags = _flags_of(place / side.flags_of)
-        output = partial / (workload.name + KERNEL_FLAGS_ENDING)
-        _compile(workload, side, flags, output, target(kernel.arch))
-        record = msgspec.json.format(msgspec.json.encode(flags))
-        write_atomic(partial / "flags.json", record)
-        shutil.rmtree(place)
+def _build(
+    side: KernelSide, kernel: Kernel, folder: Path, files: Sequence[Path], log: Log
+) -> UserFlags:
+    """Builds the module of these files into the folder; how the kernel compiled the shared code."""
+    place = folder / "build"
+    with lab_errors("preparing", place):
+        place.mkdir()
+        for path in files:
+            shutil.copyfile(path, place / path.name)
+    with module_build(kernel, log) as (argv, env):
+        result = run([*argv, f"M={place}", "modules"], env=env)
+    module = place / f"{side.module}.ko"
+    if not result.ok or not module.is_file():
+        raise _failure(side, kernel, result.stdout + result.stderr)
+    _strip(module, folder / module.name, target(kernel.arch))
+    flags = _flags_of(place / side.flags_of)
+    shutil.rmtree(place)
+    return flags
 
 
 def _failure(side: KernelSide, kernel: Kernel, said: str) -> LabError:
-    log = cache_dir("logs") / f"{side.module}-build.log"
-    write_atomic(log, said.encode())
+    log_file = cache_dir("logs") / f"{side.module}-build.log"
+    write_atomic(log_file, said.encode())
     lines = said.splitlines()
     first = next((line for line in lines if "error:" in line.lower()), (lines or ["?"])[-1])
     return LabError(
-        f"it does not build against {kernel.spec}: {first.strip()}", f"all it said is in {log}"
+        f"it does not build against {kernel.spec}: {first.strip()}", f"all it said is in {log_file}"
     )
 
 
 def _strip(module: Path, output: Path, of: Target) -> None:
     """Without what tells where it was built: the same module each time."""
     objcopy = of.tool("objcopy")
-    find_program(objcopy)
     words = ["--strip-debug", "--remove-section=.note.gnu.build-id"]
-    result = run([objcopy, *words, module, output])
-    if not result.ok:
-        raise LabError(f"stripping {module.name} failed: {result.last_words(1)}")
+    run([objcopy, *words, module, output]).or_raise(f"stripping {module.name} failed")
 
 
 def _flags_of(source: Path) -> UserFlags:
@@ -140,7 +137,7 @@ def _flags_of(source: Path) -> UserFlags:
 
 
 def _compile(
-    workload: Workload, side: KernelSide, flags: UserFlags, output: Path, of: Target
+    workload: Workload, side: KernelSide, flags: UserFlags, output: Path, by: Compiler
 ) -> None:
     """The workload's program once more, the shared code of it by the kernel's compiler and flags.
 
@@ -150,19 +147,12 @@ def _compile(
     shared = output.with_suffix(".o")
     argv = [*flags.compiler, *flags.kept, include, "-c", "-o", str(shared), side.flags_of]
     others = [name for name in workload.sources if name != side.flags_of]
-    link = [
-        of.find_compiler(),
-        *COMMON_FLAGS,
-        *STATIC_FLAGS,
-        *workload.cflags,
-        _FLAGS_MACRO,
-        include,
-    ]
-    link += ["-o", str(output), *others, str(shared)]
-    for words in (argv, link):
-        result = run(words, cwd=workload.folder)
-        if not result.ok:
-            said = result.stderr.splitlines()
-            first = next((line for line in said if "error" in line), result.last_words(1))
-            raise LabError(f"{side.flags_of} cannot be compiled by the kernel's flags: {first}")
+    flags_of_link = (*COMMON_FLAGS, *STATIC_FLAGS, *workload.cflags, "-DKERNEL_FLAGS", include)
+    result = run(argv, cwd=workload.folder)
+    if result.ok:
+        result, _ = by.compile([*others, str(shared)], flags_of_link, output, workload.folder)
+    if not result.ok:
+        said = result.stderr.splitlines()
+        first = next((line for line in said if "error" in line), result.last_words(1))
+        raise LabError(f"{side.flags_of} cannot be compiled by the kernel's flags: {first}")
     shared.unlink()

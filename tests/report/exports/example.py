@@ -37,6 +37,10 @@ READ: Mapping[Stack, int] = {
     ("irq_entry",): 50,
     ("irq_entry", "tick"): 60,
 }
+NAMELESS: Mapping[Stack, int] = {
+    (f"lib{name}.so.1:[no symbol]",): 10 + at for at, name in enumerate(("one", "two", "three"))
+}
+"""Code of three objects without symbols."""
 OTHER: Mapping[Stack, int] = {(MAIN,): 1, (MAIN, "do_syscall_64"): 2}
 NAMING = Naming(
     kernel="deb:linux-image", workload="syscalls", command="a 'b' <c>\nd", run="7f3a", machine="q35"

@@ -12,6 +12,7 @@ from kdelta.report.exports.model import clean
 from tests.profiles import profile_of
 from tests.report.exports.example import (
     MAIN,
+    NAMELESS,
     ODD,
     ODD_REGION,
     OTHER,
@@ -124,3 +125,10 @@ def test_code_of_others_in_a_node_is_a_call_of_them(tmp_path: Path) -> None:
     assert annotated(file) == {name_in_reader("a"): 5, name_in_reader("c"): 8}
     inclusive = annotated(file, "--inclusive=yes")
     assert [inclusive[name_in_reader(name)] for name in "abc"] == [12, 7, 8]
+
+
+def test_code_without_symbols_is_apart_by_object(tmp_path: Path) -> None:
+    found = annotated(made("callgrind", tmp_path, [profile_of(NAMELESS)]))
+    origins = {stack[-1].rpartition(":")[0]: insns for stack, insns in NAMELESS.items()}
+    for origin, insns in origins.items():
+        assert found[f"???:[no symbol] {origin} [{origin}]"] == insns

@@ -9,7 +9,9 @@ import pytest
 from kdelta.counts.source_lines import Frame, SourceLines
 from kdelta.report.exports import Naming
 from kdelta.report.exports.model import clean
+from tests.profiles import profile_of
 from tests.report.exports.example import (
+    NAMELESS,
     ODD,
     ODD_REGION,
     OTHER,
@@ -81,7 +83,7 @@ def test_mappings_are_the_origins_the_kernel_first(file: Path) -> None:
     assert "File: kernel" in pprof(file, "-top")
 
 
-def test_comments_say_what_it_is_of(file: Path) -> None:
+def test_comments_log_what_it_is_of(file: Path) -> None:
     comments = pprof(file, "-comments")
     assert "kernel: deb:linux-image" in comments
     assert "command: a 'b' <c> d" in comments
@@ -112,3 +114,10 @@ def test_inlined_functions_are_frames_of_their_own(tmp_path: Path) -> None:
     assert found["do_syscall_64"] == (0, inclusive([READ, OTHER])["do_syscall_64"])
     assert top(file, "-noinlines")["do_syscall_64"][0] == 102
     assert "check inline.h:9 (inline)" in top(file, "-lines")
+
+
+def test_code_without_symbols_is_apart_by_object(tmp_path: Path) -> None:
+    file = made("pprof", tmp_path, [profile_of(NAMELESS)])
+    assert {name: flat for name, (flat, _) in top(file).items() if "[no symbol]" in name} == {
+        f"[no symbol] {stack[-1].rpartition(':')[0]}": insns for stack, insns in NAMELESS.items()
+    }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What every export must obey: it adds up, says so when it does not, and is the same each time."""
 
+import gzip
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,7 +16,7 @@ from kdelta.report.exports.callgrind import call_costs
 from kdelta.report.exports.model import clean, columns_of
 from kdelta.spec.errors import LabError, UserError
 from tests.profiles import Stack, profile_of
-from tests.report.exports.example import NAMING, example
+from tests.report.exports.example import NAMELESS, NAMING, example
 
 NAMES = st.sampled_from(["a", "b", "c", "work:main", "[mod]:x", "a b; 7", "(1) (", '<"&>', "\n"])
 STACKS = st.dictionaries(
@@ -126,3 +127,12 @@ def test_unknown_formats_and_columns_name_the_nearest() -> None:
     with pytest.raises(UserError, match='"load" is no column') as slip:
         EXPORTS["folded"].made(example(), Naming(column="load"))
     assert 'did you mean "loads"?' in slip.value.hint
+
+
+@ALL
+def test_code_without_symbols_has_its_objects_name(export: Export) -> None:
+    data = export.made([profile_of(NAMELESS)], Naming())
+    text = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    for stack in NAMELESS:
+        origin, _, _ = stack[-1].rpartition(":")
+        assert f"[no symbol] {origin}".encode() in text

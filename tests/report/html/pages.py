@@ -27,6 +27,7 @@ from tests.report import (
     test_series_report,
 )
 from tests.report.example import failed_report, report, run_report
+from tests.report.example_against import against_report, failed_against
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
 from tests.report.example_layout import layout_report
@@ -69,6 +70,8 @@ def gate_report() -> GateReport:
 
 
 _EVERY: Mapping[str, Callable[[], Stored]] = {
+    "against": lambda: stored("against", against_report()),
+    "against-failed": lambda: stored("against", failed_against()),
     "ablate": lambda: stored("ablate", test_ablation.REPORT),
     "crossing": lambda: stored("crossing", crossing_report()),
     "crossing failed": lambda: stored("crossing", without_kernel_mode()),

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from kdelta.studies.forms import html as page_of
-from tests.report.html.browser import PHONE, chromium, opened
+from tests.report.html.browser import PHONE, SCREEN, chromium, opened
 from tests.report.html.pages import (
     EVERY,
     comparison,
@@ -232,6 +232,42 @@ def test_a_comparison_fits_a_phone(browser: Browser, compared: Path) -> None:
         expect(page.locator(".flame .status")).to_contain_text("do_sys_openat2")
         boxes = page.locator(".tablebox").all()
         assert any(one.evaluate("e => e.scrollWidth > e.clientWidth") for one in boxes)
+
+
+def test_a_phone_shows_names_verdicts_and_per_cent_without_scrolling(
+    browser: Browser, compared: Path
+) -> None:
+    with opened(browser, compared, PHONE) as page:
+        table = page.locator(OPERATIONS)
+        box = page.locator(".tablebox", has=table).bounding_box()
+        assert box is not None
+        heads = table.locator("thead th").all_inner_texts()
+        assert [one.strip() for one in heads[:3]] == ["operation", "path", "%"]
+        for cell in table.locator("tbody tr > :nth-child(3)").all():
+            found = cell.bounding_box()
+            assert found is not None
+            assert found["x"] + found["width"] <= box["x"] + box["width"] <= PHONE[0]
+
+
+@pytest.mark.parametrize("size", [PHONE, SCREEN])
+@pytest.mark.parametrize("kind", ["compare", "history", "layout", "ablate-cycles"])
+def test_charts_are_as_wide_as_their_place_and_nothing_is_cut(
+    browser: Browser, tmp_path: Path, kind: str, size: tuple[int, int]
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(page_of(example(kind)), "utf-8")
+    with opened(browser, file, size) as page:
+        for chart in page.locator(".chart:visible").all():
+            whole, drawn = chart.bounding_box(), chart.locator(".drawing").bounding_box()
+            assert whole is not None
+            assert drawn is not None
+            assert drawn["width"] == whole["width"]
+            for text in chart.locator("text:visible").all():
+                box = text.bounding_box()
+                assert box is not None
+                # As wide as the window at most; a label at the axis' end may stand out by half.
+                assert box["x"] >= 0, text.inner_html()
+                assert box["x"] + box["width"] <= size[0], text.inner_html()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

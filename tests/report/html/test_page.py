@@ -13,11 +13,13 @@ import msgspec
 import pytest
 
 from kdelta.report import figures
-from kdelta.report.document import Cell, Table, blocks
+from kdelta.report.document import Cell, Charts, Fold, Table, blocks
 from kdelta.report.html.page import script_json
 from kdelta.spec.errors import LabError
+from kdelta.studies.compare.answer import heading
 from kdelta.studies.compare.functions import functions_table
 from kdelta.studies.forms import html as page
+from kdelta.studies.forms import text as first_screen_text
 from kdelta.studies.kinds import STORED, document_of
 from tests.report.example_cycles import with_cycles
 from tests.report.html.pages import (
@@ -92,11 +94,11 @@ def test_a_page_is_whole(name: str) -> None:
         if "href" in given:
             assert given["href"].startswith("#")
             assert given["href"][1:] in found.ids, given["href"]
-    assert [tag for tag, _ in found.tags if tag in {"h1", "main", "title"}] == [
-        "title",
-        "h1",
-        "main",
-    ]
+    # Further titles are those of rows of charts, which show them as tips.
+    tags = [tag for tag, _ in found.tags if tag in {"h1", "main", "title"}]
+    assert tags[:3] == ["title", "h1", "main"]
+    assert set(tags[3:]) <= {"title"}
+    assert tags[3:].count("title") <= sum(tag == "g" for tag, _ in found.tags)
     assert ("html", {"lang": "en"}) in found.tags
 
 
@@ -146,7 +148,7 @@ def test_a_comparison_tells_both_verdicts_first() -> None:
     path, cycles = said.index("2 slower, 1 faster"), said.index("Model cycles")
     assert path < said.index("deb:linux-image-6.12.57") or "Is deb:" in said[:200]
     assert cycles > 0
-    assert "1 mixed, 2 changed by less than 0.5%, 2 same" in said
+    assert "1 mixed, 2 changed by less than 0.5%, 1 same, 1 same within 1.7%" in said
     assert "model cycles on zen3" in said
     assert "other, perturbation 3: workload-failed: signal 11 SIGSEGV" in said
 
@@ -158,6 +160,60 @@ def test_an_ensemble_is_drawn_where_layouts_differ_with_what_was_shipped() -> No
     assert len(of_it) == 1
     assert re.search(r"base [\d.]+ to [\d.]+, mean [\d.]+, as linked 43.60 \(above \d+ %", of_it[0])
     assert "Every layout costs the same in: getppid, clock_gettime-vdso." in found.said
+
+
+def test_a_page_has_a_short_title() -> None:
+    for name, on in (("compare", " on zen3"), ("gate", "")):
+        text = html_of(name)
+        assert f"<h1>6.12.57 against 6.1.0: syscalls{on}</h1>" in text
+        assert f"<title>kdelta: 6.12.57 against 6.1.0: syscalls{on}</title>" in text
+
+
+@pytest.mark.parametrize(
+    ("specs", "expected"),
+    [
+        (("tree:/src/linux", "tree:/src/linux +fix.patch"), "+fix.patch against tree:/src/linux"),
+        (("image:/a/vmlinuz", "image:/b/vmlinuz"), "image:/b/vmlinuz against image:/a/vmlinuz"),
+    ],
+)
+def test_kernels_of_one_version_are_named_by_what_distinguishes_them(
+    specs: tuple[str, str], expected: str
+) -> None:
+    plain = with_cycles()
+    base, side = (
+        msgspec.structs.replace(one, spec=spec, release="6.12.1")
+        for one, spec in zip((plain.base, plain.others[0].side), specs, strict=True)
+    )
+    others = (msgspec.structs.replace(plain.others[0], side=side),)
+    renamed = msgspec.structs.replace(plain, base=base, others=others)
+    assert heading([renamed]).startswith(f"{expected}: syscalls")
+
+
+def test_rows_have_one_order_in_charts_tables_and_the_terminal() -> None:
+    found = document_of(example("compare-path"))
+    every = list(blocks(found.body))
+    (chart,) = next(one.charts for one in every if isinstance(one, Charts))
+    tables = {one.id: one for one in every if isinstance(one, Table)}
+    rows = [row[0].text for row in (*tables["ops-1-1"].rows, *tables["same-1-1"].rows)]
+    charted = [row.name for row in chart.rows]
+    assert charted == [name for name in rows if name in charted]
+    folds = [one.summary.split(":")[0] for one in every
+             if isinstance(one, Fold) and one.id.startswith("functions-of")]  # fmt: skip
+    assert [name for name in folds if name in rows] == [name for name in rows if name in folds]
+    screen = first_screen_text(example("compare-path"))
+    at = [column.title for column in tables["ops-1-1"].columns].index("%")
+    # Changes of less than 0.5 % come last on a first screen.
+    large = {row[0].text for row in tables["ops-1-1"].rows if abs(row[at].sort or 0) >= 0.5}
+    listed = [name for name in rows if name in large and f"\n{name} " in screen]
+    assert listed == ["clock_gettime-vdso", "open-close"]
+    assert listed == sorted(listed, key=lambda name: screen.index(f"\n{name} "))
+
+
+def test_what_others_did_is_no_finding() -> None:
+    every = blocks(document_of(example("compare")).body)
+    (table,) = (one for one in every if isinstance(one, Table) and one.id == "background-1-1")
+    assert {row[1].text for row in table.rows} & {"slower", "faster"}
+    assert {row[1].tone for row in table.rows} == {"same"}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
 from kdelta.studies.series.model import SeriesReport
 from kdelta.studies.series.study import run_series
 from tests.infer.planted import exactly
-from tests.kernels.sources import commit, git
+from tests.kernels.git_trees import commit, git
 from tests.report.shown import shown
 
 EXECUTED = {"start", "start_kernel", "lock", "clear_pages"}

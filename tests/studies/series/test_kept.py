@@ -9,8 +9,8 @@ import pytest
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab.requests import SeriesRequest
-from kdelta.studies.series.held import Holds, held
-from tests.kernels.sources import commit, git, state
+from kdelta.studies.series.held import StatedOutcome, held
+from tests.kernels.git_trees import commit, git, state
 from tests.studies.series.patches import LOCK, PAGES, Lab, Queue, checked, run
 
 pytestmark = pytest.mark.build
@@ -84,9 +84,9 @@ def test_a_branch_is_kept_and_measured_on_the_next_base(
     assert [row.name for row in again.rows] == ["pages-fast", "lock-slow", "lock-better"]
     assert again.rows[0].earlier == ("syscalls/fault -10.00 % path (exact)",)
     assert [(one.region, one.now, one.word) for one in held(again)] == [
-        ("syscalls/fault", -5.0, Holds.LESS),
-        ("syscalls/open", 30.0, Holds.HOLDS),
-        ("syscalls/open", -20.0, Holds.HOLDS),
+        ("syscalls/fault", -5.0, StatedOutcome.LESS),
+        ("syscalls/open", 30.0, StatedOutcome.HOLDS),
+        ("syscalls/open", -20.0, StatedOutcome.HOLDS),
     ]
     assert "\n2 holds, 1 less.\n" in checked(again)
     assert git(tree, "log", "--format=%s", "next..fast").split("\n")[:-1] == [

@@ -51,7 +51,7 @@ class Doomed:
     def _study(self, moment: int) -> NoReturn:
         os.setsid()
         left = [moment]
-        real, keep, log = subprocess.Popen, RealLab._keep, self._log
+        real, keep, log_file = subprocess.Popen, RealLab._keep, self._log
 
         def start(*words: Any, **options: Any) -> Any:
             left[0] -= 1
@@ -62,17 +62,17 @@ class Doomed:
 
         def kept_failure(lab: RealLab, failure: NoKernel) -> None:
             keep(lab, failure)
-            log(f"failed {failure.identity}")
+            log_file(f"failed {failure.identity}")
 
         subprocess.Popen = start  # type: ignore[assignment, misc]
         RealLab._keep = kept_failure  # type: ignore[assignment]
-        talk = Silent()
-        talk.say = log  # type: ignore[method-assign]
+        log = Silent()
+        log.log = log_file  # type: ignore[method-assign]
         try:
             with Store.open(data_dir()) as store:
-                asyncio.run(run_series(self.request, store, talk))
+                asyncio.run(run_series(self.request, store, log))
         except BaseException as error:  # noqa: BLE001  (it must not return into the test's process)
-            log(f"error {error!r}")
+            log_file(f"error {error!r}")
             os._exit(1)
         os._exit(0)
 

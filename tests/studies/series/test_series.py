@@ -13,7 +13,7 @@ from kdelta.kernels.build.built import built_kernels
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab.requests import SeriesRequest
-from tests.kernels.sources import state
+from tests.kernels.git_trees import state
 from tests.studies.series.patches import (
     LOCK,
     PAGES,
@@ -166,6 +166,7 @@ def test_the_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
     assert lab.measured
 
 
+@pytest.mark.slow
 def test_a_series_without_effect_has_no_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
     queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)

@@ -61,10 +61,9 @@ def between_programs(
 
 def _names(rows: Sequence[ProgramRows], prices: Mapping[str, FittedPrice]) -> list[str]:
     """What programs of one code differ in: data, and mispredictions that links do not price."""
-    names = set.intersection(*(set(one.data) for one in rows))
     return sorted(
         name
-        for name in names - prices.keys()
+        for name in set.intersection(*(set(one.data) for one in rows)) - prices.keys()
         if any(_differ(rows, code, name) for code in {one.code or one.name for one in rows})
     )
 

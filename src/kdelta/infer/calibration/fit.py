@@ -49,7 +49,7 @@ _TAIL = 2.5  # per cent, at either end of an interval
 _CLEAR = 4.0  # of some 40 programs and 12 mechanisms, hardly one is so far off by chance
 
 
-class _Table(msgspec.Struct, frozen=True, eq=False):
+class _ProgramTable(msgspec.Struct, frozen=True, eq=False):
     """Programs side by side: cycles, there (p, n), events (p, n, k), floors (p,): the differences
     that matter. Where a program has fewer than n links, `there` is 0.
     """
@@ -60,10 +60,10 @@ class _Table(msgspec.Struct, frozen=True, eq=False):
     there: F64
     floors: F64
 
-    def of(self, programs: Sequence[int]) -> "_Table":
+    def of(self, programs: Sequence[int]) -> "_ProgramTable":
         """Some of them."""
         at = np.array(programs, dtype=np.int64)
-        return _Table(
+        return _ProgramTable(
             tuple(self.rows[k] for k in programs),
             self.cycles[at],
             self.events[at],
@@ -174,7 +174,7 @@ def _ordered(rows: ProgramRows, names: Sequence[str]) -> ProgramRows:
     )
 
 
-def _table(rows: Sequence[ProgramRows], names: Sequence[str]) -> _Table:
+def _table(rows: Sequence[ProgramRows], names: Sequence[str]) -> _ProgramTable:
     most = max(len(one.cycles) for one in rows)
     cycles, there = np.zeros((2, len(rows), most))
     events = np.zeros((len(rows), most, len(names)))
@@ -184,10 +184,10 @@ def _table(rows: Sequence[ProgramRows], names: Sequence[str]) -> _Table:
         for k, name in enumerate(names):
             events[p, :n, k] = one.events[name]
     floors = [max(one.noise, _FLOOR * float(np.median(one.cycles))) for one in rows]
-    return _Table(tuple(rows), cycles, events, there, np.array(floors))
+    return _ProgramTable(tuple(rows), cycles, events, there, np.array(floors))
 
 
-def _ranges(programs: _Table) -> F64:
+def _ranges(programs: _ProgramTable) -> F64:
     """How far each mechanism's most and least are apart over the links of each program: (p, k)."""
     there = programs.there[:, :, None] > 0
     high = np.where(there, programs.events, -np.inf).max(axis=1)
@@ -195,7 +195,7 @@ def _ranges(programs: _Table) -> F64:
     return found
 
 
-def _weights(programs: _Table, residual: F64) -> F64:
+def _weights(programs: _ProgramTable, residual: F64) -> F64:
     """Of each link: by the program's scale, less for links that are off."""
     off = np.abs(residual - programs.middles(residual)[:, None])
     scale = np.maximum(programs.floors, _MAD * programs.middles(off))[:, None]
@@ -203,7 +203,7 @@ def _weights(programs: _Table, residual: F64) -> F64:
     return programs.there * found
 
 
-def _own_prices(programs: _Table, k: int, weights: F64) -> tuple[F64, F64]:
+def _own_prices(programs: _ProgramTable, k: int, weights: F64) -> tuple[F64, F64]:
     """What single programs would have a mechanism cost, by their links alone: of those that tell it
     by _CLEAR standard errors; and of all that would tell it so if they paid as much.
     """
@@ -219,19 +219,19 @@ def _own_prices(programs: _Table, k: int, weights: F64) -> tuple[F64, F64]:
     return clear, np.maximum(own[np.percentile(clear, 90) * np.sqrt(known) > _CLEAR], 0.0)
 
 
-def _begin(programs: _Table, kept: Sequence[int]) -> F64:
+def _begin(programs: _ProgramTable, kept: Sequence[int]) -> F64:
     """Where a fit of prices begins: at the median of what programs say alone, so that the
     many decide which of them are off, and not those whose links differ most.
     """
     found = np.zeros(programs.events.shape[2])
     weights = programs.there / programs.floors[:, None] ** 2
     for k in kept:
-        _, told = _own_prices(programs, k, weights)
-        found[k] = np.median(told) if len(told) else 0.0
+        _, own = _own_prices(programs, k, weights)
+        found[k] = np.median(own) if len(own) else 0.0
     return found
 
 
-def _prices(programs: _Table, kept: Sequence[int], rounds: int = _ROUNDS) -> F64:
+def _prices(programs: _ProgramTable, kept: Sequence[int], rounds: int = _ROUNDS) -> F64:
     """The price of each mechanism, (k,), 0 for those that are not in `kept`."""
     found = np.zeros(programs.events.shape[2])
     if not kept:
@@ -250,7 +250,7 @@ def _prices(programs: _Table, kept: Sequence[int], rounds: int = _ROUNDS) -> F64
     return found
 
 
-def _left_one_out(programs: _Table, kept: Sequence[int]) -> F64:
+def _left_one_out(programs: _ProgramTable, kept: Sequence[int]) -> F64:
     """The cycles (p, n) that prices of all other programs predict, up to a constant for each.
     Programs of one code are left out together: they are relinked alike.
     """
@@ -264,7 +264,7 @@ def _left_one_out(programs: _Table, kept: Sequence[int]) -> F64:
     return found
 
 
-def _error(programs: _Table, kept: Sequence[int]) -> float:
+def _error(programs: _ProgramTable, kept: Sequence[int]) -> float:
     """Of leave-one-out predictions: the mean over programs of their squared error, as a share of
     the variance that there is; where there is hardly any, of differences of no interest. A program
     that is predicted all wrong, since its code hides what others pay, counts as _MOST_WRONG.
@@ -283,7 +283,7 @@ def _is_alternative(name: str, kept: Iterable[str]) -> bool:
 
 
 def _select(
-    programs: _Table, varying: Sequence[int], names: Sequence[str]
+    programs: _ProgramTable, varying: Sequence[int], names: Sequence[str]
 ) -> tuple[list[int], dict[tuple[int, ...], float]]:
     """The mechanisms that improve the prediction of what was left out; errors of all tried sets."""
     errors: dict[tuple[int, ...], float] = {}
@@ -315,7 +315,7 @@ def _select(
 
 
 def _contributions(
-    programs: _Table,
+    programs: _ProgramTable,
     kept: Sequence[int],
     names: Sequence[str],
     errors: dict[tuple[int, ...], float],
@@ -324,13 +324,12 @@ def _contributions(
     found = []
     for k in kept:
         key = tuple(other for other in sorted(kept) if other != k)
-        before = errors.get(key) or _error(programs, key)
-        found.append(Contribution(names[k], 1 - now / before))
+        found.append(Contribution(names[k], 1 - now / (errors.get(key) or _error(programs, key))))
     return tuple(sorted(found, key=lambda one: -one.gain))
 
 
 def _left_out(
-    programs: _Table,
+    programs: _ProgramTable,
     kept: Sequence[int],
     names: Sequence[str],
     how: tuple[Sequence[int], dict[tuple[int, ...], float], tuple[int, int]],
@@ -353,7 +352,9 @@ def _left_out(
     return tuple(sorted(found, key=lambda one: (-one.gain, one.name)))
 
 
-def _intervals(programs: _Table, kept: Sequence[int], draw: tuple[int, int]) -> tuple[F64, F64]:
+def _intervals(
+    programs: _ProgramTable, kept: Sequence[int], draw: tuple[int, int]
+) -> tuple[F64, F64]:
     """The ends of each price's interval: of fits to programs, and links of each, drawn again."""
     k = programs.events.shape[2]
     if not kept:
@@ -364,8 +365,7 @@ def _intervals(programs: _Table, kept: Sequence[int], draw: tuple[int, int]) -> 
     drawn = np.zeros((resamples, k))
     for row in range(resamples):
         again = programs.of(random.integers(0, len(links), len(links)).tolist())
-        n = again.there.sum(axis=1)[:, None]
-        at = (random.random(again.cycles.shape) * n).astype(np.int64)
+        at = (random.random(again.cycles.shape) * again.there.sum(axis=1)[:, None]).astype(np.int64)
         again = msgspec.structs.replace(
             again,
             cycles=np.take_along_axis(again.cycles, at, 1),

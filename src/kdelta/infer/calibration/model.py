@@ -42,8 +42,7 @@ class ProgramRows(msgspec.Struct, frozen=True, eq=False):
         """
         replayed = [self.events[name] for name in MISPREDICTIONS if name in self.events]
         if replayed and self.insns > 0:
-            mispredicted = float(sum(float(of.mean()) for of in replayed))
-            return mispredicted * PREDICTABLE_INSNS < self.insns
+            return float(sum(float(of.mean()) for of in replayed)) * PREDICTABLE_INSNS < self.insns
         return self.flow not in {"random", "mixed"}
 
 

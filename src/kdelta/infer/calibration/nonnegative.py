@@ -59,8 +59,7 @@ def _within(g: F64, m: F64, x: F64, free: npt.NDArray[np.bool_]) -> F64:
         if not below.any():
             return target
         steps = np.where(below, x / np.maximum(x - target, 1e-300), np.inf)
-        step = float(np.clip(steps.min(), 0.0, 1.0))
-        x = x + step * (target - x)
+        x = x + float(np.clip(steps.min(), 0.0, 1.0)) * (target - x)
         free &= x > _TOLERANCE
         x = np.where(free, x, 0.0)
         if not free.any():

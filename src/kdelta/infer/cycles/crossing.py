@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a system call's way into the kernel and back costs, broken down by arms: each of them leaves
-out one thing more than the one before, so that differences between neighbours add up to the whole.
+"""What a system call's way into the kernel and back costs, broken down by variants: each of them
+leaves out one thing more than the one before, so that differences between neighbours add up to the
+whole.
 """
 
 import itertools
@@ -10,6 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import Context, Cost, RegionCounts, RunCounts, merged_regions
 from kdelta.cpus.model import ASSUMED, CPU, Price
 from kdelta.infer.cycles.cycles import executed_amounts
@@ -18,16 +20,17 @@ from kdelta.infer.cycles.prices import INSNS, STRING_BYTES, prices_of
 from kdelta.infer.effects.estimate import ZERO, Estimate, estimate
 from kdelta.infer.effects.functions import must_add_up
 
-ArmName = Literal["stock", "mitigations-off", "kernel", "kernel-direct", "kernel-skip"]
+VariantName = Literal["stock", "mitigations-off", "kernel", "kernel-direct", "kernel-skip"]
 """stock: the tree as it is. mitigations-off: with that parameter. kernel: programs in ring 0, by
 the same instruction. kernel-direct: by a jump to the same entry. kernel-skip: past what only a
 change of privilege needs. The last three with mitigations off, too.
 """
-ARMS: tuple[ArmName, ...] = get_args(ArmName)
+VARIANTS: tuple[VariantName, ...] = get_args(VariantName)
 
 Part = Literal["mitigations", "crossing", "direct call", "entry work"]
 PARTS: tuple[Part, ...] = get_args(Part)
-"""What each arm leaves out besides what the one before it does; the first leaves out nothing."""
+"""What each variant leaves out besides what the one before it does; the first leaves out nothing.
+"""
 
 TOTAL = "total"
 
@@ -35,13 +38,14 @@ Amounts = dict[str, Fraction]
 """What has a price, by the price's name: "insns", "string_bytes", and special instructions."""
 
 
-class ArmCost(msgspec.Struct, frozen=True):
-    """What an operation's own work costs in an arm: instructions an iteration, of which `user` and
-    `kernel` are the two halves, and `amounts` of all that a CPU may have prices of. `interrupts`
-    and `other` are what these executed on its time. `cycles`: its path on a CPU, None without one.
+class VariantCost(msgspec.Struct, frozen=True):
+    """What an operation's own work costs in a variant: instructions an iteration, of which `user`
+    and `kernel` are the two halves, and `amounts` of all that a CPU may have prices of.
+    `interrupts` and `other` are what these executed on its time. `cycles`: its path on a CPU, None
+    without one.
     """
 
-    arm: ArmName
+    arm: VariantName
     insns: Estimate
     user: Estimate
     kernel: Estimate
@@ -57,14 +61,14 @@ class ArmCost(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What is gained from one arm to a later one, an iteration: positive is less work. `parts` are
-    one, or those of all arms between where these are missing. `of_whole`: of the instructions
-    gained in all, a fraction; None where that is zero. `cycles`: those gained.
+    """What is gained from one variant to a later one, an iteration: positive is less work. `parts`
+    are one, or those of all variants between where these are missing. `of_whole`: of the
+    instructions gained in all, a fraction; None where that is zero. `cycles`: those gained.
     """
 
     parts: tuple[Part, ...]
-    before: ArmName
-    after: ArmName
+    before: VariantName
+    after: VariantName
     insns: Fraction
     user: Fraction
     kernel: Fraction
@@ -73,24 +77,24 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class OperationCrossing(msgspec.Struct, frozen=True):
-    """An operation in the arms that have it, in the order of ARMS, and what lies between them. The
-    shares add up to `whole`, which is None where fewer than two arms have it.
+    """An operation in the variants that have it, in the order of VARIANTS, and what lies between
+    them. The shares add up to `whole`, which is None where fewer than two variants have it.
     """
 
     name: str
-    arms: tuple[ArmCost, ...]
+    arms: tuple[VariantCost, ...]
     shares: tuple[Share, ...]
     whole: Share | None
 
-    def arm(self, name: ArmName) -> ArmCost | None:
-        """What it costs in that arm; None if it has no figure of it."""
+    def variant(self, name: VariantName) -> VariantCost | None:
+        """What it costs in that variant; None if it has no figure of it."""
         return next((one for one in self.arms if one.arm == name), None)
 
 
 class Crossing(msgspec.Struct, frozen=True):
-    """All operations, and their sum over those that every arm with a run has, an iteration of each.
-    `left_out`: the others. `assumed`: special instructions that were executed and whose price the
-    CPU's file assumes, or has not at all (`unpriced`), with the range that is taken for them.
+    """All operations, and their sum over those that every variant with a run has, an iteration of
+    each. `left_out`: the others. `assumed`: special instructions that were executed and whose price
+    the CPU's file assumes, or has not at all (`unpriced`), with the range that is taken for them.
     """
 
     operations: tuple[OperationCrossing, ...]
@@ -103,23 +107,31 @@ class Crossing(msgspec.Struct, frozen=True):
 _Run = Mapping[str, RegionCounts]
 
 
-def crossing(arms: Mapping[ArmName, Sequence[RunCounts]], cpu: CPU | None = None) -> Crossing:
-    """The arms' runs that went well, perturbed alike, broken down. An arm without a run is as one
-    that is not there. Raises LabError if anything does not add up.
+def crossing(
+    variants: Mapping[VariantName, Sequence[RunCounts]], cpu: CPU | None = None
+) -> Crossing:
+    """The variants' runs that went well, perturbed alike, broken down. A variant without a run is
+    as one that is not there. Raises LabError if anything does not add up.
     """
     runs = {
-        name: [merged_regions(counts) for counts in arms[name]] for name in ARMS if arms.get(name)
+        name: [merged_regions(counts) for counts in variants[name]]
+        for name in VARIANTS
+        if variants.get(name)
     }
     names = list(dict.fromkeys(name for one in runs.values() for run in one for name in run))
     prices = _prices(cpu, runs) if cpu else None
-    operations = []
-    for name in names:
-        having = {arm: [run for run in one if name in run] for arm, one in runs.items()}
-        arms_with_it = {arm: one for arm, one in having.items() if one}
-        operations.append(_broken_down(name, [name], arms_with_it, prices))
+    operations = tuple(
+        _broken_down(
+            name,
+            [name],
+            {variant: [run for run in one if name in run] for variant, one in runs.items()},
+            prices,
+        )
+        for name in names
+    )
     common = [name for name in names if all(name in run for one in runs.values() for run in one)]
     found = Crossing(
-        tuple(operations),
+        operations,
         total=_broken_down(TOTAL, common, runs if common else {}, prices),
         left_out=tuple(name for name in names if name not in common),
         assumed=_interval(prices.assumed) if prices else {},
@@ -130,22 +142,25 @@ def crossing(arms: Mapping[ArmName, Sequence[RunCounts]], cpu: CPU | None = None
 
 
 def check(found: Crossing) -> None:
-    """Raises LabError unless user and kernel add up to each arm's work, and shares to the whole."""
+    """Raises LabError unless user and kernel add up to each variant's work, and shares to the
+    whole.
+    """
     for one in (*found.operations, found.total):
-        for arm in one.arms:
-            halves = (arm.user.value, arm.kernel.value)
-            must_add_up(f"{one.name}: the halves", halves, arm.insns.value)
+        for variant in one.arms:
+            halves = (variant.user.value, variant.kernel.value)
+            must_add_up(f"{one.name}: the halves", halves, variant.insns.value)
         if one.whole is not None:
             for figure in ("insns", "user", "kernel"):
                 shares = (getattr(share, figure) for share in one.shares)
                 whole = getattr(one.whole, figure)
                 must_add_up(f"{one.name}: the shares of {figure}", shares, whole)
     summed = [one for one in found.operations if one.name not in found.left_out]
-    having = {arm.arm: [one.arm(arm.arm) for one in summed] for arm in found.total.arms}
+    names = [variant.arm for variant in found.total.arms]
+    having = {name: [one.variant(name) for one in summed] for name in names}
     for figure in ("insns", "user", "kernel"):
-        for arm in found.total.arms:
-            parts = (getattr(one, figure).value for one in having[arm.arm] if one is not None)
-            must_add_up(f"{TOTAL}: the operations' {figure}", parts, getattr(arm, figure).value)
+        for variant in found.total.arms:
+            parts = (getattr(one, figure).value for one in having[variant.arm] if one is not None)
+            must_add_up(f"{TOTAL}: the operations' {figure}", parts, getattr(variant, figure).value)
 
 
 class _Prices(msgspec.Struct, frozen=True):
@@ -170,7 +185,7 @@ class _Prices(msgspec.Struct, frozen=True):
         return Interval(low, high)
 
 
-def _prices(cpu: CPU, runs: Mapping[ArmName, Sequence[_Run]]) -> _Prices:
+def _prices(cpu: CPU, runs: Mapping[VariantName, Sequence[_Run]]) -> _Prices:
     known = prices_of(cpu).executed
     kinds = sorted(
         {
@@ -203,24 +218,24 @@ def _interval(prices: Mapping[str, Price]) -> dict[str, Interval]:
 def _broken_down(
     name: str,
     regions: Sequence[str],
-    runs: Mapping[ArmName, Sequence[_Run]],
+    runs: Mapping[VariantName, Sequence[_Run]],
     prices: _Prices | None,
 ) -> OperationCrossing:
-    """The sum over these regions, which all of the runs have."""
-    arms = tuple(_arm(arm, regions, one, prices) for arm, one in runs.items())
-    whole = _share(arms[0], arms[-1], None, prices) if len(arms) > 1 else None
+    """The sum over these regions, which all of the runs have; of variants that have a run."""
+    variants = tuple(_variant(name, regions, one, prices) for name, one in runs.items() if one)
+    whole = _share(variants[0], variants[-1], None, prices) if len(variants) > 1 else None
     shares = tuple(
         _share(before, after, whole.insns if whole else None, prices)
-        for before, after in itertools.pairwise(arms)
+        for before, after in itertools.pairwise(variants)
     )
     if whole is not None:
         whole = msgspec.structs.replace(whole, of_whole=Fraction(1) if whole.insns else None)
-    return OperationCrossing(name, arms, shares, whole)
+    return OperationCrossing(name, variants, shares, whole)
 
 
-def _arm(
-    arm: ArmName, regions: Sequence[str], runs: Sequence[_Run], prices: _Prices | None
-) -> ArmCost:
+def _variant(
+    variant: VariantName, regions: Sequence[str], runs: Sequence[_Run], prices: _Prices | None
+) -> VariantCost:
     def of(figure: Callable[[RegionCounts], int]) -> Estimate:
         return estimate(
             [
@@ -242,8 +257,8 @@ def _arm(
             for name in regions
         ]
     )
-    return ArmCost(
-        arm,
+    return VariantCost(
+        variant,
         insns=of_context("own"),
         user=of_context("own", kernel=False),
         kernel=of_context("own", kernel=True),
@@ -256,17 +271,18 @@ def _arm(
 
 def _mean_amounts(costs: Iterable[tuple[Cost, int]]) -> Amounts:
     """The sum of costs, each divided by its number."""
-    found: Amounts = {}
-    for cost, divisor in costs:
-        for name, count in executed_amounts(cost).items():
-            found[name] = found.get(name, ZERO) + Fraction(count, divisor)
-    return {name: found[name] for name in sorted(found)}
+    found = by_key(
+        (name, Fraction(count, divisor))
+        for cost, divisor in costs
+        for name, count in executed_amounts(cost).items()
+    )
+    return {name: sum(parts, ZERO) for name, parts in sorted(found.items())}
 
 
 def _share(
-    before: ArmCost, after: ArmCost, whole: Fraction | None, prices: _Prices | None
+    before: VariantCost, after: VariantCost, whole: Fraction | None, prices: _Prices | None
 ) -> Share:
-    first, last = ARMS.index(before.arm), ARMS.index(after.arm)
+    first, last = VARIANTS.index(before.arm), VARIANTS.index(after.arm)
     insns = before.insns.value - after.insns.value
     names = {**before.amounts, **after.amounts}
     saved = {name: before.amounts.get(name, ZERO) - after.amounts.get(name, ZERO) for name in names}

@@ -7,6 +7,7 @@ They are no prediction of a clock's reading: what the formula leaves out is list
 import math
 from collections.abc import Mapping, Sequence
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import Cost, RegionCounts, RunCounts, merged_regions
 from kdelta.cpus.model import CPU, EXPOSED, LINES, MissKind
 from kdelta.infer.cycles.ensembles import Interval
@@ -80,11 +81,8 @@ def executed_estimates(runs: Sequence[RunCounts]) -> dict[str, dict[str, Estimat
     """region -> name of a price -> how much of that its own work executes an iteration, of the
     regions that any run has, over the runs that have it.
     """
-    found = [merged_regions(run) for run in runs]
-    names = dict.fromkeys(name for regions in found for name in regions)
-    return {
-        name: _estimates([regions[name] for regions in found if name in regions]) for name in names
-    }
+    found = by_key(named for run in runs for named in merged_regions(run).items())
+    return {name: _estimates(regions) for name, regions in found.items()}
 
 
 def _estimates(regions: Sequence[RegionCounts]) -> dict[str, Estimate]:

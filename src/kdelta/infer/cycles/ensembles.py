@@ -131,8 +131,7 @@ class Contrast(msgspec.Struct, frozen=True, eq=False):
         """How many standard errors it lies above zero at the worst prices. Without any error it
         is infinite, above zero or below; at zero it counts as above unless `strict`.
         """
-        above = self.value > 0 if strict else self.value >= 0
-        known = np.where(above, np.inf, -np.inf)
+        known = np.where(self.value > 0 if strict else self.value >= 0, np.inf, -np.inf)
         return float(np.min(np.divide(self.value, self.error, out=known, where=self.error > 0)))
 
 
@@ -141,10 +140,8 @@ def box(prices: Prices, kinds: Sequence[str]) -> Box:
     also cost nothing: there is no other lower end that its source proves.
     """
     priced = priced_kinds(prices, kinds)
-    ends = []
-    for kind in priced:
-        price = prices.misses[kind]
-        ends.append((price.hidden if price.calibrated else 0.0, price.exposed))
+    of_misses = (prices.misses[kind] for kind in priced)
+    ends = ((one.hidden if one.calibrated else 0.0, one.exposed) for one in of_misses)
     corners = list(itertools.product(*ends))
     executed = {name: believed(prices, name) for name in prices.executed}
     return Box(
@@ -298,8 +295,7 @@ class KernelPair(msgspec.Struct, frozen=True, eq=False):
 
     def cycles(self, errors: float) -> Interval:
         """Other less base over all prices, give or take so many standard errors."""
-        low, high = self.slower(1.0).lowest(errors), 0.0 - self.faster(1.0).lowest(errors)
-        return Interval(low, high)
+        return Interval(self.slower(1.0).lowest(errors), 0.0 - self.faster(1.0).lowest(errors))
 
     def relative(self, errors: float) -> Interval:
         """The same as a fraction of the base."""

@@ -50,7 +50,7 @@ class Mitigation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replaced: bool = False
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _MitigationsFile(msgspec.Struct, forbid_unknown_fields=True):
     sources: dict[str, str]
     mitigation: tuple[Mitigation, ...]
 
@@ -112,7 +112,7 @@ class OneSided(msgspec.Struct, frozen=True):
 def known_mitigations() -> tuple[Mitigation, ...]:
     """Return the mitigations that need microcode."""
     text = resources.files(__package__).joinpath("mitigations.toml").read_bytes()
-    return msgspec.toml.decode(text, type=_File).mitigation
+    return msgspec.toml.decode(text, type=_MitigationsFile).mitigation
 
 
 def lost_paths(cpu: CPU | None, base: GuestFacts, other: GuestFacts) -> tuple[LostPath, ...]:
@@ -184,11 +184,10 @@ def _by_words(cpu: CPU | None, who: str, guest: GuestFacts) -> Iterator[LostPath
         lost = {name: without_microcode(said.get(name, "")) for name in one.files}
         words = [f"{name}: {part}" for name, part in lost.items() if part and name not in spared]
         if words:
-            why = f"{who} does without for want of microcode ({', '.join(words)})"
             yield LostPath(
                 one.name,
                 who,
-                why,
+                f"{who} does without for want of microcode ({', '.join(words)})",
                 lost=True,
                 specials=one.specials,
                 functions=one.functions,

@@ -107,8 +107,7 @@ def _case(region: ComparedRegion, prices: Prices, margin: float) -> _Case:
     case = _Case(region, other, pair, word, strength, None)
     if _nothing_to_test(case) is not None or not _drawn(pair):
         return case
-    chance = min(1.0, 2 * upper_tail(strength, case.degrees))
-    return msgspec.structs.replace(case, chance=chance)
+    return msgspec.structs.replace(case, chance=min(1.0, 2 * upper_tail(strength, case.degrees)))
 
 
 def _pair(base: RegionCost, other: RegionCost, prices: Box, *, paired: bool) -> KernelPair:
@@ -203,8 +202,7 @@ def _same_or_placement(
     if min(one.strength(strict=False) for one in shipped.same(1 + margin)) < 0:
         return CycleVerdict(Word.PLACEMENT_ONLY, reason=moved)
     if _same_code(case.region):
-        doubt = 2 * upper_tail(case.strength, case.degrees)
-        if case.word is not Word.SAME and doubt <= error:
+        if case.word is not Word.SAME and 2 * upper_tail(case.strength, case.degrees) <= error:
             return CycleVerdict(
                 Word.PLACEMENT_ONLY,
                 reason=moved or "the layouts differ as a whole, as by their alignment",
@@ -404,10 +402,9 @@ def unpriced_changes(base: RegionCost, other: RegionCost, prices: Prices) -> tup
     """Return the special instructions without a price whose number changes by more than the runs'
     spread.
     """
-    names = sorted((base.executed.keys() | other.executed.keys()) - prices.executed.keys())
     return tuple(
         name
-        for name in names
+        for name in sorted((base.executed.keys() | other.executed.keys()) - prices.executed.keys())
         if _most(base.amount(name), other.amount(name)) < 0
         or _most(other.amount(name), base.amount(name)) < 0
     )
@@ -415,5 +412,4 @@ def unpriced_changes(base: RegionCost, other: RegionCost, prices: Prices) -> tup
 
 def _most(base: Estimate, other: Estimate) -> float:
     """By how much it grows at most; the path's spread counts as in a contrast of costs."""
-    reach = (base.high - base.low) + (other.high - other.low)
-    return float(other.value - base.value + reach)
+    return float(other.value - base.value + ((base.high - base.low) + (other.high - other.low)))

@@ -160,6 +160,5 @@ def rank_correlation(one: Floats, other: Floats) -> float | None:
 
 def _ranks(values: Floats) -> Floats:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean: Floats = last - (counts - 1) / 2
+    mean: Floats = np.cumsum(counts) - (counts - 1) / 2
     return mean[place]

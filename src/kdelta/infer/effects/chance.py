@@ -7,13 +7,12 @@ is judged as `compare` would judge it: what it does not call faster, slower or m
 runs may have made, is no difference for a search until there are `ENOUGH` runs of both kernels.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import (
-    Context,
-    Cost,
     FunctionCost,
     RegionCounts,
     RunCounts,
@@ -78,10 +77,59 @@ def by_chance(
         for one in effects.operations
         if one.verdict.word in FIRM
         and one.costs is not None
-        and not _is_told(
+        and not _is_distinguished(
             one.costs, [run[one.name] for side in sides for run in side if one.name in run]
         )
     )
+
+
+Runs = Sequence[RunCounts]
+"""What runs of one kernel counted."""
+
+
+def first_verdicts(
+    base: Runs, other: Runs, relinked: Collection[str] = ()
+) -> tuple[Effects, tuple[str, ...]]:
+    """Return the effects of two kernels' runs, and the operations that more runs are to decide.
+
+    relinked: the regions whose code is the same, only relinked.
+    """
+    effects = of_relinked(compare(base, other), relinked)
+    return effects, by_chance(effects, base, other)
+
+
+def settled(
+    first: tuple[Effects, tuple[str, ...]],
+    more: Mapping[str, tuple[Runs, Runs]],
+    base: Runs,
+    other: Runs,
+    reason: str,
+) -> Effects:
+    """Return the first verdicts with those of more runs in place of what chance may have made.
+
+    more: by operation, the runs of it alone of both kernels. reason: of what stays open.
+    """
+    effects, doubtful = first
+    resolved = [one for name in doubtful for one in _resolved(name, *more.get(name, ((), ())))]
+    sides = [
+        (*own, *(counts for pair in more.values() for counts in pair[at]))
+        for at, own in enumerate((base, other))
+    ]
+    effects = with_operations(effects, resolved, *sides)
+    return left_open(effects, set(doubtful) - {one.name for one in resolved}, reason)
+
+
+def _resolved(name: str, base: Runs, other: Runs) -> list[OperationEffect]:
+    """The operation's effect, if its runs alone decide it."""
+    if not base or not other:
+        return []
+    effects = compare(base, other)
+    doubtful = by_chance(effects, base, other)
+    return [
+        one
+        for one in effects.operations
+        if one.name == name and one.costs is not None and name not in doubtful
+    ]
 
 
 def with_operations(
@@ -120,7 +168,7 @@ def _with_verdicts(
     )
 
 
-def _is_told(costs: Costs, regions: Sequence[RegionCounts]) -> bool:
+def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts]) -> bool:
     insns = costs.insns
     if apart_by_chance(insns.base.n, insns.other.n) <= APART:
         return True
@@ -149,8 +197,7 @@ def _is_clear(effect: Estimate, times: int) -> bool:
 def _is_mostly_alone(region: RegionCounts) -> bool:
     """Whether no other task ran in more than half of the iterations that are known."""
     rows = region.iterations
-    disturbed = sum(map(any, zip(rows.interrupts, rows.other, strict=True)))
-    return 2 * disturbed < len(rows)
+    return 2 * sum(map(any, zip(rows.interrupts, rows.other, strict=True))) < len(rows)
 
 
 def region_runs(runs: Sequence[RunCounts]) -> dict[str, tuple[RegionCounts, ...]]:
@@ -162,10 +209,11 @@ def region_runs(runs: Sequence[RunCounts]) -> dict[str, tuple[RegionCounts, ...]
 
 
 def _in_short(region: RegionCounts) -> RegionCounts:
-    costs: dict[tuple[Context, str], list[Cost]] = {}
-    for row in region.functions:
-        if row.context != "own" or strip_suffixes(row.name) not in ADDRESS_LOOKUPS:
-            costs.setdefault((row.context, row.origin), []).append(row.cost)
+    costs = by_key(
+        ((row.context, row.origin), row.cost)
+        for row in region.functions
+        if row.context != "own" or strip_suffixes(row.name) not in ADDRESS_LOOKUPS
+    )
     functions = tuple(
         FunctionCost(context, origin, "", total_cost(rows))
         for (context, origin), rows in costs.items()

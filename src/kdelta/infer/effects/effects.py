@@ -3,11 +3,13 @@
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import Context, Cost, FunctionCost, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.estimate import Estimate, Quantity, Scale, estimate
 from kdelta.infer.effects.functions import FunctionEffect, by_function, check_sum, function_effects
@@ -108,10 +110,10 @@ class Effects(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-Side = Sequence[RegionCounts]
+RegionRuns = Sequence[RegionCounts]
 """One region in each run of one kernel that has it."""
 
-Sides = tuple[Side, Side]
+Sides = tuple[RegionRuns, RegionRuns]
 
 
 def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
@@ -122,13 +124,13 @@ def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
     """
     base_regions = [merged_regions(run) for run in base]
     other_regions = [merged_regions(run) for run in other]
+    ours, theirs = (
+        by_key(named for regions in runs for named in regions.items())
+        for runs in (base_regions, other_regions)
+    )
     operations = tuple(
-        _operation(
-            name,
-            (_having(base_regions, name), _having(other_regions, name)),
-            (len(base), len(other)),
-        )
-        for name in _names([*base_regions, *other_regions])
+        _operation(name, (ours.get(name, ()), theirs.get(name, ())), (len(base), len(other)))
+        for name in {**ours, **theirs}
     )
     effects = Effects(
         operations, _background(base_regions, other_regions), warnings_of(base, other)
@@ -140,9 +142,8 @@ def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
 def check(effects: Effects) -> None:
     """Raises LabError unless functions add up, exactly, to what they account for."""
     for operation in effects.operations:
-        if operation.costs is None:
-            continue
-        check_sum(operation.name, operation.functions, operation.costs.insns)
+        if operation.costs is not None:
+            check_sum(operation.name, operation.functions, operation.costs.insns)
     for row in effects.background:
         check_sum(f"work of {row.context}", row.functions, row.rate)
 
@@ -245,15 +246,7 @@ def _is_uncertain(costs: Costs, sides: "Sides") -> bool:
     return abs(mean - median) > MEDIAN_SHARE * abs(mean) or abs(median) < of_median
 
 
-def _names(runs: Sequence[Mapping[str, RegionCounts]]) -> dict[str, None]:
-    return dict.fromkeys(name for regions in runs for name in regions)
-
-
-def _having(runs: Sequence[Mapping[str, RegionCounts]], name: str) -> Side:
-    return [regions[name] for regions in runs if name in regions]
-
-
-def _own_insns(side: Side) -> Estimate | None:
+def _own_insns(side: RegionRuns) -> Estimate | None:
     insns = (region.cost("own").insns for region in side)
     return iteration_scale(side).estimate(insns) if side else None
 
@@ -261,8 +254,7 @@ def _own_insns(side: Side) -> Estimate | None:
 def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffect:
     base, other = sides
     if not base or not other:
-        reason = "only in base" if base else "only in other"
-        verdict = Verdict(Word.NOT_COMPARABLE, reason=reason)
+        verdict = Verdict(Word.NOT_COMPARABLE, reason="only in base" if base else "only in other")
         return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
     scales = iteration_scale(base), iteration_scale(other)
     costs = _costs(sides, scales)
@@ -322,10 +314,11 @@ def _quantity(counts: Sequence[Sequence[int]], scales: tuple[Scale, Scale]) -> Q
 
 
 def _notes(sides: Sides, runs: tuple[int, int]) -> tuple[str, ...]:
-    notes = []
-    for word, side, wanted in zip(("base", "other"), sides, runs, strict=True):
-        if len(side) < wanted:
-            notes.append(f"succeeded in {len(side)} of {wanted} runs of {word}")
+    notes = [
+        f"succeeded in {len(side)} of {wanted} runs of {word}"
+        for word, side, wanted in zip(("base", "other"), sides, runs, strict=True)
+        if len(side) < wanted
+    ]
     counts = [sorted({region.iteration_count for region in side}) for side in sides]
     if counts[0] != counts[1]:
         shown = [", ".join(map(str, side)) for side in counts]
@@ -346,7 +339,9 @@ def _background(
 
 
 def _background_of(
-    context: Context, sides: tuple[Sequence[Side], Sequence[Side]], scales: tuple[Scale, Scale]
+    context: Context,
+    sides: tuple[Sequence[RegionRuns], Sequence[RegionRuns]],
+    scales: tuple[Scale, Scale],
 ) -> BackgroundEffect:
     rate = _quantity(
         [[sum(region.cost(context).insns for region in run) for run in side] for side in sides],
@@ -362,12 +357,12 @@ def _background_of(
 
 def warnings_of(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:
     """What the runs warned of, each once, with how many runs said so."""
-    counted: dict[str, int] = {}
-    for word, side in (("base", base), ("other", other)):
-        for run in side:
-            for text in run.warnings:
-                line = f"{word}: {text}"
-                counted[line] = counted.get(line, 0) + 1
+    counted = Counter(
+        f"{word}: {text}"
+        for word, side in (("base", base), ("other", other))
+        for run in side
+        for text in run.warnings
+    )
     return tuple(
         line if times == 1 else f"{line} ({times} runs)" for line, times in counted.items()
     )

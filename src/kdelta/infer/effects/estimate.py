@@ -50,6 +50,11 @@ class Estimate(msgspec.Struct, frozen=True):
         return Estimate(-self.value, -self.high, -self.low, self.n)
 
 
+def around(value: Fraction, far: Fraction, n: int) -> Estimate:
+    """A figure whose interval reaches equally far to both sides."""
+    return Estimate(value, value - far, value + far, n)
+
+
 class Quantity(msgspec.Struct, frozen=True):
     """One figure on both sides, and the effect: other less base."""
 
@@ -107,7 +112,7 @@ def effect_between(base: Estimate, other: Estimate) -> Estimate:
     if apart_by_chance(base.n, other.n) <= APART:
         return Estimate(value, other.low - base.high, other.high - base.low, n)
     far = (base.high - base.low) + (other.high - other.low)
-    return Estimate(value, value - far, value + far, n)
+    return around(value, far, n)
 
 
 class Scale:
@@ -238,8 +243,7 @@ def share_percent(part: Estimate, whole: Estimate) -> Estimate | None:
     if not is_seen(whole):
         return None
     ends = [100 * one / other for one in (part.low, part.high) for other in (whole.low, whole.high)]
-    value = 100 * part.value / whole.value
-    return Estimate(value, min(ends), max(ends), min(part.n, whole.n))
+    return Estimate(100 * part.value / whole.value, min(ends), max(ends), min(part.n, whole.n))
 
 
 def total(parts: Iterable[Estimate], n: int) -> Estimate:

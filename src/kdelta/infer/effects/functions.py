@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import FunctionCost, is_kernel
 from kdelta.infer.effects.estimate import ZERO, Quantity, Scale
 from kdelta.spec.errors import LabError
@@ -100,8 +101,7 @@ def _change(cost: Quantity) -> FunctionChange:
         return FunctionChange.ADDED
     if cost.other.high == 0 and cost.base.high > 0:
         return FunctionChange.REMOVED
-    is_same = cost.base.value == cost.other.value
-    return FunctionChange.SAME if is_same else FunctionChange.CHANGED
+    return FunctionChange.SAME if cost.base.value == cost.other.value else FunctionChange.CHANGED
 
 
 def moved_keys(
@@ -121,11 +121,11 @@ def moved_keys(
 
 
 def _lonely(these: Collection[Key], those: Collection[Key]) -> dict[tuple[bool, str], list[Key]]:
-    found: dict[tuple[bool, str], list[Key]] = {}
-    for origin, name in these:
-        if (origin, name) not in those:
-            found.setdefault((is_kernel(origin), name), []).append((origin, name))
-    return found
+    return by_key(
+        ((is_kernel(origin), name), (origin, name))
+        for origin, name in these
+        if (origin, name) not in those
+    )
 
 
 def check_sum(what: str, functions: Sequence[FunctionEffect], whole: Quantity) -> None:

@@ -3,11 +3,12 @@
 
 import enum
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Literal, get_args
 
 import msgspec
 
-from kdelta.infer.effects.effects import OPEN, Word
+from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
 
 
 class Exit(enum.IntEnum):
@@ -91,3 +92,19 @@ def decide(
     if not judged:
         return Decision(Exit.CANNOT_TELL, ("nothing was measured",))
     return Decision(Exit.NOT_SLOWER, ())
+
+
+def judge_path(operation: OperationEffect, margin: Fraction) -> Judged:
+    """Return the verdict on a path as a gate sees it: slower by the margin or less is the same."""
+    name, verdict = operation.name, operation.verdict
+    if verdict.word is not Word.SLOWER or operation.costs is None:
+        return Judged(name, verdict.word, verdict.reason)
+    insns = operation.costs.insns
+    allowed = margin * insns.base.value
+    if insns.effect.high <= allowed:
+        return Judged(name, Word.SAME)
+    if insns.effect.low <= allowed:
+        return Judged(name, Word.UNRESOLVED, "the path's spread reaches over the margin")
+    part = insns.percent
+    size = f"{float(insns.effect.value):+.6g}" if part is None else f"{float(part):+.3g}%"
+    return Judged(f"{name} {size} instructions", Word.SLOWER, name=name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From kernel to kernel: which steps are real, which are placement, and which chance may have made.
 
-The rules are those of a comparison; but nothing is run, so that what few runs leave to chance stays
-open, unless runs of the operation alone are there already.
+The verdicts are those of a comparison, by the same functions; but nothing is run, so that what few
+runs leave to chance stays open, unless runs of the operation alone are there already.
 """
 
 import math
@@ -10,15 +10,11 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.chance import by_chance, left_open, of_relinked, with_operations
-from kdelta.infer.effects.effects import Effects, OperationEffect, compare
+from kdelta.infer.effects.chance import Runs, first_verdicts, settled
+from kdelta.infer.effects.effects import Effects
 
 LEFT_OPEN = "chance may have made it; kdelta compare of the two decides"
 """The reason of a verdict that the runs which are there do not decide."""
-
-Runs = Sequence[RunCounts]
-"""What runs of one kernel counted."""
 
 
 class GeometricChange(msgspec.Struct, frozen=True):
@@ -47,24 +43,9 @@ def step_effects(
     alone: runs of an operation alone, of both kernels, as far as there are any. relinked: the
     regions whose code is the same, only relinked.
     """
-    effects = of_relinked(compare(base, other), relinked)
-    doubtful = by_chance(effects, base, other)
-    told = [one for name in doubtful for one in _told(name, *alone(name))]
-    effects = with_operations(effects, told, base, other)
-    return left_open(effects, set(doubtful) - {one.name for one in told}, LEFT_OPEN)
-
-
-def _told(name: str, base: Runs, other: Runs) -> list[OperationEffect]:
-    """The operation's effect, if its runs alone have it."""
-    if not base or not other:
-        return []
-    effects = compare(base, other)
-    doubtful = by_chance(effects, base, other)
-    return [
-        one
-        for one in effects.operations
-        if one.name == name and one.costs is not None and name not in doubtful
-    ]
+    first = first_verdicts(base, other, relinked)
+    more = {name: alone(name) for name in first[1]}
+    return settled(first, more, base, other, LEFT_OPEN)
 
 
 def overall_change(effects: Effects) -> GeometricChange | None:

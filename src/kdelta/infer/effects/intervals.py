@@ -50,8 +50,7 @@ def two_sided(error: float, degrees: int) -> float:
         low, high = high, 2 * high
     for _ in range(60):
         middle = (low + high) / 2
-        missed = upper_tail(middle, degrees) > error / 2
-        low, high = (middle, high) if missed else (low, middle)
+        low, high = (middle, high) if upper_tail(middle, degrees) > error / 2 else (low, middle)
     return high
 
 

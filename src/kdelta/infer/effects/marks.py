@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from kdelta.counts.model import (
-    FunctionCost,
     RegionCounts,
     RunCounts,
     is_kernel,
@@ -118,17 +117,15 @@ class MarkedRegion(msgspec.Struct, frozen=True):
 
 def marked_regions(found: Sequence[Difference], counts: RunCounts) -> tuple[MarkedRegion, ...]:
     """The regions on whose own work a difference has a bearing, by region, then by difference."""
-    marked = []
-    for region in merged_regions(counts).values():
-        own = [row for row in region.functions if row.context == "own"]
-        for difference in found:
-            mark = _mark(region, own, difference.path)
-            if mark.insns or mark.specials or mark.string_bytes or mark.entered:
-                marked.append(mark)
-    return tuple(marked)
+    regions = merged_regions(counts).values()
+    marks = (_mark(region, difference.path) for region in regions for difference in found)
+    return tuple(
+        one for one in marks if one.insns or one.specials or one.string_bytes or one.entered
+    )
 
 
-def _mark(region: RegionCounts, own: Sequence[FunctionCost], path: KernelPath) -> MarkedRegion:
+def _mark(region: RegionCounts, path: KernelPath) -> MarkedRegion:
+    own = [row for row in region.functions if row.context == "own"]
     cost = total_cost(row.cost for row in own)
     inside = sum(
         row.cost.insns

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kdelta.counts.model import Context, Cost, Iterations, RegionCounts, RunCounts
+from kdelta.counts.by_key import by_key
+from kdelta.counts.model import Context, Cost, Iterations, RegionCounts, RunCounts, total_cost
 
 CUT_MOST = 64
 """How many instructions of a region may count for another function in runs that are equal.
@@ -40,10 +41,8 @@ def _only_cut(one: RegionCounts, two: RegionCounts) -> bool:
 
 
 def _by_origin(costs: dict[tuple[Context, str, str], Cost]) -> dict[tuple[Context, str], Cost]:
-    found: dict[tuple[Context, str], Cost] = {}
-    for (context, origin, _), cost in costs.items():
-        found[context, origin] = found.get((context, origin), Cost()) + cost
-    return found
+    found = by_key(((context, origin), cost) for (context, origin, _), cost in costs.items())
+    return {key: total_cost(parts) for key, parts in found.items()}
 
 
 def _shown(names: list[str]) -> str:
@@ -76,17 +75,11 @@ def _first_iteration(one: RegionCounts, two: RegionCounts, row: str) -> Iterator
 
 
 def _by_function(region: RegionCounts) -> dict[tuple[Context, str, str], Cost]:
-    found: dict[tuple[Context, str, str], Cost] = {}
-    for function in region.functions:
-        key = function.context, function.origin, function.name
-        found[key] = found.get(key, Cost()) + function.cost
-    return {key: cost for key, cost in found.items() if cost != Cost()}
+    found = by_key(((one.context, one.origin, one.name), one.cost) for one in region.functions)
+    costs = {key: total_cost(parts) for key, parts in found.items()}
+    return {key: cost for key, cost in costs.items() if cost != Cost()}
 
 
 def _cost(one: Cost, two: Cost) -> str:
-    words = []
-    for field in Cost.__struct_fields__:
-        values = getattr(one, field), getattr(two, field)
-        if values[0] != values[1]:
-            words.append(f"{field} {values[0]} and {values[1]}")
-    return ", ".join(words)
+    figures = [(name, getattr(one, name), getattr(two, name)) for name in Cost.__struct_fields__]
+    return ", ".join(f"{name} {mine} and {its}" for name, mine, its in figures if mine != its)

@@ -76,7 +76,7 @@ def levels(region: RegionCounts, least_insns: float = math.inf) -> Levels | None
     median does not count: what one brings (a timer that ends in it) is no level.
     """
     own = _own(region)
-    if not can_tell(region) or not own.any():
+    if not has_iterations(region) or not own.any():
         return None
     edges = _edges(len(own))
     relevant = max(LEAST_INSNS, RELEVANT * float(own.mean()))
@@ -119,7 +119,7 @@ def once(region: RegionCounts) -> float:
     return abs(outside) + float(np.abs(own[[0, -1]] - np.median(own)).sum())
 
 
-def can_tell(region: RegionCounts) -> bool:
+def has_iterations(region: RegionCounts) -> bool:
     """Whether it has enough iterations that are known one by one."""
     return len(region.iterations) >= LEAST_ITERATIONS
 
@@ -129,7 +129,7 @@ def _own(region: RegionCounts) -> Floats:
     its neighbour, unless there are too few to know.
     """
     own = np.array(region.iterations.own(), dtype=np.float64)
-    if can_tell(region):
+    if has_iterations(region):
         furthest = int(np.argmax(np.abs(own - np.median(own))))
         own[furthest] = own[furthest - 1 if furthest else 1]
     return own

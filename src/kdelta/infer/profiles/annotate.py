@@ -175,8 +175,7 @@ def _called(found: re.Match[str]) -> str:
 
 def likeness(text: str) -> str:
     """What two instructions must share to be one: all but addresses, and where code lies."""
-    named = _TARGET.sub(_called, _COMMENT.sub("", text))
-    return _ADDRESS.sub("", _AWAY.sub("(%rip)", named))
+    return _ADDRESS.sub("", _AWAY.sub("(%rip)", _TARGET.sub(_called, _COMMENT.sub("", text))))
 
 
 def side_by_side(

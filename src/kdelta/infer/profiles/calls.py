@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.arrays import I64
+from kdelta.counts.arrays import I64, sums_at
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.counts.profile import NodeEntry, Profile, ProfiledFunction
 from kdelta.infer.effects.functions import strip_suffixes
@@ -51,18 +52,16 @@ class Calls(msgspec.Struct, frozen=True):
 
     def children(self) -> list[list[int]]:
         """Of each node those below it, most inclusive first."""
-        found: list[list[int]] = [[] for _ in self.key]
-        for node, parent in enumerate(self.parent):
-            if parent >= 0:
-                found[parent].append(node)
-        for row in found:
-            row.sort(key=lambda node: (-self.inclusive[node], self.key[node]))
-        return found
+        below = self._below()
+        return [below.get(node, []) for node in range(len(self))]
 
     def roots(self) -> list[int]:
         """Those without a parent, most inclusive first."""
-        found = [node for node, parent in enumerate(self.parent) if parent < 0]
-        return sorted(found, key=lambda node: (-self.inclusive[node], self.key[node]))
+        return self._below().get(-1, [])
+
+    def _below(self) -> dict[int, list[int]]:
+        nodes = sorted(range(len(self)), key=lambda node: (-self.inclusive[node], self.key[node]))
+        return by_key((self.parent[node], node) for node in nodes)
 
     def path(self, node: int) -> tuple[Key, ...]:
         """The keys from the root down to this one."""
@@ -73,7 +72,7 @@ class Calls(msgspec.Struct, frozen=True):
         return tuple(found[::-1])
 
 
-class _Maker:
+class _CallsMaker:
     def __init__(self) -> None:
         self.index: dict[tuple[int, Key], int] = {}
         self.own: list[int] = []
@@ -87,13 +86,19 @@ class _Maker:
         return found
 
     def made(self) -> Calls:
-        parents = [parent for parent, _ in self.index]
-        inclusive = list(self.own)
-        for node in range(len(parents) - 1, -1, -1):
-            if parents[node] >= 0:
-                inclusive[parents[node]] += inclusive[node]
+        parents = tuple(parent for parent, _ in self.index)
         keys = tuple(key for _, key in self.index)
-        return Calls(keys, tuple(parents), tuple(self.own), tuple(inclusive), tuple(self.calls))
+        inclusive = _with_below(self.own, parents)
+        return Calls(keys, parents, tuple(self.own), tuple(inclusive), tuple(self.calls))
+
+
+def _with_below(own: Sequence[int], parents: Sequence[int]) -> list[int]:
+    """Of a figure of each node, the sum over the node and all below it."""
+    found = list(own)
+    for node in range(len(found) - 1, -1, -1):
+        if parents[node] >= 0:
+            found[parents[node]] += found[node]
+    return found
 
 
 def as_it_is(function: ProfiledFunction) -> Key:
@@ -125,10 +130,11 @@ def merged_calls(
     """The tree of these regions. Code that is not looked at has no cost, and stays in paths. What
     `leaves` call depends on their callers. Raises LabError unless all that is looked at is in it.
     """
-    maker = _Maker()
-    whole = 0
-    for profile in profiles:
-        whole += _add(maker, profile, selection, key_of=key_of, count=count, leaves=leaves)
+    maker = _CallsMaker()
+    whole = sum(
+        _add(maker, profile, selection, key_of=key_of, count=count, leaves=leaves)
+        for profile in profiles
+    )
     made = maker.made()
     if made.total != whole:
         raise LabError(
@@ -139,7 +145,7 @@ def merged_calls(
 
 
 def _add(
-    maker: _Maker,
+    maker: _CallsMaker,
     profile: Profile,
     selection: Selection,
     *,
@@ -202,17 +208,15 @@ def called_profile(profile: Profile) -> RegionProfile:
     n, insns = len(names), insns_of(profile)
     context = tree.context.astype(np.int64)
     node_label, row_label = label[tree.function], label[profile.row_function()]
-    own = np.zeros(len(tree), np.int64)
-    np.add.at(own, rows.node, insns)
-    inclusive = np.zeros(len(CONTEXTS) * n, np.int64)
+    key_of_node, size = context * n + node_label, len(CONTEXTS) * n
+    own = sums_at(rows.node, insns, len(tree))
     outer = ~_below_its_like(tree.parent, node_label, tree.parent, node_label)
-    np.add.at(inclusive, (context * n + node_label)[outer], tree.inclusive(own)[outer])
+    inclusive = sums_at(key_of_node[outer], tree.inclusive(own)[outer], size)
     # Of code in another function's node, all that it did is what it did itself.
     loose = ~_below_its_like(tree.parent, node_label, rows.node, row_label)
-    np.add.at(inclusive, (context[rows.node] * n + row_label)[loose], insns[loose])
-    calls = np.zeros(len(CONTEXTS) * n, np.int64)
+    inclusive += sums_at((context[rows.node] * n + row_label)[loose], insns[loose], size)
     called = ~np.isin(tree.entry, _NO_CALL)
-    np.add.at(calls, (context * n + node_label)[called], tree.entered[called])
+    calls = sums_at(key_of_node[called], tree.entered[called], size)
     lines = []
     for row in profile.function_costs():
         key = CONTEXTS.index(row.context) * n + at[row.origin, row.name]
@@ -248,7 +252,7 @@ def callers(calls: Calls, key: Key) -> Calls:
 
     A function that calls itself, directly or not, is counted where it is outermost.
     """
-    maker = _Maker()
+    maker = _CallsMaker()
     for node in range(len(calls)):
         if calls.key[node] != key:
             continue
@@ -306,10 +310,10 @@ def shown_calls(calls: Calls, part: float) -> Iterator[Shown]:
                 f"what {calls.key[node][1]} called does not add up to what it cost",
                 "this is an error of kdelta; please report it",
             )
-        is_told = bool(cut) and rest >= least
-        branches = len(kept) + is_told > 1
+        is_counted = bool(cut) and rest >= least
+        branches = len(kept) + is_counted > 1
         below_it = depth + branches
-        if is_told:
+        if is_counted:
             left.append(Shown(below_it, branches, ("", ""), 0, rest, 0, len(cut)))
         left += [(child, below_it, branches) for child in reversed(kept)]
 
@@ -408,16 +412,10 @@ def shown_changes(changes: Sequence[CallChange], part: float) -> Iterator[ShownC
     """The tree from its roots down, what added most first, without that at and below which nothing
     changed by that part of all changes (of either sign). What is cut below a node is one line.
     """
-    moved = [abs(one.added_own) for one in changes]
-    for node in range(len(changes) - 1, -1, -1):
-        if changes[node].parent >= 0:
-            moved[changes[node].parent] += moved[node]
-    roots = [node for node, one in enumerate(changes) if one.parent < 0]
+    moved = _with_below([abs(one.added_own) for one in changes], [one.parent for one in changes])
+    children = by_key((one.parent, node) for node, one in enumerate(changes))
+    roots = children.get(-1, [])
     least = max(1, part * sum(moved[root] for root in roots))
-    children: list[list[int]] = [[] for _ in changes]
-    for node, one in enumerate(changes):
-        if one.parent >= 0:
-            children[one.parent].append(node)
 
     def order(node: int) -> tuple[int, Key]:
         return -changes[node].added, changes[node].key
@@ -433,8 +431,9 @@ def shown_changes(changes: Sequence[CallChange], part: float) -> Iterator[ShownC
         one = changes[node]
         figures = one.added, one.added_own, one.a_calls, one.b_calls
         yield ShownChange(depth, branch, one.key, *figures)
-        kept = [child for child in children[node] if moved[child] >= least]
-        cut = [child for child in children[node] if moved[child] < least and moved[child]]
+        below_it = children.get(node, [])
+        kept = [child for child in below_it if moved[child] >= least]
+        cut = [child for child in below_it if 0 < moved[child] < least]
         rest = sum(changes[child].added for child in cut)
         if one.added_own + rest + sum(changes[child].added for child in kept) != one.added:
             raise LabError("paths of calls do not add up", "this is an error of kdelta")

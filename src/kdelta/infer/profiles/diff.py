@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.profile import Profile
 from kdelta.infer.effects.functions import must_add_up
 from kdelta.infer.profiles.calls import TASK, merged_calls, source_name
@@ -45,14 +46,13 @@ def figures_of(
 ) -> dict[Key, Fraction]:
     """What each function did in all regions; each: in one pass of each of them."""
     figure = FIGURES[by]
-    found: dict[Key, Fraction] = {}
-    for region in regions:
-        passes = region.iterations if each else 1
-        for line in region.chosen(selection):
-            if count := int(figure(line)):
-                key = (line.origin, line.name)
-                found[key] = found.get(key, Fraction(0)) + Fraction(count, passes)
-    return found
+    found = by_key(
+        ((line.origin, line.name), Fraction(count, region.iterations if each else 1))
+        for region in regions
+        for line in region.chosen(selection)
+        if (count := int(figure(line)))
+    )
+    return {key: sum(counts, Fraction(0)) for key, counts in found.items()}
 
 
 def diff_lines(
@@ -95,8 +95,7 @@ def both_ends(added: Sequence[Fraction | int], limit: int) -> frozenset[int]:
     more = sum(one > 0 for one in added)
     less = sum(one < 0 for one in added)
     first = min(more, max((limit + 1) // 2, limit - less))
-    last = min(less, limit - first)
-    return frozenset([*range(first), *range(len(added) - last, len(added))])
+    return frozenset([*range(first), *range(len(added) - min(less, limit - first), len(added))])
 
 
 def unlike_iterations(
@@ -141,10 +140,11 @@ def callers_of(
 ) -> dict[Key, frozenset[Key]]:
     """Of each function that was called, who called it, itself or through one of `jumps_on`."""
     calls = merged_calls(profiles, selection, source_name, leaves=jumps_on)
-    found: dict[Key, set[Key]] = {}
-    for node, parent in enumerate(calls.parent):
-        if parent >= 0 and calls.key[parent][0] != TASK and calls.key[parent] != calls.key[node]:
-            found.setdefault(calls.key[node], set()).add(calls.key[parent])
+    found = by_key(
+        (calls.key[node], calls.key[parent])
+        for node, parent in enumerate(calls.parent)
+        if parent >= 0 and calls.key[parent][0] != TASK and calls.key[parent] != calls.key[node]
+    )
     return {key: frozenset(row) for key, row in found.items()}
 
 
@@ -159,9 +159,9 @@ def hints(
     such functions have these. inlined: all its callers are on both sides, and those of B do more by
     a third of what it did, or more. no more inlined: the same from the other side.
     """
-    by_key = {(line.match.origin, line.match.name): line for line in lines}
-    gone = [line for line in by_key.values() if line.match.how is MatchKind.ONLY_A]
-    come = [line for line in by_key.values() if line.match.how is MatchKind.ONLY_B]
+    known = {(line.match.origin, line.match.name): line for line in lines}
+    gone = [line for line in known.values() if line.match.how is MatchKind.ONLY_A]
+    come = [line for line in known.values() if line.match.how is MatchKind.ONLY_B]
     found = _renamed(gone, come, a_callers, b_callers)
     taken = {key for hint in found for key in (hint.key, *hint.others)}
     for group, callers, fate, sign in (
@@ -171,10 +171,10 @@ def hints(
         for line in group:
             key = (line.match.origin, line.match.name)
             hosts = sorted(callers.get(key, ()))
-            if key in taken or not hosts or not all(host in by_key for host in hosts):
+            if key in taken or not hosts or not all(host in known for host in hosts):
                 continue
-            both = all(by_key[host].a and by_key[host].b for host in hosts)
-            added = sum((by_key[host].added for host in hosts), Fraction(0))
+            both = all(known[host].a and known[host].b for host in hosts)
+            added = sum((known[host].added for host in hosts), Fraction(0))
             figure = max(line.a, line.b)
             if both and sign * added >= figure * _PART:
                 found.append(Hint(fate, key, figure, tuple(hosts), added))
@@ -210,9 +210,6 @@ def _renamed(
 def _by_callers(
     lines: Iterable[DiffLine], callers: Mapping[Key, frozenset[Key]]
 ) -> dict[frozenset[Key], list[DiffLine]]:
-    found: dict[frozenset[Key], list[DiffLine]] = {}
-    for line in lines:
-        who = callers.get((line.match.origin, line.match.name))
-        if who:
-            found.setdefault(who, []).append(line)
-    return found
+    return by_key(
+        (who, line) for line in lines if (who := callers.get((line.match.origin, line.match.name)))
+    )

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.functions import moved_keys, strip_suffixes
 
 Key = tuple[str, str]
@@ -113,10 +114,9 @@ def split_inlined(
 
 
 def _by_source_name(keys: Iterable[Key]) -> dict[Key, list[Key]]:
-    found: dict[Key, list[Key]] = {}
-    for origin, name in sorted(set(keys)):
-        found.setdefault((origin, strip_suffixes(name)), []).append((origin, name))
-    return found
+    return by_key(
+        ((origin, strip_suffixes(name)), (origin, name)) for origin, name in sorted(set(keys))
+    )
 
 
 def _how(a: Sequence[Key], b: Sequence[Key]) -> MatchKind:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import sums_at
 from kdelta.counts.model import CONTEXTS, KERNEL, RegionCounts
 from kdelta.counts.profile import Profile
 from kdelta.spec.errors import LabError
@@ -90,8 +91,7 @@ def _programs(
         (chosen & ~in_kernel, insns),
         (chosen & in_kernel, insns),
     ):
-        sums = np.zeros(len(names), np.int64)
-        np.add.at(sums, task[where], figures[where])
+        sums = sums_at(task[where], figures[where], len(names))
         column: Counter[str] = Counter()
         for name, count in zip(names, sums, strict=True):
             column[name] += int(count)
@@ -110,8 +110,7 @@ def _entries(profile: Profile, function: str) -> npt.NDArray[np.int64]:
         if (one.origin, one.name) == (KERNEL, function) and one.address
     ]
     first = np.flatnonzero(np.diff(code.group_block, prepend=-1))
-    begins = np.isin(code.block_address[code.group_block[first]], np.array(starts, np.uint64))
-    return first[begins]
+    return first[np.isin(code.block_address[code.group_block[first]], np.array(starts, np.uint64))]
 
 
 def _must_be_all(found: Processes, counts: RegionCounts) -> None:

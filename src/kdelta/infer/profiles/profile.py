@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import (
     CONTEXTS,
     KERNEL,
@@ -144,9 +145,7 @@ def summed(lines: Iterable[FunctionLine]) -> tuple[FunctionLine, ...]:
     """One line a function, whatever the region and context: in the context of the first. A figure
     that is not known of one of them is not known of the sum.
     """
-    found: dict[tuple[str, str], list[FunctionLine]] = {}
-    for line in lines:
-        found.setdefault((line.origin, line.name), []).append(line)
+    found = by_key(((line.origin, line.name), line) for line in lines)
     return tuple(_sum(group) for group in found.values())
 
 
@@ -168,13 +167,13 @@ def _sum(group: Sequence[FunctionLine]) -> FunctionLine:
     )
 
 
-def _kinds(line: FunctionLine) -> set[str]:
-    return set(line.modelled.misses) if line.modelled else set()
-
-
 def _misses(line: FunctionLine, *kinds: str) -> float:
-    """Those of these kinds, as far as they are known."""
-    return sum(line.modelled.misses.get(kind, 0.0) for kind in kinds) if line.modelled else 0
+    """Those of these kinds, as far as they are known; of code, if none are named."""
+    if line.modelled is None:
+        return 0
+    known = line.modelled.misses
+    chosen = kinds or [kind for kind in known if kind not in DATA_MISS_KINDS]
+    return sum(known.get(kind, 0.0) for kind in chosen)
 
 
 FIGURES: dict[Sort, Callable[[FunctionLine], float]] = {
@@ -185,7 +184,7 @@ FIGURES: dict[Sort, Callable[[FunctionLine], float]] = {
     Sort.STORES: lambda line: line.cost.stores,
     Sort.STRING: lambda line: line.cost.string_bytes,
     Sort.SPECIAL: lambda line: sum(line.cost.specials.values()),
-    Sort.MISSES: lambda line: _misses(line, *(_kinds(line) - set(DATA_MISS_KINDS))),
+    Sort.MISSES: _misses,
     Sort.L1D: lambda line: _misses(line, "l1d", "l1d-store"),
     Sort.L2D: lambda line: _misses(line, "l2-data", "l2-data-store"),
     Sort.DTLB: lambda line: _misses(line, "dtlb", "dtlb-store"),

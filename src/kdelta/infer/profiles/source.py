@@ -2,12 +2,15 @@
 """What the lines of sources cost, in one run or in two whose sources differ."""
 
 import difflib
+import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 import numpy as np
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.profile import Profile, ProfiledFunction
 from kdelta.counts.source_lines import Frame, SourceLines
 from kdelta.infer.effects.functions import strip_suffixes
@@ -37,12 +40,13 @@ def executed_addresses(
     profiles: Iterable[Profile], selection: Selection, keys: frozenset[Key] | None = None
 ) -> dict[str, set[int]]:
     """The addresses of all instructions that were executed, by origin."""
-    found: dict[str, set[int]] = {}
-    for profile in profiles:
-        costs = chosen_rows(profile, selection, keys).address_costs()
-        for function, address in zip(costs.function.tolist(), costs.address.tolist(), strict=True):
-            found.setdefault(profile.functions[function].origin, set()).add(address)
-    return found
+    found = by_key(
+        (profile.functions[function].origin, address)
+        for profile in profiles
+        for costs in [chosen_rows(profile, selection, keys).address_costs()]
+        for function, address in zip(costs.function.tolist(), costs.address.tolist(), strict=True)
+    )
+    return {origin: set(addresses) for origin, addresses in found.items()}
 
 
 def by_line(
@@ -107,8 +111,7 @@ def inlined_in(
     found: dict[Key, dict[tuple[str, ...], Fraction]] = {}
     for profile in profiles:
         passes = max(1, profile.iterations) if each else 1
-        chosen = chosen_rows(profile, selection)
-        for function, frames, figure in _addresses(chosen, lines, by):
+        for function, frames, figure in _addresses(chosen_rows(profile, selection), lines, by):
             if len(frames) > 1 and figure:
                 chain = tuple(frame.function for frame in reversed(frames[:-1]))
                 row = found.setdefault((function.origin, function.name), {})
@@ -184,12 +187,8 @@ def _same_lines(a: Sequence[str] | None, b: Sequence[str] | None) -> Mapping[int
     """Of B's line numbers those of A's that are the same lines; None if unknown."""
     if a is None or b is None:
         return None
-    first = 0
-    while first < min(len(a), len(b)) and a[first] == b[first]:
-        first += 1
-    last = 0
-    while last < min(len(a), len(b)) - first and a[-1 - last] == b[-1 - last]:
-        last += 1
+    first = _alike(a, b)
+    last = _alike(a[first:][::-1], b[first:][::-1])
     found = {number + 1: number + 1 for number in range(first)}
     found |= {len(b) - index: len(a) - index for index in range(last)}
     matcher = difflib.SequenceMatcher(
@@ -198,3 +197,8 @@ def _same_lines(a: Sequence[str] | None, b: Sequence[str] | None) -> Mapping[int
     for at, to, size in matcher.get_matching_blocks():
         found |= {first + to + i + 1: first + at + i + 1 for i in range(size)}
     return found
+
+
+def _alike(a: Sequence[str], b: Sequence[str]) -> int:
+    """With how many lines both begin."""
+    return sum(1 for _ in itertools.takewhile(bool, map(operator.eq, a, b)))

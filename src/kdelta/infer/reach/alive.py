@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.objects import LOCAL
 from kdelta.kernels.objects.sections import SectionRole, walk_of
@@ -50,7 +51,7 @@ class Alive(msgspec.Struct, frozen=True):
 
 def find_alive(side: BuiltSide) -> Alive:
     """All of a kernel that its runs depended on."""
-    search = _Search(side.digest, side.executed)
+    search = _AliveSearch(side.digest, side.executed)
     objects: dict[str, str] = {}
     for path, thing in side.digest.objects.items():
         if why := _why(thing, side, search.readers.get(path, "")):
@@ -58,7 +59,7 @@ def find_alive(side: BuiltSide) -> Alive:
     return Alive(objects, frozenset(search.data), frozenset(search.names))
 
 
-class _Search:
+class _AliveSearch:
     """Follows references from executed functions through data."""
 
     def __init__(self, digest: Digest, executed: frozenset[str]) -> None:
@@ -66,19 +67,19 @@ class _Search:
         self.data: set[tuple[str, str]] = set()
         self.names: set[str] = set()
         self.readers: dict[str, str] = {}  # of an object's data: the first function found
-        self._owners: dict[str, list[str]] = {}
-        for path, thing in digest.objects.items():
-            for name in thing.data:
-                if not name.startswith(LOCAL):
-                    self._owners.setdefault(name, []).append(path)
+        self._owners = by_key(
+            (name, path)
+            for path, thing in digest.objects.items()
+            for name in thing.data
+            if not name.startswith(LOCAL)
+        )
         pending: list[tuple[str, str, str]] = []
         for path, thing in digest.objects.items():
             for name in thing.functions.keys() & executed:
                 pending += self._follow(path, thing.functions[name].refs, name)
         while pending:
             path, name, reader = pending.pop()
-            refs = digest.objects[path].data[name].refs
-            pending += self._follow(path, refs, reader)
+            pending += self._follow(path, digest.objects[path].data[name].refs, reader)
 
     def _follow(self, path: str, refs: Iterable[str], reader: str) -> list[tuple[str, str, str]]:
         """Marks the data that is referred to; gives what was not marked before."""

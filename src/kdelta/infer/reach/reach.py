@@ -54,7 +54,7 @@ class AliveObject(msgspec.Struct, frozen=True):
     why: str
 
 
-class RuledOut(msgspec.Struct, frozen=True, tag=True):
+class Excluded(msgspec.Struct, frozen=True, tag=True):
     """No executed code depends on the unit. `objects`: how many it reaches, all of them dead."""
 
     unit: str
@@ -62,7 +62,7 @@ class RuledOut(msgspec.Struct, frozen=True, tag=True):
     why: str = NOT_EXECUTED
 
 
-class Kept(msgspec.Struct, frozen=True, tag=True):
+class NotExcluded(msgspec.Struct, frozen=True, tag=True):
     """What could not be shown to be without effect.
 
     objects    how many it reaches
@@ -93,7 +93,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
         return "; ".join([*parts, *self.undecided])
 
 
-Reach = RuledOut | Kept
+Reach = Excluded | NotExcluded
 
 
 def reach(
@@ -108,7 +108,7 @@ def reach(
     known = {name: _Unit(frozenset(options), sides, mentions) for name, options in units.items()}
     reached = {name: unit.reached() | unexplained for name, unit in known.items()}
     times = Counter(path for paths in reached.values() for path in paths)
-    state = _State(
+    state = _ReachState(
         alive=find_alive(b).objects | find_alive(a).objects,
         one_sided=frozenset(path for path in one_sided if times[path] > 1),
         unexplained=frozenset(unexplained),
@@ -116,7 +116,7 @@ def reach(
     return {name: unit.verdict(name, reached[name], state) for name, unit in known.items()}
 
 
-class _State(msgspec.Struct, frozen=True):
+class _ReachState(msgspec.Struct, frozen=True):
     """alive: path -> why, on either side. one_sided: objects that one side alone has, and that
     several units reach; unexplained: such that no unit is known to bring or to take away.
     """
@@ -186,7 +186,7 @@ class _Unit:
             if self._reaches(thing)
         }
 
-    def verdict(self, name: str, reached: set[str], state: _State) -> Reach:
+    def verdict(self, name: str, reached: set[str], state: _ReachState) -> Reach:
         """What is known of the unit."""
         alive = state.alive
         living = [AliveObject(path, alive[path]) for path in sorted(reached & alive.keys())]
@@ -197,7 +197,7 @@ class _Unit:
         }
         scripts = {file for file in self.generated if file.endswith(LINKER_SCRIPTS)}
         if not living and not unseen and not scripts and not self.everything:
-            return RuledOut(name, len(reached))
+            return Excluded(name, len(reached))
         undecided = [f"{mention.place} looks at it" for mention in self.everything]
         used = set(scripts)
         only_b: list[str] = []
@@ -211,7 +211,7 @@ class _Unit:
                     only_b.append(path)
             elif path not in unseen:
                 undecided.append(f"{path} comes or goes")
-        return Kept(
+        return NotExcluded(
             unit=name,
             objects=len(reached),
             alive=tuple(living),
@@ -251,7 +251,7 @@ class ObjectDifference(msgspec.Struct, frozen=True):
     matters: bool = True
 
 
-def objects_to_recompile(kept: Kept, digest: Digest) -> list[str] | None:
+def objects_to_recompile(kept: NotExcluded, digest: Digest) -> list[str] | None:
     """The make targets, generated files first, that decide whether the unit matters.
 
     Some headers have the target "prepare". None when recompiling cannot decide: objects come or go,
@@ -262,8 +262,7 @@ def objects_to_recompile(kept: Kept, digest: Digest) -> list[str] | None:
         return None
     targets = [digest.generated[file].target for file in kept.generated if file in digest.generated]
     alive = (thing.path for thing in kept.alive if thing.path not in kept.only_b)
-    objects = [*alive, *kept.unseen]
-    return [*dict.fromkeys(targets), *objects]
+    return [*dict.fromkeys(targets), *alive, *kept.unseen]
 
 
 def compare_objects(a: Digest, b: Digest, paths: Collection[str]) -> list[ObjectDifference]:

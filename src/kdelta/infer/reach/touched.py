@@ -25,17 +25,18 @@ executes. More measured kernels in between make the answer better, since each ad
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.infer.reach.alive import BuiltSide, find_alive
 from kdelta.infer.reach.reach import (
     NOT_EXECUTED,
     AliveObject,
-    Kept,
+    Excluded,
+    NotExcluded,
     Reach,
-    RuledOut,
     came_out_otherwise,
 )
 from kdelta.kernels.objects.dependencies import Dependencies
@@ -130,11 +131,8 @@ class _Builds:
 
     def __init__(self, ends: Sequence[Tree], touched: frozenset[str]) -> None:
         self.digests = [end.side.digest for end in ends]
-        self.objects: dict[str, set[str]] = {}
-        self.generated: dict[str, set[str]] = {}
-        for end in ends:
-            _add_users(self.objects, end.made_from, touched)
-            _add_users(self.generated, end.generated, touched)
+        self.objects = _users((end.made_from for end in ends), touched)
+        self.generated = _users((end.generated for end in ends), touched)
         self.tools = frozenset().union(*(end.tools for end in ends))
         self.alive: dict[str, str] = {}
         for end in reversed(ends):
@@ -190,12 +188,16 @@ class _Builds:
         return file.startswith(_PARTS) and "/".join(folder) not in self._folders
 
 
-def _add_users(
-    users: dict[str, set[str]], made_from: Mapping[str, frozenset[str]], touched: frozenset[str]
-) -> None:
-    for path, files in made_from.items():
-        for file in files & touched:
-            users.setdefault(file, set()).add(path)
+def _users(
+    builds: Iterable[Mapping[str, frozenset[str]]], touched: frozenset[str]
+) -> dict[str, list[str]]:
+    """Of each file that is touched, what was made from it in any of the builds."""
+    return by_key(
+        (file, path)
+        for made_from in builds
+        for path, files in made_from.items()
+        for file in files & touched
+    )
 
 
 class _Touch:
@@ -210,7 +212,7 @@ class _Touch:
             self.files = frozenset(file for file in self.files if not _CONFIG.fullmatch(file))
         self.generated: set[str] = set()
         for file in sorted(self.files):
-            self.generated |= builds.generated.get(file, set())
+            self.generated.update(builds.generated.get(file, ()))
             if why := self._why_everything(file):
                 self.everything.append(why)
         # What makes them may look at any file that a kernel is made from.
@@ -234,7 +236,7 @@ class _Touch:
         """The objects of all builds that it can change."""
         if self.everything:
             return self.builds.every
-        by_file = (self.builds.objects.get(file, set()) for file in self.files)
+        by_file = (self.builds.objects.get(file, ()) for file in self.files)
         return frozenset().union(self.builds.includes(self.generated), *by_file)
 
     def verdict(self, reached: frozenset[str], several: frozenset[str]) -> Reach:
@@ -246,13 +248,13 @@ class _Touch:
         unseen = (reached & several) - alive.keys()
         used = {file for file in self.generated if file.endswith(LINKER_SCRIPTS)}
         if not living and not unseen and not used and not self.everything:
-            return RuledOut(self.change.name, len(reached), self._why_not(reached))
+            return Excluded(self.change.name, len(reached), self._why_not(reached))
         for path in (*(thing.path for thing in living), *unseen):
             for digest in self.builds.digests:
                 if path in digest.objects:
                     used |= self.generated & digest.objects[path].generated
         lacking = sorted(self.builds.one_sided.intersection(thing.path for thing in living))
-        return Kept(
+        return NotExcluded(
             unit=self.change.name,
             objects=len(reached),
             alive=tuple(living),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 
+from kdelta.counts.by_key import by_key
 from kdelta.counts.model import RegionCounts
 from kdelta.infer.effects.chance import ENOUGH, is_doubtful
 from kdelta.infer.effects.estimate import (
@@ -19,6 +20,7 @@ from kdelta.infer.effects.estimate import (
     ZERO,
     Estimate,
     apart_by_chance,
+    around,
     effect_between,
     estimate,
     is_seen,
@@ -39,11 +41,8 @@ def difference(more: FlipSet, less: FlipSet) -> Combination:
 
 def added(parts: Iterable[Combination]) -> Combination:
     """The sum of combinations."""
-    total: Combination = {}
-    for part in parts:
-        for flips, times in part.items():
-            total[flips] = total.get(flips, 0) + times
-    return {flips: times for flips, times in total.items() if times}
+    times = by_key(one for part in parts for one in part.items())
+    return {flips: sum(each) for flips, each in times.items() if sum(each)}
 
 
 def less(one: Combination, *others: Combination) -> Combination:
@@ -131,9 +130,8 @@ class ObservedKernels:
         before, after = self.measured[one][region], self.measured[other][region]
         if apart_by_chance(before.n, after.n) <= APART:
             return effect_between(before, after)
-        value = after.value - before.value
         far = self._range(region, before) + self._range(region, after)
-        return Estimate(value, value - far, value + far, min(before.n, after.n))
+        return around(after.value - before.value, far, min(before.n, after.n))
 
     def _is_doubtful(self, region: str, one: FlipSet, other: FlipSet) -> bool:
         """Whether chance may have made a difference that is more than the ranges."""
@@ -276,7 +274,7 @@ class ObservedKernels:
         reach = sum(ranges, ZERO)
         if len(parts) > 2 and reach:
             reach = min(reach, _root(2 * sum((one * one for one in ranges), ZERO)))
-        return Estimate(value, value - reach, value + reach, min(path.n for path, _ in parts))
+        return around(value, reach, min(path.n for path, _ in parts))
 
     def is_relevant(self, combination: Combination, relevance: Fraction) -> bool:
         """Whether a combination is more than its spread, and more than that part of A's cost, in

@@ -87,8 +87,8 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
         return frozenset().union(*self._plan.judge.regions.doubted)
 
     @cached_property
-    def _plan(self) -> "_Plan":
-        return _Plan(self.history, self.observed, self.wants, self.alike)
+    def _plan(self) -> "_BisectPlan":
+        return _BisectPlan(self.history, self.observed, self.wants, self.alike)
 
 
 def begin(
@@ -112,16 +112,16 @@ class _Cut(msgspec.Struct, frozen=True):
     """
 
     held: Bits
-    told: float
+    bits: float
     near: bool
     depth: int
 
     def rank(self) -> tuple[bool, int, int, float]:
         """What is to be tried first is least."""
-        return self.near, -round(self.told * _ROUNDING), self.depth, -self.told
+        return self.near, -round(self.bits * _ROUNDING), self.depth, -self.bits
 
 
-class _Plan:
+class _BisectPlan:
     """What is known at one point, and which commits are wanted next."""
 
     def __init__(
@@ -189,11 +189,11 @@ class _Plan:
         best: list[PlannedCommit] = []
         worth = 0.0
         for cut in self._cuts(stretch, self._suspects(stretch)):
-            if best and (cut.near or cut.told <= worth):
+            if best and (cut.near or cut.bits <= worth):
                 break
             needed = self._needed(cut.held, stretch)
-            if needed and cut.told / len(needed) > worth:
-                best, worth = needed, cut.told / len(needed)
+            if needed and cut.bits / len(needed) > worth:
+                best, worth = needed, cut.bits / len(needed)
         return best
 
     def _cuts(self, stretch: Stretch, suspects: Bits) -> list["_Cut"]:
@@ -207,11 +207,10 @@ class _Plan:
             inside = held & stretch.bits
             if inside in (0, stretch.bits):
                 continue
-            weight = inside.bit_count() + extra * (inside & suspects).bit_count()
-            told = _entropy(weight / total)
+            bits = _entropy((inside.bit_count() + extra * (inside & suspects).bit_count()) / total)
             depth = min(self.ancestry.depth.get(name, 0) for name in commits)
             near = any((inside ^ other).bit_count() < apart for other in failed)
-            found.append(_Cut(held, told, near, depth))
+            found.append(_Cut(held, bits, near, depth))
         return sorted(found, key=_Cut.rank)
 
     def _failed_in(self, stretch: Stretch) -> list[Bits]:
@@ -221,10 +220,9 @@ class _Plan:
     def _suspects(self, stretch: Stretch) -> Bits:
         """Those that touch an object which has a function that changed."""
         clues = self.history.clues
-        changed = self.judge.changed_functions(stretch.value)
         objects = {
             path
-            for functions in changed.values()
+            for functions in self.judge.changed_functions(stretch.value).values()
             for name in functions
             for path in clues.homes.get(name, ())
         }
@@ -257,16 +255,12 @@ class _Plan:
     def _commit_of(self, held: Bits) -> str | None:
         """A commit that holds these, which was measured or can be tried."""
         commits = self.ancestry.at.get(held, [])
-        for name in commits:
-            if name in self.judge.measured:
-                return name
-        failed = sum(name in self.failed for name in commits)
-        if failed >= self.wants.tries:
-            return None
-        # The last one is farthest from what broke the first.
+        measured = [name for name in commits if name in self.judge.measured]
+        failed = [name for name in commits if name in self.failed]
         fresh = [name for name in commits if name not in self.failed]
-        if not fresh:
-            return None
+        if measured or not fresh or len(failed) >= self.wants.tries:
+            return next(iter(measured), None)
+        # The last one is farthest from what broke the first.
         return fresh[-1] if failed else fresh[0]
 
 
@@ -277,7 +271,7 @@ def _entropy(part: float) -> float:
     return -part * math.log2(part) - (1 - part) * math.log2(1 - part)
 
 
-def answer_of(plan: _Plan) -> BisectAnswer:
+def answer_of(plan: _BisectPlan) -> BisectAnswer:
     """All that is known at that point."""
     history, account = plan.history, plan.account
     single = [one for one in account.significant if one.count == 1]
@@ -335,7 +329,7 @@ def _how(value: Combination, parents: int, *, confirmed: bool) -> str:
     return f"by subtraction from {len(names)} measured kernels, as if effects add up"
 
 
-def _together(plan: _Plan, stretch: Stretch) -> Together:
+def _together(plan: _BisectPlan, stretch: Stretch) -> Together:
     account = plan.account
     text = "what is between them failed, so they could not be distinguished"
     if plan.cut_short:
@@ -350,9 +344,13 @@ def _together(plan: _Plan, stretch: Stretch) -> Together:
 
 
 def _placed(account: StretchAccount) -> list[PlacedCommits]:
-    found = []
-    for one in account.stretches:
-        if pair := account.judge.placed(one.value):
-            commits = tuple(account.ancestry.commits(one.bits))
-            found.append(PlacedCommits(*pair, commits, account.judge.regions.estimates(one.value)))
-    return found
+    pairs = [(account.judge.placed(one.value), one) for one in account.stretches]
+    return [
+        PlacedCommits(
+            *pair,
+            tuple(account.ancestry.commits(one.bits)),
+            account.judge.regions.estimates(one.value),
+        )
+        for pair, one in pairs
+        if pair
+    ]

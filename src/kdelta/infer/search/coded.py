@@ -10,12 +10,14 @@ What these leave open by more than matters is settled by single units: the one t
 most is open is flipped alone, which is one more figure for each function.
 """
 
+import functools
+import operator
 import random
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 
-from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.infer.effects.estimate import ZERO, Estimate, around
 from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.decode import Decoding, Term, decode
 from kdelta.infer.search.search_model import NOTHING, FlipSet, Limits, Needs, PlannedBuild, Step
@@ -121,9 +123,7 @@ def _assigned(above: Mapping[int, set[int]], free: list[int]) -> dict[int, int] 
     """Gives each group the first free code that has all bits of those that need it."""
     codes: dict[int, int] = {}
     for index, others in above.items():
-        wanted = 0
-        for other in others:
-            wanted |= codes[other]
+        wanted = functools.reduce(operator.or_, (codes[other] for other in others), 0)
         found = next((code for code in free if code & wanted == wanted), None)
         if found is None:
             return None
@@ -215,8 +215,7 @@ class Coded:
         for name in sorted(weights, key=lambda one: (-weights[one], -moved[one], one)):
             flips = self._needs.closure([name])
             if weights[name] and not self._kernels.is_known(flips):
-                below = self._needs.below(name)
-                text = alone_text(name, flips, below, self._top)
+                text = alone_text(name, flips, self._needs.below(name), self._top)
                 return [PlannedBuild(flips, Step.SETTLE, f"{text}: to settle what is left open")]
         return []
 
@@ -277,11 +276,10 @@ class Coded:
     def estimates(self, term: Term) -> dict[str, Estimate]:
         """What a term does in each region; zero within the spread if nothing was seen of it."""
         effects = self.effects.get(term, {})
-        found = {}
-        for region, cost in self._kernels.first.items():
-            value, far = effects.get(region, ZERO), self.reach(region)
-            found[region] = Estimate(value, value - far, value + far, cost.n)
-        return found
+        return {
+            region: around(effects.get(region, ZERO), self.reach(region), cost.n)
+            for region, cost in self._kernels.first.items()
+        }
 
     def class_of(self, name: str) -> Term:
         """The units that the kernels do not distinguish from that one, and itself."""

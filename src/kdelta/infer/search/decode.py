@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.estimate import ZERO
 from kdelta.infer.search.search_model import FlipSet, Parts
 
@@ -72,8 +73,7 @@ class _Signals:
         self.exact: list[list[Fraction]] = []
         spread: list[list[Fraction]] = []
         for region in first:
-            names = {n: None for parts in (first, *others) for n in parts.get(region, {})}
-            for name in names:
+            for name in {n: None for parts in (first, *others) for n in parts.get(region, {})}:
                 row, reach = _differences(region, name, first, others)
                 if any(abs(value) > far for value, far in zip(row, reach, strict=True)):
                     self.keys.append((region, name))
@@ -115,9 +115,7 @@ def decode(units: Sequence[str], kernels: Mapping[FlipSet, Parts]) -> Decoding:
 
 def _classes(units: Sequence[str], kernels: Sequence[FlipSet]) -> tuple[Term, ...]:
     """The units by the kernels in which they are flipped."""
-    found: dict[tuple[bool, ...], set[str]] = {}
-    for name in units:
-        found.setdefault(tuple(name in flips for flips in kernels), set()).add(name)
+    found = by_key((tuple(name in flips for flips in kernels), name) for name in units)
     return tuple(frozenset(names) for names in found.values())
 
 
@@ -144,11 +142,9 @@ class _Fits:
 
     def explain_by_region(self) -> None:
         """Tries sets of any size of the terms that do most in a region, on what is open in it."""
-        regions: dict[str, Counter[Term]] = {}
-        for (region, term), times in self._support().items():
-            regions.setdefault(region, Counter())[term] = times
-        for region, terms in regions.items():
-            likely = [term for term, _ in terms.most_common(_MOST_LIKELY)]
+        support = self._support().most_common()
+        for region, terms in by_key((region, term) for (region, term), _ in support).items():
+            likely = terms[:_MOST_LIKELY]
             for size in range(2, min(len(likely), self._most) + 1):
                 self.explain(likely, size, region)
 
@@ -163,8 +159,7 @@ class _Fits:
         for chosen, fitting in self._fitting(terms, size, rows):
             for row in rows[fitting]:
                 candidates.setdefault(int(row), []).append(chosen)
-        sure = {row: sets[0] for row, sets in candidates.items() if len(sets) == 1}
-        self._settle(sure)
+        self._settle({row: sets[0] for row, sets in candidates.items() if len(sets) == 1})
         support = self._support()
         for row, sets in candidates.items():
             if len(sets) > 1 and (best := self._most_supported(row, sets, support)):

@@ -61,8 +61,7 @@ def find_evidence(
     found: dict[str, tuple[tuple[int, int, int], Evidence]] = {}
 
     def offer(name: str, evidence: Evidence) -> None:
-        context = len(evidence.below - needs.below(name))
-        rank = context, len(evidence.group), len(evidence.more)
+        rank = len(evidence.below - needs.below(name)), len(evidence.group), len(evidence.more)
         if name not in found or rank < found[name][0]:
             found[name] = rank, evidence
 
@@ -263,5 +262,4 @@ def suspicion(account: Account, flips: FlipSet, residual: Combination) -> dict[s
 
 def _alike(effect: Estimate, left: Estimate) -> bool:
     """Whether what is left over is the effect once more, or what takes it away."""
-    reach = effect.half_width + left.half_width
-    return abs(abs(effect.value) - abs(left.value)) <= reach
+    return abs(abs(effect.value) - abs(left.value)) <= effect.half_width + left.half_width

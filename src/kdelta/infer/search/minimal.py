@@ -127,11 +127,11 @@ class MinimalSearch(msgspec.Struct, frozen=True, dict=True):
         return self.max_builds is not None and self._spent >= self.max_builds
 
     @cached_property
-    def _plan(self) -> "_Plan":
-        return _Plan(self.patches, (*self.known, *self.tested))
+    def _plan(self) -> "_MinimalPlan":
+        return _MinimalPlan(self.patches, (*self.known, *self.tested))
 
 
-class _Plan:
+class _MinimalPlan:
     """What is known at one point: it goes through the search again, test by test, until one is
     missing, which is `wanted`.
     """
@@ -259,8 +259,7 @@ class _Plan:
             return [gone]
         needed = [each.name for each in self.found if each.role is PatchRole.NEEDED]
         near = needed[needed.index(one.name) :][:2]
-        ways = [gone, gone.union(near), gone.union(needed)]
-        return list(dict.fromkeys(ways))
+        return list(dict.fromkeys([gone, gone.union(near), gone.union(needed)]))
 
     def members(self) -> list[Member]:
         """The patches that were found, and what they need to apply."""

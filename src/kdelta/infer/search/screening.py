@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.infer.search.additive import ObservedKernels
 from kdelta.infer.search.evidence import Evidence
 from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
@@ -64,14 +65,12 @@ def _possible(needs: Needs, kernels: ObservedKernels, pair: Pair, name: str) -> 
 
 def _around(needs: Needs, kernels: ObservedKernels, name: str, tries: int) -> Pair | None:
     """The pair nearest to A of which one kernel is there; else the unit on top of its needs."""
-    failures = sum(_besides(needs, kernels, flips, name) for flips in kernels.failed)
-    if failures >= tries:
+    if sum(_besides(needs, kernels, flips, name) for flips in kernels.failed) >= tries:
         return None
-    found: list[Pair] = []
-    for flips in kernels.measured:
-        pair = (flips, flips - {name}) if name in flips else (flips | {name}, flips)
-        if needs.is_closed(pair[0]) and _possible(needs, kernels, pair, name):
-            found.append(pair)
+    pairs = [(flips | {name}, flips - {name}) for flips in kernels.measured]
+    found = [
+        pair for pair in pairs if needs.is_closed(pair[0]) and _possible(needs, kernels, pair, name)
+    ]
     if found:
         return min(found, key=lambda pair: (len(pair[1]), sorted(pair[1])))
     below = needs.below(name)
@@ -137,13 +136,10 @@ def middle(
 def _half(chances: Sequence[float]) -> int:
     """Where to part a segment (1 to n - 1): equally likely on both sides to be without effect."""
     masses = [-math.log1p(-chance) for chance in chances]
-    total, passed = sum(masses), 0.0
-    best, place_of_best = math.inf, 1
-    for place, mass in enumerate(masses[:-1], start=1):
-        passed += mass
-        if abs(total - 2 * passed) < best:
-            best, place_of_best = abs(total - 2 * passed), place
-    return place_of_best
+    passed = list(itertools.accumulate(masses, initial=0.0))
+    return min(
+        range(1, len(masses)), key=lambda place: abs(passed[-1] - 2 * passed[place]), default=1
+    )
 
 
 class Prospect(msgspec.Struct, frozen=True):
@@ -251,9 +247,7 @@ def by_what_they_need(
     needs: one kernel for those that need the same of them.
     """
     moving = {name for name, one in evidence.items() if _moves(one, kernels)}
-    groups: dict[FlipSet, list[str]] = {}
-    for name in names:
-        groups.setdefault(needs.below(name) & moving, []).append(name)
+    groups = by_key((needs.below(name) & moving, name) for name in names)
     return [needs.closure(group) for group in groups.values()]
 
 

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.effects.estimate import ZERO, Adds, Estimate
+from kdelta.infer.effects.estimate import ZERO, Adds, Estimate, around
 from kdelta.infer.search.additive import Combination, added, difference
 from kdelta.infer.search.coded import Coded
 from kdelta.infer.search.decode import Term
@@ -76,8 +76,7 @@ class Search(msgspec.Struct, frozen=True, dict=True):
         for names in (flips, built or flips):
             if not (names <= frozenset(needs.names) and needs.is_closed(names)):
                 raise ValueError(f"no set of flips that can be built: {sorted(names)}")
-        steps = {build.flips: build.step for build in self._plan.builds}
-        step = steps.get(flips)
+        step = {build.flips: build.step for build in self._plan.builds}.get(flips)
         new = [Observation(flips, outcome, step)]
         if built is not None and built != flips:
             more = ", ".join(sorted(built - flips))
@@ -201,8 +200,7 @@ def _interactions(plan: Plan) -> Iterator[InteractionAnswer]:
         names = tuple(name for name in plan.needs.names if name in units)
         extra = plan.needs.closure(units) - units
         after = f" after {listed(extra)}" if extra else ""
-        text = f"together{after}, from A, less what each does"
-        yield InteractionAnswer(names, effects, text)
+        yield InteractionAnswer(names, effects, f"together{after}, from A, less what each does")
 
 
 def _joint_effects(
@@ -299,11 +297,10 @@ def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
     for region, one in whole.items():
         value = sum((part[region].value for part in parts if region in part), ZERO)
         far = coded.reach(region)
-        rest = one.value - value
         sums[region] = RegionSum(
             one,
-            Estimate(value, value - far, value + far, one.n),
-            Estimate(rest, rest - far, rest + far, one.n),
+            around(value, far, one.n),
+            around(one.value - value, far, one.n),
             plan.kernels.first[region],
             plan.kernels.widest(region),
         )
@@ -335,42 +332,28 @@ def _proof(plan: Plan) -> ProofAnswer:
 
 
 def _notes(plan: Plan) -> list[str]:
-    notes = []
-    if any(one.how is How.CLEARED for one in plan.account.evidence.values()):
-        notes.append(
-            "option groups were cleared together: effects that cancel exactly in all "
-            "would not be seen"
-        )
-    if plan.decodes:
-        notes.append(
-            "effects were distinguished by function in kernels with many groups flipped: what two "
-            "do only together can look like one's"
-        )
-    if plan.decodes and (left := plan.decodes.left_over()):
-        notes.append(f"functions of {listed(left)} changed in a way that no few groups explain")
-    if not plan.decodes and plan.unchecked():
-        notes.append(
-            "some effects were seen only with other groups flipped: whether they are the same from "
-            "A was not checked"
-        )
-    if plan.out_of_builds:
-        notes.append(f"the search ended after {plan.spent} builds, as it was asked to")
-    if plan.interactions_cut:
-        notes.append(
-            f"after {plan.interaction_limit} builds no more interacting groups are looked for"
-        )
-    sums = _sums(plan)
-    left_over = [name for name, one in sums.items() if one.adds is Adds.LEFT_OVER]
-    if left_over and not plan.builds:
-        notes.append(
-            f"more than the spread is left over in {listed(left_over)}: groups that interact, "
-            + (
-                "for which no builds were left"
-                if plan.out_of_builds
-                else "each too little to be looked for, or not found"
-            )
-        )
-    notes += [
-        f"which of {listed(lost.units)} interact is open: kernels failed" for lost in plan.lost
-    ]
-    return notes
+    unexplained = plan.decodes.left_over() if plan.decodes else {}
+    left_over = [name for name, one in _sums(plan).items() if one.adds is Adds.LEFT_OVER]
+    small = "each too little to be looked for, or not found"
+    why = "for which no builds were left" if plan.out_of_builds else small
+    notes = {
+        "option groups were cleared together: effects that cancel exactly in all "
+        "would not be seen":
+            any(one.how is How.CLEARED for one in plan.account.evidence.values()),
+        "effects were distinguished by function in kernels with many groups flipped: what two "
+        "do only together can look like one's":
+            plan.decodes is not None,
+        f"functions of {listed(unexplained)} changed in a way that no few groups explain":
+            bool(unexplained),
+        "some effects were seen only with other groups flipped: whether they are the same from "
+        "A was not checked":
+            plan.decodes is None and plan.unchecked(),
+        f"the search ended after {plan.spent} builds, as it was asked to":
+            plan.out_of_builds,
+        f"after {plan.interaction_limit} builds no more interacting groups are looked for":
+            plan.interactions_cut,
+        f"more than the spread is left over in {listed(left_over)}: groups that interact, {why}":
+            bool(left_over) and not plan.builds,
+    }  # fmt: skip
+    lost = [f"which of {listed(one.units)} interact is open: kernels failed" for one in plan.lost]
+    return [*(note for note, applies in notes.items() if applies), *lost]

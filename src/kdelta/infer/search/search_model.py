@@ -211,9 +211,7 @@ class Needs:
         if len(set(self.names)) < len(self.names):
             raise ValueError("two units have the same name")
         direct = {unit.name: unit.needs for unit in units}
-        self._below: dict[str, FlipSet] = {}
-        for name in self.names:
-            self._below[name] = _followed(name, direct)
+        self._below = {name: _followed(name, direct) for name in self.names}
 
     def below(self, name: str) -> FlipSet:
         """All that must be flipped before the unit."""

@@ -128,8 +128,7 @@ class Plan:
         pending = self.account.undecided()
         if not pending or self.steps(Step.ALONE) or self.steps(Step.HALVING):
             return False
-        evidence = self.account.evidence
-        other = prospect(self.row, self.kernels, self.priors, evidence, pending)
+        other = prospect(self.row, self.kernels, self.priors, self.account.evidence, pending)
         return self.coded.expected_builds < min(other.halving, other.one_at_a_time)
 
     @property
@@ -164,10 +163,9 @@ class Plan:
 
     def _alone(self, names: Sequence[str], step: Step) -> list[PlannedBuild]:
         pairs = pairs_for(self.needs, self.kernels, self.top, names, self.limits.tries)
-        likely = sorted(pairs, key=lambda name: -self.priors[name])
         return [
             PlannedBuild(flips, step, alone_text(name, flips, self.needs.below(name), self.top))
-            for name in likely
+            for name in sorted(pairs, key=lambda name: -self.priors[name])
             for flips in missing(pairs[name], self.kernels.measured)
         ]
 

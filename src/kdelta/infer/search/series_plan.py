@@ -129,14 +129,8 @@ class SeriesPlan:
     def _broken_down(self, low: int, high: int) -> Iterator[PatchStretch]:
         wanted = set(self.searched)
         inside = tuple(name for name in self.order[low:high] if name in wanted)
-        if not inside:
-            yield PatchStretch(low, high, inside, Leaf.SAME)
-            return
-        if len(inside) == 1:
-            yield PatchStretch(low, high, inside, Leaf.ONE)
-            return
-        if self.same(self.prefix(low), self.prefix(high)):
-            yield PatchStretch(low, high, inside, Leaf.SAME)
+        if len(inside) < 2 or self.same(self.prefix(low), self.prefix(high)):
+            yield PatchStretch(low, high, inside, Leaf.ONE if len(inside) == 1 else Leaf.SAME)
             return
         cuts = [self.order.index(name) + 1 for name in inside[:-1]]
         good = [cut for cut in cuts if self.prefix(cut) in self.kernels]
@@ -293,8 +287,7 @@ class SeriesPlan:
             for second in earlier:
                 if self.order.index(first) >= self.order.index(second) or second in taken:
                     continue
-                gap = less(later[first], earlier[second])
-                if not self.kernels.is_relevant(gap, Fraction(0)):
+                if not self.kernels.is_relevant(less(later[first], earlier[second]), Fraction(0)):
                     found.append((first, second))
                     taken.add(second)
                     break
@@ -310,8 +303,7 @@ class SeriesPlan:
             failed = self.kernels.failed.get(both)
             wanted = both if failed is None else None
             return Attempt(None, reason=words_of(failed) if failed else "", wanted=wanted)
-        singles = added(one.effect or {} for one in alone)
-        return Attempt(less(difference(both, NOTHING), singles))
+        return Attempt(less(difference(both, NOTHING), added(one.effect or {} for one in alone)))
 
     # What is wanted
 

@@ -18,6 +18,7 @@ from functools import cached_property
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.estimate import ZERO, Estimate, is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
 from kdelta.infer.search.bisect_model import Alike, Parents, Seen, Wants
@@ -38,8 +39,7 @@ class Ancestry:
         self.parents = parents
         self.good = good
         self.bad = bad
-        below = _below(parents, good)
-        above = _below(parents, bad) - below
+        above = _below(parents, bad) - _below(parents, good)
         starts = {parent for commit in above for parent in parents[commit]} - above | {good}
         self.range = [commit for commit in parents if commit in above]
         wanted = frozenset(candidates)
@@ -57,9 +57,7 @@ class Ancestry:
                 held |= self.bits.get(parent, 0)
             self.bits[commit] = same.setdefault(held, held)
         self.old = sum(self._bit[commit] for commit in starts)
-        self.at: dict[Bits, list[str]] = {}
-        for commit in (*unknown, *known, *self.range):
-            self.at.setdefault(self.bits[commit], []).append(commit)
+        self.at = by_key((self.bits[commit], commit) for commit in (*unknown, *known, *self.range))
 
     def commits(self, bits: Bits) -> Iterator[str]:
         """The candidates of a set, the oldest first."""
@@ -71,10 +69,7 @@ class Ancestry:
 
     def bits_of(self, commits: Collection[str]) -> Bits:
         """The set of those that are candidates."""
-        found = 0
-        for commit in commits:
-            found |= self._bit.get(commit, 0)
-        return found & ~self.old
+        return sum({self._bit.get(commit, 0) for commit in commits}) & ~self.old
 
     @cached_property
     def depth(self) -> dict[str, int]:
@@ -346,7 +341,6 @@ class StretchAccount:
                 continue
             twins = [other for other, its in self._held.items() if its == held and other != name]
             for other in twins:
-                value = difference(kernel(name), kernel(other))
-                if self.judge.parts(value):
+                if self.judge.parts(difference(kernel(name), kernel(other))):
                     self.contradiction = (other, name)
                     return

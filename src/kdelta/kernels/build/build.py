@@ -10,11 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Talk
+from kdelta.host.cache import Pruning, limit_bytes, prune
+from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_json
+from kdelta.host.files import lab_errors, make_folder, sha256_file, write_json
+from kdelta.host.in_use import use
 from kdelta.host.lock import locked
 from kdelta.host.machine import cores
+from kdelta.host.manifest import published
 from kdelta.kernels.arches import KernelArch, kernel_arch
 from kdelta.kernels.build.built import (
     DEPENDENCIES,
@@ -27,12 +30,10 @@ from kdelta.kernels.build.built import (
     Memo,
     built_folder,
     load_built,
-    use,
 )
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.build.kbuild import Kbuild
 from kdelta.kernels.build.linked_map import linked_map
-from kdelta.kernels.build.prune import limit_bytes, prune
 from kdelta.kernels.build.relink import (
     Relink,
     link_words,
@@ -44,7 +45,7 @@ from kdelta.kernels.build.relink import (
 from kdelta.kernels.build.toolchain import Toolchain, toolchain
 from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured, configure
 from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
-from kdelta.kernels.config.lab_config import lab_options, small_options
+from kdelta.kernels.config.lab_config import lab_options
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.objects.dependencies import dependencies_of, save_dependencies
 from kdelta.kernels.objects.digest import Digest, digest_of
@@ -56,8 +57,9 @@ from kdelta.kernels.sources.mode_series import (
     kernel_mode_fragment,
     must_have_kernel_mode,
 )
-from kdelta.kernels.sources.source import PatchFailure, Source, checked_out, source_of
-from kdelta.spec.change import ConfigFileChange, KernelModeChange, OptionChange, VariableChange
+from kdelta.kernels.sources.patches import PatchFailure
+from kdelta.kernels.sources.source import Source, checked_out, has_kernel_mode, source_of
+from kdelta.spec.change import ConfigFileChange, OptionChange, VariableChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec, TreeSpec
@@ -83,6 +85,7 @@ class _Request(msgspec.Struct, frozen=True):
     @property
     def question(self) -> str:
         """The hash of it: equal requests get the same kernel."""
+        folder = self.tools.folder
         return identity(
             {
                 **self._asked(),
@@ -93,8 +96,8 @@ class _Request(msgspec.Struct, frozen=True):
                 "own_config": self.own_config,
                 "lab": [
                     (one.option, one.value)
-                    for options in (lab_options, small_options)
-                    for one in options(self.tools.folder)
+                    for options in (lab_options(folder), lab_options(folder, "small"))
+                    for one in options
                 ],
             }
         )
@@ -124,43 +127,47 @@ class _Request(msgspec.Struct, frozen=True):
         """What is asked of the link."""
         return {} if self.relink is None else {"relink": msgspec.to_builtins(self.relink)}
 
-    def failed(self, status: RunStatus, detail: str, log: Path | None = None) -> NoKernel:
+    def failed(self, status: RunStatus, detail: str, log_file: Path | None = None) -> NoKernel:
         """What could not be made of it."""
-        return NoKernel(self.spec, status, self.question, detail, str(log) if log else None)
+        return NoKernel(
+            self.spec, status, self.question, detail, str(log_file) if log_file else None
+        )
 
 
-def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
+def build_kernel(spec: SourceSpec, log: Log) -> Kernel | NoKernel:
     """The kernel of a source spec, from the cache or built; or why there is none.
 
     UserError for a spec that names no tree, commit or file; LabError when the lab cannot build.
     Of several processes that want a kernel of one tree, one builds and the others wait.
     """
-    if _has_kernel_mode(spec):
+    if has_kernel_mode(spec):
         must_have_kernel_mode(_variables(spec).get("ARCH") or platform.machine())
-    source = source_of(spec, talk)
+    source = source_of(spec, log)
     if isinstance(source, PatchFailure):
-        detail = f"{source.patch} does not apply: {source.detail}"
-        return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), detail)
-    relink = relink_of(spec.changes)
-    if relink is not None:
-        changed = relinkable(source, toolchain(_variables(spec)).folder, talk)
+        return _not_built(spec, f"{source.patch} does not apply: {source.detail}")
+    if (relink := relink_of(spec.changes)) is not None:
+        changed = relinkable(source, toolchain(_variables(spec)).folder, log)
         if isinstance(changed, str):
-            return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), changed)
+            return _not_built(spec, changed)
         source = changed
     request = _read(spec, source, relink)
     memo = Memo(request.question)
     if (key := memo.key()) and (built := load_built(key)):
         return built.kernel(str(spec))
-    with held(source, talk):
-        made = _configured_and_built(request, talk)
+    with held(source, log):
+        made = _configured_and_built(request, log)
     if isinstance(made, NoKernel):
         return made
     use(made.path)
     memo.remember(made.key)
     if relink is not None:
         Memo(request.family).remember(made.key)
-    prune(limit_bytes(), talk, keep={made.path, source.folder})
+    prune(Pruning(limit=limit_bytes(), keep={made.path, source.folder}), log)
     return made.kernel(str(spec))
+
+
+def _not_built(spec: SourceSpec, why: str) -> NoKernel:
+    return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), why)
 
 
 def question_of(spec: SourceSpec, source: Source) -> str:
@@ -170,25 +177,22 @@ def question_of(spec: SourceSpec, source: Source) -> str:
     return _read(spec, source, relink_of(spec.changes)).question
 
 
-def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKernel:
-    kbuild = _kbuild(request, checked_out(request.source, talk))
+def _configured_and_built(request: _Request, log: Log) -> BuiltKernel | NoKernel:
+    kbuild = _kbuild(request, checked_out(request.source, log))
     sibling = _sibling(request)
     config = _taken_over(sibling, kbuild) if sibling else _configured(request, kbuild)
     if isinstance(config, ConfigFailed):
-        detail = f"make {config.target}: {config.detail}"
-        return request.failed(RunStatus.CONFIG_REFUSED, detail)
+        return request.failed(RunStatus.CONFIG_REFUSED, f"make {config.target}: {config.detail}")
     if config.refused:
-        detail = "; ".join(map(str, config.refused))
-        refused = request.failed(RunStatus.CONFIG_REFUSED, detail)
-        return msgspec.structs.replace(refused, refused=config.refused)
+        failed = request.failed(RunStatus.CONFIG_REFUSED, "; ".join(map(str, config.refused)))
+        return msgspec.structs.replace(failed, refused=config.refused)
     arch = kernel_arch(request.tools.arch)
     if arch.bits == 64 and parse_config(config.text).get("CONFIG_64BIT") != "y":
-        detail = (
-            f"this config makes a kernel for 32-bit {arch.folder}, and 64-bit ones can be booted"
+        return request.failed(
+            RunStatus.CONFIG_REFUSED,
+            f"this config makes a kernel for 32-bit {arch.folder}, and 64-bit ones can be booted",
         )
-        return request.failed(RunStatus.CONFIG_REFUSED, detail)
-    key = request.key(config.text)
-    return load_built(key) or _build(request, config, kbuild, sibling, talk)
+    return load_built(request.key(config.text)) or _build(request, config, kbuild, sibling, log)
 
 
 def _configured(request: _Request, kbuild: Kbuild) -> Configured | ConfigFailed:
@@ -241,17 +245,15 @@ def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
     )
 
 
-def held(source: Source, talk: Talk) -> AbstractContextManager[None]:
+def held(source: Source, log: Log) -> AbstractContextManager[None]:
     """Holds the lock of a source tree's work tree and output folders."""
-    return locked(f"tree-{source.folder.name}", f"building {source.name}", talk)
+    return locked(f"tree-{source.folder.name}", f"building {source.name}", log)
 
 
 def _kbuild(request: _Request, tree: Path) -> Kbuild:
     kbuild = Kbuild(root=request.source.folder, tree=tree, toolchain=request.tools, jobs=cores())
-    if request.relink is None:
-        return kbuild
-    words = link_words(request.relink, kbuild.out)
-    return msgspec.structs.replace(kbuild, link=tuple(words))
+    link = () if request.relink is None else tuple(link_words(request.relink, kbuild.out))
+    return msgspec.structs.replace(kbuild, link=link)
 
 
 def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> _Request:
@@ -273,12 +275,8 @@ def _variables(spec: SourceSpec) -> dict[str, str]:
     return {c.name: c.value for c in spec.changes if isinstance(c, VariableChange)}
 
 
-def _has_kernel_mode(spec: SourceSpec) -> bool:
-    return any(isinstance(change, KernelModeChange) for change in spec.changes)
-
-
 def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
-    if _has_kernel_mode(spec):
+    if has_kernel_mode(spec):
         # First: what the user asks for is never overruled, and a conflict is seen as one.
         yield ConfigStep("file", FRAGMENT_NAME, kernel_mode_fragment())
     for change in spec.changes:
@@ -324,28 +322,29 @@ def _build(
     config: Configured,
     kbuild: Kbuild,
     sibling: BuiltKernel | None,
-    talk: Talk,
+    log: Log,
 ) -> BuiltKernel | NoKernel:
     key = request.key(config.text)
-    arch = kernel_arch(request.tools.arch)
-    targets, modules_left = _targets(config.text, arch, kbuild.tree)
-    log = cache_dir("logs") / f"build-{key[:12]}.log"
-    talk(f"building {request.source.name} ({key[:12]}), log: {log}")
+    targets, modules_left = _targets(config.text, kernel_arch(request.tools.arch), kbuild.tree)
+    log_file = cache_dir("logs") / f"build-{key[:12]}.log"
+    log(f"building {request.source.name} ({key[:12]}), log: {log_file}")
     started = time.monotonic()
-    wrong = kbuild.make(targets, log, talk)
+    wrong = kbuild.make(targets, log_file, log)
     seconds = time.monotonic() - started
     if wrong:
-        return request.failed(RunStatus.BUILD_FAILED, wrong, log)
+        return request.failed(RunStatus.BUILD_FAILED, wrong, log_file)
     digest = load_digest(sibling.path / DIGEST) if sibling else digest_of(kbuild.out)
     linked = None
     if request.relink is not None:
         middle = orders_in_the_middle(request.tools.targeted, request.tools.linker)
         linked = linked_map(kbuild.out / VMLINUX, digest, request.relink, middle=middle)
         if isinstance(linked, str):
-            return request.failed(RunStatus.BUILD_FAILED, f"the relink went wrong: {linked}", log)
+            return request.failed(
+                RunStatus.BUILD_FAILED, f"the relink went wrong: {linked}", log_file
+            )
         linked = msgspec.structs.replace(linked, objects=request.objects(config.text))
-    with new_folder(built_folder(key)) as folder:
-        shutil.copyfile(log, folder / LOG)
+    with published(built_folder(key), log) as folder:
+        shutil.copyfile(log_file, folder / LOG)
         save_digest(digest, folder / DIGEST)
         _keep_dependencies(digest, kbuild, sibling, folder, boot="vmlinux" not in targets)
         made = _install(request, key, config, kbuild, folder, targets=targets)
@@ -353,7 +352,7 @@ def _build(
             made, seconds=seconds, modules_left=modules_left, linked=linked
         )
         write_json(folder / RECORD, made)
-    talk(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")
+    log(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")
     return made
 
 

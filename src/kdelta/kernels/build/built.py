@@ -2,15 +2,17 @@
 """The cache of kernels that were built: one folder each, with the record of how it came about."""
 
 import contextlib
-import fcntl
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.cache import BUILT_PREFIX
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import PARTIAL, lab_errors, read_json, remove, sha256_file, write_atomic
+from kdelta.host.files import PARTIAL, lab_errors, read_json, remove, sha256_file
+from kdelta.host.in_use import release, unused
+from kdelta.host.manifest import forget as forget_manifest
+from kdelta.host.manifest import whole_record
+from kdelta.host.sealed import read_sealed, write_sealed
 from kdelta.kernels.arches import kernel_arch
 from kdelta.kernels.build.linked_map import Linked
 from kdelta.kernels.config.kconfig import Config, OptionFlip
@@ -19,7 +21,6 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 
 RECORD = "kernel.json"
-PREFIX = "built-"
 DIGEST = "digest"
 DEPENDENCIES = "dependencies.json.gz"
 LOG = "build.log"
@@ -68,7 +69,6 @@ class BuiltKernel(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """Where it is."""
         return built_folder(self.key)
 
     def kernel(self, spec: str) -> Kernel:
@@ -91,76 +91,24 @@ class BuiltKernel(msgspec.Struct, frozen=True):
 
 def built_folder(key: str) -> Path:
     """Where the kernel of that key is or would be."""
-    return cache_dir("kernels") / f"{PREFIX}{key[:32]}"
+    return cache_dir("kernels") / f"{BUILT_PREFIX}{key[:32]}"
 
 
 def load_built(key: str) -> BuiltKernel | None:
-    """The kernel of that key, if it is there and its image is undamaged. It is in use from then on:
+    """The kernel of that key, if it is there and as it was made. It is in use from then on:
     no process removes it before this one has ended.
     """
     folder = built_folder(key)
-    if not use(folder):
+    found = whole_record(folder, RECORD, BuiltKernel, lambda record: _is_of(folder, record))
+    if found is None or found.format != FORMAT:
         return None
-    found = read_json(folder / RECORD, BuiltKernel)
-    is_whole = (
-        found is not None
-        and found.format == FORMAT
-        and (folder / found.image).is_file()
-        and sha256_file(folder / found.image) == found.image_sha256
-    )
-    if not is_whole:
-        return None
-    with lab_errors("using", folder):
-        os.utime(folder)
     return found
 
 
-_used: dict[Path, int] = {}
-"""The folders of kernels in use, each open and locked with others who use it."""
-
-
-def use(folder: Path) -> bool:
-    """Keeps a kernel's folder while this process lives, or until `release`; False if it is not
-    there or about to be removed.
-    """
-    descriptor = _lock(folder, fcntl.LOCK_SH)
-    # The one before, if it was built again since, is another folder of the same name.
-    release(folder)
-    if descriptor is None:
-        return False
-    _used[folder] = descriptor
-    return True
-
-
-def release(folder: Path) -> None:
-    """This process uses the kernel in that folder no more."""
-    if (descriptor := _used.pop(folder, None)) is not None:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def unused(folder: Path) -> Iterator[bool]:
-    """Gives whether no process uses the kernel in that folder; none begins to during the body."""
-    descriptor = _lock(folder, fcntl.LOCK_EX)
-    try:
-        yield descriptor is not None
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _lock(folder: Path, kind: int) -> int | None:
-    """The folder, open and locked; None if it is not there, or others have a lock against it."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
+def _is_of(folder: Path, record: BuiltKernel) -> bool:
+    """Whether a folder without a manifest holds that kernel."""
+    image = folder / record.image
+    return image.is_file() and sha256_file(image) == record.image_sha256
 
 
 def forget(built: BuiltKernel) -> None:
@@ -173,16 +121,16 @@ def forget(built: BuiltKernel) -> None:
                 "run this again when the other kdelta has ended",
             )
         remove(built.path)
+        forget_manifest(built.path)
 
 
 def built_kernels() -> list[BuiltKernel]:
     """All built kernels, those used last first."""
     root = cache_dir("kernels")
     with lab_errors("reading", root):
-        folders = [path for path in root.glob(f"{PREFIX}*") if not path.name.endswith(PARTIAL)]
-        folders.sort(key=_last_used, reverse=True)
-    records = (read_json(folder / RECORD, BuiltKernel) for folder in folders)
-    return [found for found in records if found is not None]
+        whole = (path for path in root.glob(f"{BUILT_PREFIX}*") if not path.name.endswith(PARTIAL))
+        folders = sorted(whole, key=_last_used, reverse=True)
+    return [found for folder in folders if (found := read_json(folder / RECORD, BuiltKernel))]
 
 
 def _last_used(folder: Path) -> float:
@@ -220,10 +168,8 @@ class Memo:
 
     def key(self) -> str | None:
         """What this question led to before."""
-        with contextlib.suppress(OSError):
-            return self._path.read_text().strip() or None
-        return None
+        kept = read_sealed(self._path)
+        return None if kept is None else kept.decode()
 
     def remember(self, key: str) -> None:
-        """Notes what it led to."""
-        write_atomic(self._path, f"{key}\n".encode())
+        write_sealed(self._path, key.encode())

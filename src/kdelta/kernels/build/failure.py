@@ -17,21 +17,30 @@ from kdelta.kernels.config.reasons import Refused
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 
-_COMPILE_ERROR = re.compile(r"^([^\s:]+:\d+)(?::\d+)?: (?:fatal )?error: (.*)")
-_ASSEMBLER_ERROR = re.compile(r"^([^\s:]+:\d+): Error: (.*)")
-_LINK_ERROR = re.compile(
-    r"(undefined reference to|multiple definition of|undefined symbol|relocation truncated"
+_LINK_ERROR = (
+    r"(?:undefined reference to|multiple definition of|undefined symbol|relocation truncated"
     r"|cannot find -l|ERROR: modpost:|section .* will not fit|ld(?:\.lld|\.bfd)?: error:"
     r"|ld: cannot find)"
 )
-# What a linker script asserts, for example; the first line about a function only says where.
-_OTHER_LINK_ERROR = re.compile(r"^\S*\bld(?:\.lld|\.bfd)?: (?!warning: |.*: in function )")
-_OBJTOOL = re.compile(r"\berror: objtool: ")
-_KILLED = re.compile(
-    r"(Killed signal terminated program|internal compiler error: Killed|\*\*\* .* Error 137$"
+_KILLED = (
+    r"(?:Killed signal terminated program|internal compiler error: Killed|\*\*\* .* Error 137$"
     r"|\*\*\* \[.*\] Killed$|terminated by signal 9)"
 )
-_NO_RULE = re.compile(r"\*\*\* (No rule to make target .*?)\.\s+Stop")
+_KINDS = tuple(
+    (re.compile(pattern), form)
+    for pattern, form in (
+        (_KILLED, "the compiler was killed: too little memory for so many at a time (-j)"),
+        (r"^([^\s:]+:\d+)(?::\d+)?: (?:fatal )?error: (.*)", "{0}: {1}"),
+        (r"^([^\s:]+:\d+): Error: (.*)", "{0}: {1}"),
+        (r"\berror: objtool: ", "{line}"),
+        (_LINK_ERROR, "linking failed: {line}"),
+        # What a linker script asserts, for example; the first line about a function says where.
+        (r"^\S*\bld(?:\.lld|\.bfd)?: (?!warning: |.*: in function )", "linking failed: {line}"),
+        (r"\*\*\* (No rule to make target .*?)\.\s+Stop", "{0}"),
+    )
+)
+"""What compiler, assembler, linker and make say when they fail, the likeliest cause first."""
+
 _MAKE_ERROR = re.compile(r"\*\*\* (.*)")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -79,9 +88,8 @@ class NoKernel(msgspec.Struct, frozen=True):
 def lab_failure(lines: Sequence[str], out: Path) -> LabError | None:
     """What the lab lacks, if that is why a build in `out` failed; None if the kernel is why."""
     for line in lines:
-        for number in _FULL:
-            if os.strerror(number) in line:
-                return _full_disk(number, out)
+        if full := next((number for number in _FULL if os.strerror(number) in line), None):
+            return _full_disk(full, out)
         program, header = _NO_PROGRAM.search(line), _NO_HEADER.search(line)
         if program and program[1] in _PROGRAMS:
             return LabError(f"the program {program[1]} is missing", install_hint(program[1]))
@@ -100,19 +108,9 @@ def first_error(lines: Sequence[str], tree: Path | None = None) -> str:
     names of files are relative to the tree.
     """
     # Compilers name files as they are given, and ccache gives them relative names.
-    places = [f"{tree}/", "../src/"] if tree else ["../src/"]
-    in_tree = re.compile("|".join(map(re.escape, places)))
+    in_tree = re.compile("|".join(map(re.escape, [f"{tree}/", "../src/"] if tree else ["../src/"])))
     lines = [in_tree.sub("", line) for line in lines]
-    kinds = (
-        (_KILLED, "the compiler was killed: too little memory for so many at a time (-j)"),
-        (_COMPILE_ERROR, "{0}: {1}"),
-        (_ASSEMBLER_ERROR, "{0}: {1}"),
-        (_OBJTOOL, "{line}"),
-        (_LINK_ERROR, "linking failed: {line}"),
-        (_OTHER_LINK_ERROR, "linking failed: {line}"),
-        (_NO_RULE, "{0}"),
-    )
-    for pattern, form in kinds:
+    for pattern, form in _KINDS:
         for line in lines:
             if found := pattern.search(line):
                 return form.format(*found.groups(), line=line.strip())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kdelta.host.command import Talk
+from kdelta.host.command import Log
 from kdelta.host.files import make_folder, remove
 from kdelta.host.lock import locked
 from kdelta.kernels.build.build import granted_in
@@ -29,11 +29,11 @@ Grants = Callable[[Source], Config | None]
 
 
 @contextmanager
-def grants(spec: SourceSpec, folder: Path, talk: Talk) -> Iterator[Grants]:
+def grants(spec: SourceSpec, folder: Path, log: Log) -> Iterator[Grants]:
     """For the body, a function from sources whose folder is this to what each grants the spec's
     config, or None where the configuration fails. Trees that differ elsewhere are one.
     """
-    with locked(f"kconfig-{folder.name}", f"asking what {folder.name} grants", talk):
+    with locked(f"kconfig-{folder.name}", f"asking what {folder.name} grants", log):
         yield _Grants(spec, GitStore(folder))
 
 
@@ -48,7 +48,8 @@ class _Grants:
     def __call__(self, source: Source) -> Config | None:
         needed = self._needed(source.tree)
         if needed not in self._known:
-            place = self._check_out(needed)
+            place = make_folder(self._store.folder / _FOLDER)
+            self._store.check_out(needed, _FOLDER, place)
             self._known[needed] = granted_in(self._spec, source, place, PURPOSE)
         return self._known[needed]
 
@@ -57,12 +58,6 @@ class _Grants:
         listed = self._store.git("ls-tree", "-r", "-z", "--full-tree", tree).stdout
         rows = [row for row in listed.split(b"\0") if _NEEDED.fullmatch(row.partition(b"\t")[2])]
         remove(self._store.index(_PICKED))
-        text = b"\0".join([*rows, b""])
+        text = b"".join(row + b"\0" for row in rows)
         self._store.git("update-index", "-z", "--index-info", index=_PICKED, stdin=text)
         return self._store.git("write-tree", index=_PICKED).text
-
-    def _check_out(self, tree: str) -> Path:
-        """Makes the place hold these files and no others."""
-        place = make_folder(self._store.folder / _FOLDER)
-        self._store.check_out(tree, _FOLDER, place)
-        return place

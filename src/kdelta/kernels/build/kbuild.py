@@ -8,14 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Result, Talk, run
+from kdelta.host.command import Log, Result, run
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.stream import run_logged
 from kdelta.kernels.build.failure import first_error, lab_failure
 from kdelta.kernels.build.toolchain import Toolchain, build_environment
 
 OUT = "out-"
-NICENESS = "5"
 UNFINISHED = ".kdelta-unfinished"
 """A file in an output folder: make is at work there, or was killed when it was."""
 
@@ -50,7 +49,7 @@ class Kbuild(msgspec.Struct, frozen=True):
         env = ["env", *(f"--unset={name}" for name in cleared)]
         env += [f"{name}={value}" for name, value in settings.items()]
         words = [f"O={self.out}", *self.toolchain.words(self.tree), *self.link, *targets]
-        return [*env, "nice", "-n", NICENESS, "make", f"-j{self.jobs}", *words]
+        return [*env, "nice", "-n", "5", "make", f"-j{self.jobs}", *words]
 
     def configure(self, targets: Sequence[str]) -> Result:
         """Runs configuration targets, which take a second. LabError as below."""
@@ -61,25 +60,23 @@ class Kbuild(msgspec.Struct, frozen=True):
             raise lacking
         return done
 
-    def make(self, targets: Sequence[str], log: Path, talk: Talk) -> str | None:
+    def make(self, targets: Sequence[str], log_file: Path, log: Log) -> str | None:
         """Builds; None, or what went wrong first. `log` then has all that was printed, and says how
         far it was when the build is ended.
 
         LabError for a full disk, or when a program or header that it needs is missing.
         """
-        log.unlink(missing_ok=True)
+        log_file.unlink(missing_ok=True)
         unfinished = self._enter() / UNFINISHED
         if unfinished.is_file():
             _remove_since(unfinished, self.out)
-        counter = _Counter(talk)
-        code = run_logged(
-            self.argv(targets), log, cwd=self.tree, line=counter.line, unfinished=unfinished
+        counter = _Counter(log)
+        failed = run_logged(
+            self.argv(targets), log_file, cwd=self.tree, line=counter.line, unfinished=unfinished
         )
-        if code == 0:
-            return None
-        if (lacking := lab_failure(counter.lines, self.out)) is not None:
+        if failed and (lacking := lab_failure(counter.lines, self.out)) is not None:
             raise lacking
-        return first_error(counter.lines, self.tree)
+        return first_error(counter.lines, self.tree) if failed else None
 
     def _enter(self) -> Path:
         """The output folder, which is there from now on, and in use."""
@@ -99,9 +96,8 @@ def _remove_since(unfinished: Path, out: Path) -> None:
         for path in list(out.rglob("*")):
             first = path.relative_to(out).parts[0]
             # Without include/config make would not see which options have changed.
-            if first == "include" or first.startswith(".") or path.is_dir():
-                continue
-            if path.lstat().st_mtime_ns >= since:
+            is_kept = first == "include" or first.startswith(".") or path.is_dir()
+            if not is_kept and path.lstat().st_mtime_ns >= since:
                 path.unlink()
         unfinished.unlink()
 
@@ -109,9 +105,9 @@ def _remove_since(unfinished: Path, out: Path) -> None:
 class _Counter:
     """Keeps what may explain a failure, and says now and then how far the build is."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, log: Log) -> None:
         self.lines: list[str] = []
-        self._talk = talk
+        self._log = log
         self._compiled = 0
         self._said = time.monotonic()
 
@@ -122,6 +118,6 @@ class _Counter:
             now = time.monotonic()
             if now - self._said > _SAY_EVERY_SECONDS:
                 self._said = now
-                self._talk(f"  {self._compiled} files compiled, now {words[-1]}")
+                self._log(f"  {self._compiled} files compiled, now {words[-1]}")
         else:
             self.lines.append(text)

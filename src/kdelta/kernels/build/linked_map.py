@@ -85,16 +85,16 @@ class Linked(msgspec.Struct, frozen=True):
             )
         if self.order_sha256:
             said.append(f"{self.ordered} functions lie in the order asked for")
-            for names, why in (
-                (self.displaced, "do not lie in that order"),
-                (self.fixed, "are of code that a relink does not move"),
-                (self.unknown, "are no functions of this kernel"),
-            ):
-                if names:
-                    said.append(f"{len(names)} {why}: {_few(names)}")
-        for kind, (aligned, of) in self.aligned.items():
-            said.append(f"{aligned} of {of} functions of {kind} text are aligned to {self.align}")
-        return said
+            others = {
+                "do not lie in that order": self.displaced,
+                "are of code that a relink does not move": self.fixed,
+                "are no functions of this kernel": self.unknown,
+            }
+            said += [f"{len(names)} {why}: {_few(names)}" for why, names in others.items() if names]
+        return said + [
+            f"{aligned} of {of} functions of {kind} text are aligned to {self.align}"
+            for kind, (aligned, of) in self.aligned.items()
+        ]
 
 
 class _Function(msgspec.Struct, frozen=True):
@@ -129,8 +129,7 @@ def linked_map(
 
     LabError when it is no ELF file.
     """
-    elf = read_elf(vmlinux)
-    if elf is None:
+    if (elf := read_elf(vmlinux)) is None:
         raise LabError(f"{vmlinux} is no ELF file of a kernel", "build it again")
     symbols = _symbols(elf)
     named = _functions(symbols, digest)
@@ -207,8 +206,7 @@ def _outside(
 
 
 def _span(section: str, symbols: Mapping[str, Sequence[int]]) -> tuple[int, int] | None:
-    named = _BOUNDED.fullmatch(section)
-    if named is None:
+    if (named := _BOUNDED.fullmatch(section)) is None:
         return None
     usual = (f"__{named[1]}_text_start", f"__{named[1]}_text_end")
     start, end = (symbols.get(name, ()) for name in _BOUNDS.get(section, usual))
@@ -236,11 +234,9 @@ def _described(
     pairs = [(a, b) for a, b in itertools.pairwise(own) if a.kind == b.kind]
     behind = sum(a.object == b.object for a, b in pairs)
     asked: dict[int, _Function] = {}
-    for name in relink.order:
-        if name in named:
-            asked.setdefault(named[name].address, named[name])
-    wanted = [one for one in asked.values() if one.kind]
-    kept, displaced = _in_order(wanted, movable, middle=middle)
+    for one in (named[name] for name in relink.order if name in named):
+        asked.setdefault(one.address, one)
+    kept, displaced = _in_order([one for one in asked.values() if one.kind], movable, middle=middle)
     text = "".join(f"{name}\n" for name in relink.order).encode()
     return Linked(
         functions=len(own),
@@ -264,19 +260,18 @@ def _in_order(
 
     What is in a section with others need only be in order: it brings them along.
     """
-    displaced = []
-    kept = 0
+    displaced: list[_Function] = []
     for kind in KINDS:
         wanted = [one for one in asked if one.kind == kind]
         own = [one.address for one in movable if one.kind == kind and one.is_own]
         together = _block(own, {one.address for one in wanted if one.is_own}, middle=middle)
         rising = _longest_rising([one.address for one in wanted])
-        for index, one in enumerate(wanted):
-            if index in rising and (one.address in together or not one.is_own):
-                kept += 1
-            else:
-                displaced.append(one)
-    return kept, displaced
+        displaced += [
+            one
+            for index, one in enumerate(wanted)
+            if index not in rising or (one.is_own and one.address not in together)
+        ]
+    return len(asked) - len(displaced), displaced
 
 
 def _block(own: Sequence[int], wanted: Collection[int], *, middle: bool) -> Collection[int]:

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from kdelta.host.files import write_atomic
+from kdelta.host.files import user_errors, write_atomic
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.limits import ORDER_FILE_BYTES
 
-_LARGEST_BYTES = 64 << 20
 _SYMBOL = re.compile(r"[^\s#\x00-\x1f\x7f]+")
 _NUMBERED = re.compile(r"#\d+$")
 _HINT = "an order file has one name of a function a line; what follows a # is a comment"
@@ -18,12 +18,10 @@ def read_order(path: Path) -> tuple[str, ...]:
     """The names of an ordering file in their order, each once; UserError for one that cannot be
     read, is no text or is empty.
     """
-    try:
-        if path.stat().st_size > _LARGEST_BYTES:
+    with user_errors(f"the order file {path}", _HINT):
+        if path.stat().st_size > ORDER_FILE_BYTES:
             raise UserError(f"{path} is no order file: it is too large", _HINT)
         content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"the order file {path} cannot be read: {error.strerror}", _HINT) from error
     try:
         lines = content.decode().splitlines()
     except UnicodeDecodeError as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Talk, run
+from kdelta.host.command import Log, run
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.kernels.build.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
 from kdelta.kernels.build.order_file import read_order
@@ -29,7 +29,6 @@ LINKER = "ld.lld"
 FLAGS = "KDELTA_LDFLAGS"
 """The variable of make that the changed makefile adds to the linker's options."""
 
-_ARCH_MAKEFILE = "arch/{arch}/Makefile"
 _ADDED = f"\n# Added by kdelta.\nLDFLAGS_vmlinux += $({FLAGS})\n"
 _COMPILED = "CFLAGS_KERNEL"
 """Flags for what is built in: modules stay as they are."""
@@ -59,8 +58,7 @@ def relink_of(changes: Iterable[Change]) -> Relink | None:
     found = Relink()
     for change in asked:
         if isinstance(change, OrderChange):
-            names = read_order(Path(change.path).expanduser())
-            found = msgspec.structs.replace(found, order=names)
+            found = msgspec.structs.replace(found, order=read_order(Path(change.path).expanduser()))
         elif isinstance(change, ShuffleChange):
             found = msgspec.structs.replace(found, seed=change.seed)
         elif isinstance(change, AlignChange):
@@ -92,23 +90,22 @@ def relinking_variables(variables: Mapping[str, str], relink: Relink) -> dict[st
     return values
 
 
-def relinkable(source: Source, arch: str, talk: Talk) -> Source | str:
+def relinkable(source: Source, arch: str, log: Log) -> Source | str:
     """The source with a linker script for functions in sections of their own, and a makefile that
     passes on `FLAGS`; or why it cannot be had. `arch` is the folder below arch/.
     """
-    makefile = _ARCH_MAKEFILE.format(arch=arch)
+    makefile = f"arch/{arch}/Makefile"
     arch_scripts = [source_file(source, one.format(arch=arch)) or "" for one in ARCH_SCRIPTS]
     script, rules = source_file(source, SCRIPT), source_file(source, makefile)
     for path, text in ((SCRIPT, script), (makefile, rules)):
         if text is None:
             return f"its functions cannot be moved: the tree has no {path}"
-    changed = with_function_sections(script or "", arch_scripts)
-    if changed is None:
+    if (changed := with_function_sections(script or "", arch_scripts)) is None:
         return (
             "its functions cannot be moved: the macros TEXT_TEXT and TEXT_MAIN are not in the "
             f"tree's {SCRIPT} (kernels have them since 4.14)"
         )
-    return with_files(source, {SCRIPT: changed, makefile: f"{rules}{_ADDED}"}, talk)
+    return with_files(source, {SCRIPT: changed, makefile: f"{rules}{_ADDED}"}, log)
 
 
 @functools.cache
@@ -131,8 +128,7 @@ def orders_in_the_middle(compiler: tuple[str, ...], linker: str) -> bool:
             [*shlex.split(linker), "-e", "0", option, "-o", folder / "four", folder / "four.o"],
         )
         for argv in steps:
-            if not (done := run(argv)).ok:
-                raise LabError(f"a link that is only tried failed: {done.last_words(1)}")
+            run(argv).or_raise("a link that is only tried failed")
         elf = read_elf(folder / "four")
     if elf is None:
         raise LabError(f"{linker} links for an architecture that is not known")

@@ -15,9 +15,6 @@ import msgspec
 from kdelta.host.command import run
 from kdelta.host.dirs import cache_dir
 from kdelta.kernels.arches import kernel_arch
-from kdelta.spec.errors import LabError
-
-CCACHE_SIZE = "10G"
 
 _ALIGN = re.compile(r"-f(?:align-functions|min-function-alignment)=(\d+)")
 _MAP = "-fmacro-prefix-map="
@@ -84,12 +81,11 @@ class Toolchain(msgspec.Struct, frozen=True):
     def words(self, tree: Path) -> list[str]:
         """KEY=VALUE words for make, with ccache before the compilers where it is there."""
         values = {**self.variables, "ARCH": self.arch}
-        if self.compiler[0] == "ccache":
-            pass
-        elif shutil.which("ccache"):
+        is_cached = self.compiler[0] == "ccache"
+        if not is_cached and shutil.which("ccache"):
             values["CC"] = f"ccache {shlex.join(self.compiler)}"
             values.setdefault("HOSTCC", f"ccache {self.host_compiler}")
-        elif takes(*self.compiler, f"{_MAP}{tree}/=../src/"):
+        elif not is_cached and takes(*self.compiler, f"{_MAP}{tree}/=../src/"):
             # As ccache names files, from the output folder: a kernel holds names of its sources,
             # and must not depend on whether there is a ccache. kbuild gives such a map too, before.
             flags = [f"{_MAP}{tree}/=../src/", values.get("KCPPFLAGS", "")]
@@ -140,10 +136,8 @@ def takes(*command: str) -> bool:
 @functools.cache
 def _version(*command: str) -> str:
     """The first line that a program says of its version."""
-    said = run([*command, "--version"])
-    if not said.ok:
-        raise LabError(f"{shlex.join(command)} --version failed: {said.last_words(1)}")
-    return (said.stdout.splitlines() or [""])[0]
+    words = [*command, "--version"]
+    return (run(words).or_raise(f"{shlex.join(words)} failed").stdout.splitlines() or [""])[0]
 
 
 def build_environment(folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -151,11 +145,10 @@ def build_environment(folder: Path) -> tuple[list[str], dict[str, str]]:
     reproducible, and cached by ccache.
     """
     # What a user's shell has set for builds of his own would be an unwanted change.
-    cleared = [name for name in _NOT_INHERITED if name in os.environ]
-    return cleared, {
+    return [name for name in _NOT_INHERITED if name in os.environ], {
         **FIXED,
         "CCACHE_DIR": str(cache_dir("ccache")),
         "CCACHE_BASEDIR": str(folder),
         "CCACHE_NOHASHDIR": "1",
-        "CCACHE_MAXSIZE": CCACHE_SIZE,
+        "CCACHE_MAXSIZE": "10G",
     }

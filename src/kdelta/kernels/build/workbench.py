@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Talk
+from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors
 from kdelta.host.machine import cores
@@ -38,13 +38,12 @@ CONFIGS = "configs-"
 class Workbench:
     """A tree that is held and checked out. Its output folder is that of all kernels of the tree."""
 
-    def __init__(self, kbuild: Kbuild, talk: Talk) -> None:
+    def __init__(self, kbuild: Kbuild, log: Log) -> None:
         self._kbuild = kbuild
-        self._talk = talk
+        self._log = log
 
     @property
     def tree(self) -> Path:
-        """The source tree."""
         return self._kbuild.tree
 
     @property
@@ -56,10 +55,9 @@ class Workbench:
         """What the tree makes of configs, asked where nothing is built."""
         place = Kbuild(self._kbuild.root, self.tree, self._kbuild.toolchain, 1, purpose=CONFIGS)
         place.out.mkdir(exist_ok=True)
-        return fast_olddefconfig(place.out, place.configure, self._talk)
+        return fast_olddefconfig(place.out, place.configure, self._log)
 
     def kconfig(self) -> Kconfig:
-        """The tree's Kconfig files."""
         return read_kconfig(self.tree, self._kbuild.toolchain.folder)
 
     def mentions(self) -> Mentions:
@@ -72,13 +70,12 @@ class Workbench:
         with lab_errors("writing", file):
             file.write_text(config)
         done = self._kbuild.configure(["olddefconfig"])
-        if not done.ok:
-            raise LabError(f"a config that was granted is not any more: {done.last_words(1)}")
+        done.or_raise("a config that was granted is not any more")
 
     def compile(self, config: str, targets: Sequence[str]) -> Digest | str:
         """Some objects and generated files as that config has them; or what went wrong first."""
         self.use(config)
-        wrong = self._kbuild.make(targets, cache_dir("logs") / "recompile.log", self._talk)
+        wrong = self._kbuild.make(targets, cache_dir("logs") / "recompile.log", self._log)
         return wrong or digest_of(self._kbuild.out, targets)
 
     def compile_at(
@@ -87,7 +84,7 @@ class Workbench:
         """The same of another state of the tree, whose files stand there from then on; without
         `lines`, those that tables of WARN and BUG have are left out.
         """
-        checked_out(source, self._talk)
+        checked_out(source, self._log)
         compiled = self.compile(config, targets)
         if lines or isinstance(compiled, str):
             return compiled
@@ -96,9 +93,7 @@ class Workbench:
         return Digest(objects, compiled.generated)
 
     def _without_lines(self, thing: ObjectDigest) -> ObjectDigest:
-        held = read_object(without_lines((self._kbuild.out / thing.path).read_bytes()))
-        if held is None:
-            return thing
+        held = read_object(without_lines((self._kbuild.out / thing.path).read_bytes())) or thing
         return msgspec.structs.replace(
             thing, functions=held.functions, data=held.data, collected=held.collected
         )
@@ -108,10 +103,11 @@ class Workbench:
         kernel's Module.symvers.
         """
         self.use(config)
-        log = cache_dir("logs") / "modules-prepare.log"
-        wrong = self._kbuild.make(["modules_prepare"], log, self._talk)
-        if wrong:
-            raise LabError(f"preparing for modules failed: {wrong}", f"all it said is in {log}")
+        log_file = cache_dir("logs") / "modules-prepare.log"
+        if wrong := self._kbuild.make(["modules_prepare"], log_file, self._log):
+            raise LabError(
+                f"preparing for modules failed: {wrong}", f"all it said is in {log_file}"
+            )
         if symvers.is_file():
             with lab_errors("copying", symvers):
                 shutil.copyfile(symvers, self._kbuild.out / "Module.symvers")
@@ -121,30 +117,29 @@ class Workbench:
 
 
 @contextmanager
-def workbench(built: BuiltKernel, talk: Talk) -> Iterator[Workbench]:
+def workbench(built: BuiltKernel, log: Log) -> Iterator[Workbench]:
     """The tree of a built kernel, held for the body: no other kernel of it is built meanwhile."""
     source = Source(folder=Path(built.folder), tree=built.tree, name=built.source)
-    with held(source, talk):
+    with held(source, log):
         tools = toolchain(built.variables)
-        kbuild = Kbuild(source.folder, checked_out(source, talk), tools, cores())
+        kbuild = Kbuild(source.folder, checked_out(source, log), tools, cores())
         kbuild.out.mkdir(exist_ok=True)
-        yield Workbench(kbuild, talk)
+        yield Workbench(kbuild, log)
 
 
 @contextmanager
-def module_build(kernel: Kernel, talk: Talk) -> Iterator[ModuleCommand]:
+def module_build(kernel: Kernel, log: Log) -> Iterator[ModuleCommand]:
     """The command that builds modules against that kernel, usable during the body.
 
     UserError for a kernel that came without what is needed (image: and kernels without modules).
     """
     if kernel.built is None:
-        yield headers_command(kernel, talk)
+        yield headers_command(kernel, log)
         return
-    built = load_built(kernel.built)
-    if built is None:
+    if (built := load_built(kernel.built)) is None:
         raise UserError(f"{kernel.spec} is not in the cache any more", "build it again")
     config = (built.path / built.config).read_text()
     if "\nCONFIG_MODULES=y\n" not in config:
         raise UserError(f"{kernel.spec} takes no modules", "its config lacks CONFIG_MODULES=y")
-    with workbench(built, talk) as bench:
+    with workbench(built, log) as bench:
         yield bench.module_command(config, built.path / "Module.symvers")

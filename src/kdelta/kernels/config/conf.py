@@ -7,12 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kdelta.host.command import Result, Talk, quiet, run
+from kdelta.host.command import Log, Result, quiet, run
 from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
 from kdelta.host.native import PLUGIN_FLAGS, NativeProgram, build_program, native_folder
 from kdelta.kernels.config.configure import Make, olddefconfig
 from kdelta.kernels.config.kconfig import Config, Normalize
-from kdelta.spec.errors import LabError
 
 _PROGRAM = "scripts/kconfig/conf"
 # The environment that kbuild gives conf, told by conf itself: kconfig's macros can run commands
@@ -20,7 +19,7 @@ _PROGRAM = "scripts/kconfig/conf"
 _ASKING = 'kdelta := $(shell,env -0 >"{file}")\nconfig KDELTA\n\tbool\n'
 
 
-def fast_olddefconfig(out: Path, make: Make, talk: Talk = quiet) -> Normalize:
+def fast_olddefconfig(out: Path, make: Make, log: Log = quiet) -> Normalize:
     """What the tree makes of a config, as olddefconfig() in the same output folder would say it,
     sooner from the second on. The first is asked in both ways; where they differ, or the tree is
     too old, make is used throughout. LabError when the tree's configuration fails.
@@ -32,14 +31,14 @@ def fast_olddefconfig(out: Path, make: Make, talk: Talk = quiet) -> Normalize:
         if chosen:
             return chosen[0](config)
         granted = by_make(config)
-        quick = _direct(out, make, talk)
+        quick = _direct(out, make, log)
         chosen.append(quick if quick is not None and quick(config) == granted else by_make)
         return granted
 
     return normalize
 
 
-def _direct(out: Path, make: Make, talk: Talk) -> Normalize | None:
+def _direct(out: Path, make: Make, log: Log) -> Normalize | None:
     environment = _environment(out, make)
     if environment is None or not (out / _PROGRAM).is_file():
         return None
@@ -47,13 +46,11 @@ def _direct(out: Path, make: Make, talk: Talk) -> Normalize | None:
     # A compiler may have been updated since.
     remove(answers)
     make_folder(answers)
-    environment |= {"LD_PRELOAD": str(answers_library(talk)), "KDELTA_ANSWERS": str(answers)}
+    environment |= {"LD_PRELOAD": str(answers_library(log)), "KDELTA_ANSWERS": str(answers)}
 
     def conf(_targets: Sequence[str]) -> Result:
         result = run([out / _PROGRAM, "-s", "--olddefconfig", "Kconfig"], cwd=out, env=environment)
-        if not result.ok:
-            raise LabError(f"the tree's configuration failed: {result.last_words()}")
-        return result
+        return result.or_raise("the tree's configuration failed", lines=5)
 
     return olddefconfig(out, conf)
 
@@ -68,13 +65,16 @@ def _environment(out: Path, make: Make) -> dict[str, str] | None:
     with lab_errors("reading", answer):
         lines = answer.read_text(encoding="utf-8", errors="replace").split("\0")
     found = dict(line.split("=", 1) for line in lines if "=" in line)
-    found.pop("KBUILD_KCONFIG", None)
     # What bash exports as functions has names that env does not take.
-    return {name: value for name, value in found.items() if re.fullmatch(r"\w+", name)}
+    return {
+        name: value
+        for name, value in found.items()
+        if name != "KBUILD_KCONFIG" and re.fullmatch(r"\w+", name)
+    }
 
 
-def answers_library(talk: Talk = quiet, *, strict: bool = False) -> Path:
+def answers_library(log: Log = quiet, *, strict: bool = False) -> Path:
     """The library that remembers answers, compiled unless the cache has it."""
     flags = (*PLUGIN_FLAGS, "-Wl,--no-as-needed,-ldl")
     program = NativeProgram("answers", native_folder() / "answers", ("answers.c",), flags)
-    return build_program(program, talk, strict=strict)
+    return build_program(program, log, strict=strict)

@@ -26,13 +26,12 @@ from kdelta.kernels.config.kconfig import (
     quoted,
     render_config,
 )
-from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
+from kdelta.kernels.config.kconfig_files import read_kconfig
 from kdelta.kernels.config.lab_config import (
     LabOption,
     MissingOption,
     lab_options,
     missing_options,
-    small_options,
 )
 from kdelta.kernels.config.reasons import Refused, refused
 from kdelta.spec.errors import LabError
@@ -40,7 +39,6 @@ from kdelta.spec.errors import LabError
 Make = Callable[[Sequence[str]], Result]
 """Runs configuration targets of the tree's make on the .config of an output folder."""
 
-OWN_CONFIG = "the tree's .config"
 
 # Targets that make a whole config again, whatever there was; so do all whose name ends in
 # defconfig.
@@ -104,11 +102,11 @@ class ConfigFailed(msgspec.Struct, frozen=True):
 
 
 class _TargetError(Exception):
-    """Carries a ConfigFailed out of a step."""
+    """Carries out of a step which target failed; its text is what that said."""
 
-    def __init__(self, failed: ConfigFailed) -> None:
-        super().__init__(failed.detail)
-        self.failed = failed
+    def __init__(self, target: str, detail: str) -> None:
+        super().__init__(detail)
+        self.target = target
 
 
 def configure(
@@ -129,7 +127,7 @@ def configure(
     try:
         return _configure(_Folder(out, make), tree, steps, kernel_arch(arch), own_config)
     except _TargetError as error:
-        return error.failed
+        return ConfigFailed(error.target, str(error))
 
 
 def olddefconfig(out: Path, make: Make) -> Normalize:
@@ -141,8 +139,7 @@ def olddefconfig(out: Path, make: Make) -> Normalize:
         try:
             return parse_config(folder.finish())
         except _TargetError as error:
-            failed = error.failed
-            raise LabError(f"make {failed.target} failed: {failed.detail}") from error
+            raise LabError(f"make {error.target} failed: {error}") from error
 
     return normalize
 
@@ -161,7 +158,7 @@ class _Folder:
     def start_empty(self, arch: KernelArch) -> None:
         """allnoconfig, but for what makes a small kernel and what the lab needs."""
         given = self._file.with_name("kdelta-small.config")
-        options = (*small_options(arch.folder), *lab_options(arch.folder))
+        options = (*lab_options(arch.folder, "small"), *lab_options(arch.folder))
         with lab_errors("writing", given):
             given.write_text(_lines(options), encoding="utf-8")
         self.run(NO_CONFIG, f"KCONFIG_ALLCONFIG={given}")
@@ -178,7 +175,7 @@ class _Folder:
     def run(self, target: str, *variables: str) -> None:
         result = self._make([*variables, target])
         if not result.ok:
-            raise _TargetError(ConfigFailed(target, _complaint(result)))
+            raise _TargetError(target, _complaint(result))
 
     def finish(self) -> str:
         self.run("olddefconfig")
@@ -201,13 +198,11 @@ def _configure(
     for step in (one for one in steps if not one.whole):
         if step.kind == "target":
             folder.run(step.name)
-            continue
-        wishes = step.asked()
-        folder.append(render_config(wishes))
-        for name, value in wishes.items():
+        else:
+            wishes = step.asked()
+            folder.append(render_config(wishes))
             # A later wish counts as later, also for the choice that it is part of.
-            asked.pop(name, None)
-            asked[name] = value
+            asked = {name: asked[name] for name in asked if name not in wishes} | wishes
     text = folder.finish()
     granted = parse_config(text)
     kconfig = read_kconfig(tree, arch.folder)
@@ -230,7 +225,7 @@ def _configure(
             for flip in flips
             if flip.option in before
             and labs.get(flip.option) != flip.after
-            and _settable(flip.option.removeprefix(PREFIX), kconfig)
+            and kconfig.may_be_set(flip.option.removeprefix(PREFIX))
         ),
     )
 
@@ -239,26 +234,19 @@ def _start(
     folder: _Folder, step: ConfigStep | None, own_config: str | None, arch: KernelArch
 ) -> str:
     """Writes the base config; its name for people."""
-    if step is None and own_config is None and arch.base != NO_CONFIG:
-        folder.run(arch.base)
-        return arch.base
-    if step is not None and step.kind == "target":
-        folder.run(step.name)
-        return step.name
-    if step is None and own_config is None:
+    if step is None and own_config is None and arch.base == NO_CONFIG:
         folder.start_empty(arch)
         return NO_CONFIG
+    if (step is None and own_config is None) or (step is not None and step.kind == "target"):
+        target = arch.base if step is None else step.name
+        folder.run(target)
+        return target
     text = own_config or "" if step is None else step.value
     folder.write(text)
     if not is_generated(text):
         # A defconfig leaves out what is so by default: it has to be whole to be compared.
         folder.finish()
-    return OWN_CONFIG if step is None else step.name
-
-
-def _settable(name: str, kconfig: Kconfig) -> bool:
-    # What the tree does not know was set for another one, and is worth telling too.
-    return name not in kconfig.entries or kconfig.has_prompt(name)
+    return "the tree's .config" if step is None else step.name
 
 
 def _complaint(result: Result) -> str:

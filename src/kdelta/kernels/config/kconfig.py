@@ -64,6 +64,11 @@ def line_of(option: str, value: str) -> str:
     return f"# {option} is not set" if value == OFF else f"{option}={value}"
 
 
+def in_words(value: str) -> str:
+    """A value as a sentence has it: off, on, a module, or itself."""
+    return {"n": "off", "y": "on", "m": "a module"}.get(value, value)
+
+
 def value_of(config: Mapping[str, str], option: str) -> str:
     """An option's value; "n" for one that the config does not mention, which means the same."""
     return config.get(option, OFF)
@@ -71,9 +76,7 @@ def value_of(config: Mapping[str, str], option: str) -> str:
 
 def same_value(one: str, other: str) -> bool:
     """Whether two values mean the same: numbers may be written in more than one way."""
-    if one == other:
-        return True
-    return is_number(one) and is_number(other) and number(one) == number(other)
+    return one == other or (is_number(one) and is_number(other) and number(one) == number(other))
 
 
 def is_number(value: str) -> bool:
@@ -98,9 +101,9 @@ def is_whole(text: str, name: str = "") -> bool:
     """Whether this is a whole .config rather than a fragment, derived from what is in it, and by
     the name only for a defconfig, which is a whole one without what is so by default.
     """
-    if name.endswith("defconfig") or is_generated(text):
-        return True
-    return len(parse_config(text)) >= _WHOLE_FROM
+    return (
+        name.endswith("defconfig") or is_generated(text) or len(parse_config(text)) >= _WHOLE_FROM
+    )
 
 
 def is_generated(text: str) -> bool:

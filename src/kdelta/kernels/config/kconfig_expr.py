@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Conditions in Kconfig files: read, evaluated on a config, and what of them is not met."""
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -8,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.kernels.config.kconfig import PREFIX, number, value_of
+from kdelta.kernels.config.kconfig import PREFIX, in_words, number, value_of
 
 Tri = Literal[0, 1, 2]
 """n, m, y, as kconfig calculates with them: and is the least, or the greatest, not is 2 minus."""
@@ -65,20 +66,15 @@ TRUE = Expr("text", "y")
 @functools.cache
 def parse_expr(text: str) -> Expr:
     """Reads a condition; what cannot be read becomes a macro, whose value is unknown."""
-    tokens = _TOKEN.findall(text)
-    try:
-        expr, rest = _or(tokens)
-    except IndexError:
-        return Expr("macro", text)
-    return Expr("macro", text) if rest else expr
+    with contextlib.suppress(IndexError):
+        expr, rest = _or(_TOKEN.findall(text))
+        if not rest:
+            return expr
+    return Expr("macro", text)
 
 
 def _or(tokens: list[str]) -> tuple[Expr, list[str]]:
-    return _chain(tokens, "||", "or", _and)
-
-
-def _and(tokens: list[str]) -> tuple[Expr, list[str]]:
-    return _chain(tokens, "&&", "and", _not)
+    return _chain(tokens, "||", "or", lambda rest: _chain(rest, "&&", "and", _not))
 
 
 def _chain(
@@ -183,14 +179,11 @@ def unmet(expr: Expr, config: Mapping[str, str]) -> list[str]:
 
 def _clauses(expr: Expr, config: Mapping[str, str]) -> list[str]:
     # What only a tool knows is suspected when nothing else is the reason.
-    sure = [part for part in expr.parts if evaluate(part, config) is not None]
-    for parts in (sure, expr.parts):
+    for parts in ([part for part in expr.parts if evaluate(part, config) is not None], expr.parts):
         if found := list(dict.fromkeys(line for part in parts for line in unmet(part, config))):
             return found
     return []
 
 
 def _state(name: str, config: Mapping[str, str]) -> str:
-    value = value_of(config, PREFIX + name)
-    words = {"n": "off", "y": "on", "m": "a module"}
-    return f"{PREFIX}{name} is {words.get(value, value)}"
+    return f"{PREFIX}{name} is {in_words(value_of(config, PREFIX + name))}"

@@ -70,9 +70,12 @@ class Kconfig:
         """bool, tristate, int, hex or string; empty for an option that is not there."""
         return next((entry.kind for entry in self.entries.get(name, []) if entry.kind), "")
 
-    def has_prompt(self, name: str) -> bool:
-        """Whether a user may ever be asked for it."""
-        return any(entry.prompt is not None for entry in self.entries.get(name, []))
+    def may_be_set(self, name: str) -> bool:
+        """Whether a user may ever be asked for it, or this tree does not know it: then it was set
+        for another one.
+        """
+        entries = self.entries.get(name)
+        return entries is None or any(entry.prompt is not None for entry in entries)
 
     def choice_of(self, name: str) -> list[str]:
         """The members of the choice that an option belongs to; empty if it is in none."""
@@ -85,16 +88,15 @@ class Kconfig:
             self._selectors = {}
             for entry in itertools.chain.from_iterable(self.entries.values()):
                 for one in entry.selects:
-                    pairs = self._selectors.setdefault(one.value, [])
-                    pairs.append((entry, one.condition))
+                    self._selectors.setdefault(one.value, []).append((entry, one.condition))
         return self._selectors.get(name, [])
 
 
 def read_kconfig(tree: Path, arch: str = "x86") -> Kconfig:
     """Reads the Kconfig files of a tree for one ARCH; a file that is not there has no options."""
     kconfig = Kconfig()
-    folder = _ARCH_FOLDERS.get(arch, arch)
-    _Reader(tree, kconfig, {"SRCARCH": folder, "ARCH": arch, "HEADER_ARCH": "x86"}).file("Kconfig")
+    names = {"SRCARCH": _ARCH_FOLDERS.get(arch, arch), "ARCH": arch, "HEADER_ARCH": "x86"}
+    _KconfigReader(tree, kconfig, names).file("Kconfig")
     return kconfig
 
 
@@ -112,7 +114,7 @@ class _Block(msgspec.Struct):
     choice: int | None = None
 
 
-class _Reader:
+class _KconfigReader:
     """Reads files into a Kconfig, with the blocks that are open around the current line."""
 
     def __init__(self, tree: Path, kconfig: Kconfig, variables: dict[str, str]) -> None:
@@ -156,8 +158,7 @@ class _Reader:
 
     def _open_entry(self, name: str) -> None:
         # "depends on" of a menu or choice stands before what is in it, so the blocks are complete.
-        conditions = [text for block in self._blocks for text in block.conditions]
-        entry = KconfigEntry(name, conditions)
+        entry = KconfigEntry(name, [text for block in self._blocks for text in block.conditions])
         around = [block.choice for block in self._blocks if block.choice is not None]
         entry.choice = around[-1] if around else None
         if entry.choice is not None and name not in self._kconfig.choices[entry.choice]:
@@ -179,14 +180,13 @@ class _Reader:
         if target is None:
             return False
         if word == "depends":
-            condition, _, only_if = _split_if(rest.removeprefix("on").strip())
-            text = f"(!({only_if}) || ({condition}))" if only_if else condition
-            target.conditions.append(text)
+            condition, only_if = _split_if(rest.removeprefix("on").strip())
+            target.conditions.append(f"(!({only_if}) || ({condition}))" if only_if else condition)
             return True
         if isinstance(target, _Block):
             # A menu's "visible if" hides prompts only, which nothing here needs to know.
             return word in (*_TYPES, "prompt", "default", "optional", "visible")
-        value, _, condition = _split_if(rest)
+        value, condition = _split_if(rest)
         if word in _TYPES:
             target.kind = "bool" if word == "boolean" else word
             if rest:
@@ -210,13 +210,12 @@ class _Reader:
         )
 
 
-def _split_if(text: str) -> tuple[str, str, str]:
+def _split_if(text: str) -> tuple[str, str]:
     """Splits `VALUE if CONDITION`; a prompt's own words may hold an "if"."""
     start = match.end() if (match := _PROMPT.match(text)) else 0
-    found = _IF.search(text, max(0, start - 1))
-    if found is None:
-        return text.strip(), "", ""
-    return text[: found.start()].strip(), "if", text[found.end() :].strip()
+    if (found := _IF.search(text, max(0, start - 1))) is None:
+        return text.strip(), ""
+    return text[: found.start()].strip(), text[found.end() :].strip()
 
 
 def _statements(text: str) -> Iterator[str]:
@@ -225,8 +224,7 @@ def _statements(text: str) -> Iterator[str]:
     in_help = False
     joined = ""
     for raw in text.split("\n"):
-        line = raw.rstrip()
-        if not line:
+        if not (line := raw.rstrip()):
             continue
         if in_help:
             expanded = line.expandtabs()
@@ -244,8 +242,7 @@ def _statements(text: str) -> Iterator[str]:
         if stripped in ("help", "---help---"):
             in_help, help_indent = True, None
             continue
-        stripped = _without_comment(stripped)
-        if stripped:
+        if stripped := _without_comment(stripped):
             yield stripped.replace("\t", " ")
 
 

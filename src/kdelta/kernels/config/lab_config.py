@@ -6,6 +6,7 @@ of an architecture's, from the files of these names in kdelta.arch.
 import functools
 import re
 from importlib import resources
+from typing import Literal
 
 import msgspec
 
@@ -31,19 +32,10 @@ class MissingOption(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def lab_options(arch: str) -> tuple[LabOption, ...]:
-    """What is set in every kernel that is built. `arch` is the folder below arch/."""
-    return _read("lab", arch)
-
-
-@functools.cache
-def small_options(arch: str) -> tuple[LabOption, ...]:
-    """What makes a small useful kernel of allnoconfig, where there is no config to start from."""
-    return _read("small", arch)
-
-
-def _read(name: str, arch: str) -> tuple[LabOption, ...]:
-    """Those of any architecture and those of that one."""
+def lab_options(arch: str, name: Literal["lab", "small"] = "lab") -> tuple[LabOption, ...]:
+    """What is set in every kernel that is built; or "small": what makes a small useful kernel of
+    allnoconfig, where there is no config to start from. `arch` is the folder below arch/.
+    """
     file = resources.files(__package__).joinpath(f"{name}.config")
     texts = file.read_text(encoding="utf-8"), fragment(kernel_arches()[arch].machine, name)
     return tuple(option for text in texts for option in parse_lab_config(text))

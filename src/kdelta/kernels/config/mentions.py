@@ -94,18 +94,16 @@ def find_mentions(tree: Path, arch: str = "x86") -> Mentions:
 
 def _makefiles(tree: Path, arch: str) -> Iterator[Path]:
     """All Makefiles and Kbuild files of what is built for that architecture."""
-    yield from (path for path in sorted(tree.iterdir()) if _is_makefile(path))
-    folders = [
-        path for path in sorted(tree.iterdir()) if path.is_dir() and path.name not in _LEFT_OUT
-    ]
+    paths = sorted(tree.iterdir())
+    yield from filter(_is_makefile, paths)
+    folders = [path for path in paths if path.is_dir() and path.name not in _LEFT_OUT]
     for folder in [*folders, tree / "arch" / arch]:
         if folder.name[:1] != ".":
-            yield from (path for path in sorted(folder.rglob("*")) if _is_makefile(path))
+            yield from filter(_is_makefile, sorted(folder.rglob("*")))
 
 
 def _is_makefile(path: Path) -> bool:
-    name = path.name
-    return name.startswith(("Makefile", "Kbuild")) and path.is_file()
+    return path.name.startswith(("Makefile", "Kbuild")) and path.is_file()
 
 
 def _add_script(found: dict[str, dict[Mention, None]], name: str, path: Path) -> None:
@@ -165,14 +163,13 @@ class _Makefile:
 
     def _condition(self, line: str, word: str, conditions: list[set[str]]) -> None:
         """Keeps track of the options that the lines inside depend on."""
-        if word == "endif":
-            if conditions:
-                conditions.pop()
-        elif word == "else":
-            if conditions:
-                conditions[-1].update(_OPTION.findall(line))
-        else:
-            conditions.append(set(_OPTION.findall(line)))
+        options = set(_OPTION.findall(line))
+        if word not in ("else", "endif"):
+            conditions.append(options)
+        elif conditions and word == "endif":
+            conditions.pop()
+        elif conditions:
+            conditions[-1] |= options
 
     def _note_parts(self, line: str) -> None:
         """Remembers what an object is made from: foo-y := a.o b.o."""

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kdelta.kernels.config.kconfig import OFF, PREFIX, is_number, line_of, same_value, value_of
+from kdelta.kernels.config.kconfig import (
+    OFF,
+    PREFIX,
+    in_words,
+    is_number,
+    line_of,
+    same_value,
+    value_of,
+)
 from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, text_of, unmet
 from kdelta.kernels.config.kconfig_files import Kconfig, KconfigEntry
 
@@ -26,8 +34,8 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str = ""
 
     def __str__(self) -> str:
-        asked, granted = line_of(self.option, self.asked), _word(self.granted)
-        said = f"{asked} was not granted (it is {granted})"
+        asked = line_of(self.option, self.asked)
+        said = f"{asked} was not granted (it is {in_words(self.granted)})"
         return f"{said}: {self.reason}" if self.reason else said
 
 
@@ -42,36 +50,29 @@ def refused(
     found = []
     for at, (option, value) in enumerate(asked.items()):
         got = value_of(granted, option)
-        if same_value(value, got):
-            continue
         members = {PREFIX + name for name in kconfig.choice_of(option.removeprefix(PREFIX))}
-        if value == "y" and any(
-            later in members and asked[later] == "y" for later in order[at + 1 :]
-        ):
+        others = (later in members and asked[later] == "y" for later in order[at + 1 :])
+        if same_value(value, got) or (value == "y" and any(others)):
             continue
-        reason = reason_for(option, value, granted, kconfig)
-        found.append(Refused(option, value, got, reason))
+        found.append(Refused(option, value, got, reason_for(option, value, granted, kconfig)))
     return tuple(found)
 
 
 def reason_for(option: str, asked: str, granted: Mapping[str, str], kconfig: Kconfig) -> str:
     """Why that option is not as asked in the granted config, as a clause; empty if unknown."""
     name = option.removeprefix(PREFIX)
-    entries = kconfig.entries.get(name)
-    if not entries:
+    if not (entries := kconfig.entries.get(name)):
         return _no_such(name, kconfig)
     if said := _wrong_kind(kconfig.kind(name), asked):
         return said
-    got = value_of(granted, option)
-    if asked == OFF or (asked == "m" and got == "y"):
+    if asked == OFF or (asked == "m" and value_of(granted, option) == "y"):
         return _not_off(name, asked, granted, kconfig)
     return _not_on(entries, asked, granted, kconfig)
 
 
 def _no_such(name: str, kconfig: Kconfig) -> str:
     near = difflib.get_close_matches(name, kconfig.entries, n=1, cutoff=0.85)
-    hint = f"; {PREFIX}{near[0]} is one" if near else ""
-    return f"this tree has no such option{hint}"
+    return "this tree has no such option" + (f"; {PREFIX}{near[0]} is one" if near else "")
 
 
 def _wrong_kind(kind: str, asked: str) -> str:
@@ -148,7 +149,3 @@ def _few(names: list[str], joint: str = "and") -> str:
     if len(names) > _MOST_NAMES:
         return f"{', '.join(names[:_MOST_NAMES])} {joint} {len(names) - _MOST_NAMES} more"
     return f" {joint} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _word(value: str) -> str:
-    return {"y": "on", "n": "off", "m": "a module"}.get(value, value)

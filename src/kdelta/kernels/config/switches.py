@@ -19,7 +19,7 @@ class _Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     needs: tuple[str, ...] = ()
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _SwitchFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     switch: tuple[_Switch, ...]
 
 
@@ -37,7 +37,7 @@ class BootSwitch(msgspec.Struct, frozen=True):
 @functools.cache
 def _known() -> dict[str, _Switch]:
     text = resources.files(__package__).joinpath("switches.toml").read_bytes()
-    return {one.option: one for one in msgspec.toml.decode(text, type=_File).switch}
+    return {one.option: one for one in msgspec.toml.decode(text, type=_SwitchFile).switch}
 
 
 def boot_switch(flips: Iterable[tuple[str, str]], config: Mapping[str, str]) -> BootSwitch | None:

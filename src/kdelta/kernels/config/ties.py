@@ -49,9 +49,8 @@ class Ties:
         if not any(seen):
             return False
         config = self._before if seen[0] else self._after
-        if not same_value(value_of(config, option), self._unasked(name, config)):
-            return True
-        return len(self._parents(option)) > 1
+        is_kept = same_value(value_of(config, option), self._unasked(name, config))
+        return not is_kept or len(self._parents(option)) > 1
 
     def _selected_only(self, name: str) -> bool:
         """Whether it is on only where something that differs selects it."""
@@ -93,17 +92,13 @@ class Ties:
 
     def support(self, option: str) -> set[str]:
         """The settable options that one which follows depends on, also by way of others."""
-        found: set[str] = set()
         seen: set[str] = set()
         waiting = [option]
         while waiting:
-            for other in self._mentioned[waiting.pop()] - seen:
-                seen.add(other)
-                if other in self.settable:
-                    found.add(other)
-                else:
-                    waiting.append(other)
-        return found
+            new = self._mentioned[waiting.pop()] - seen
+            seen |= new
+            waiting += new - self.settable
+        return seen & self.settable
 
     def _choice(self, option: str) -> set[str]:
         members = self._kconfig.choice_of(option.removeprefix(PREFIX))
@@ -114,12 +109,10 @@ class Ties:
         config = self.state(chosen)
         wanted: set[str] = set()
         for option in self.settable:
-            if same_value(self._value(option, config), value_of(config, option)):
-                continue
-            if option in chosen:
-                wanted |= self.support(option) - chosen
-            wanted |= {option, *self._choice(option)} - chosen
-        return wanted
+            if not same_value(self._value(option, config), value_of(config, option)):
+                wanted |= {option, *self._choice(option)}
+                wanted |= self.support(option) if option in chosen else set()
+        return wanted - chosen
 
     def state(self, chosen: Collection[str]) -> Config:
         """The config that flipping these should give, as far as the files show."""
@@ -177,18 +170,15 @@ class Ties:
         name = option.removeprefix(PREFIX)
         if name not in self._kconfig.entries:
             return value_of(config, option)
-        seen = self._asked(name, config)
-        if not seen:
+        if not (seen := self._asked(name, config)):
             return self._unasked(name, config)
         wanted = self._on_value(option, config)
         if self._kconfig.kind(name) not in _SWITCHES:
             return wanted
-        value = min(_tri(wanted), seen)
-        return _WORDS[max(value, self._selected(name, config))]
+        return _WORDS[max(min(_tri(wanted), seen), self._selected(name, config))]
 
     def _on_value(self, option: str, config: Mapping[str, str]) -> str:
-        flip = self._flips.get(option)
-        if flip is None or option in self.settable:
+        if self._flips.get(option) is None or option in self.settable:
             return value_of(config, option)
         return value_of(following(self._before, self._after, option), option)
 
@@ -210,9 +200,7 @@ class Ties:
                 quote = '"' if self._kconfig.kind(name) == "string" else ""
                 text = f"{quote}{text_of(expr, config)}{quote}"
             break
-        if not switch:
-            return text
-        return _WORDS[max(_tri(text), self._selected(name, config))]
+        return text if not switch else _WORDS[max(_tri(text), self._selected(name, config))]
 
     def _selected(self, name: str, config: Mapping[str, str]) -> Tri:
         selected: Iterator[Tri] = (

@@ -25,12 +25,9 @@ FORMAT = 1
 _LEVEL = 6
 
 _DEPS = re.compile(rb"^deps_\S+ := \\\n", re.MULTILINE)
-_DEPS_END = b"\n\n"
 _WORDS = re.compile(r"[\s;|()'\"<>,=]+")
-_IN_KERNEL = "-D__KERNEL__"
 _WRAPPER = re.compile(rb"\s*(?:#include <asm-generic/[\w./-]+>\s*)+")
 _BOOT = re.compile(r"arch/\w+/boot/")
-_TOOLS = ("scripts/", "tools/")
 
 _MADE_FROM: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), tuple(files.split()))
@@ -86,7 +83,7 @@ def dependencies_of(out: Path, digest: Digest, *, boot: bool = True) -> Dependen
         return _Walk(out).dependencies(digest, boot=boot)
 
 
-class _Stored(msgspec.Struct):
+class _StoredFiles(msgspec.Struct):
     objects: dict[str, list[int]]
     generated: dict[str, list[int]]
     tools: list[int]
@@ -98,10 +95,9 @@ class _Stored(msgspec.Struct):
 
 def _words(cmd: CmdFile) -> frozenset[bytes]:
     """The words of a .cmd file's list of dependencies, options' names among them."""
-    deps = _DEPS.search(cmd.text)
-    if deps is None:
+    if (deps := _DEPS.search(cmd.text)) is None:
         return frozenset()
-    return frozenset(cmd.text[deps.end() : cmd.text.find(_DEPS_END, deps.end())].split())
+    return frozenset(cmd.text[deps.end() : cmd.text.find(b"\n\n", deps.end())].split())
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -228,11 +224,11 @@ class _Walk:
             target = str(path.relative_to(self.out).with_name(path.name[1:-4]))
             is_boot = bool(_BOOT.match(target))
             # A program that made known files only is known by them.
-            is_known = target in self._followed and not target.startswith(_TOOLS)
+            is_known = target in self._followed and not target.startswith(("scripts/", "tools/"))
             if is_known or (is_boot and not boot):
                 continue
             cmd = read_cmd(self.out / target)
-            if cmd is not None and cmd.source and (is_boot or _IN_KERNEL not in cmd.command):
+            if cmd is not None and cmd.source and (is_boot or "-D__KERNEL__" not in cmd.command):
                 yield self._whole(self._read(target))
                 yield frozenset(self._folders(target))
 
@@ -242,11 +238,9 @@ class _Walk:
             return
         folders = [str(path) for path in Path(target).parents if (self.tree / path).is_dir()]
         program = "/".join(folders[0].split("/")[: 3 if "/bpf/" in folders[0] else 2])
-        yield f"{program}/"
-        yield from ("tools/build/", "tools/include/", "tools/scripts/")
+        yield from (f"{program}/", "tools/build/", "tools/include/", "tools/scripts/")
         yield from (f"tools/lib/{library}/" for library in re.findall(r"/lib(\w+)(?=/)", target))
-        for path in self.out.glob("arch/*"):
-            yield f"tools/arch/{path.name}/"
+        yield from (f"tools/arch/{path.name}/" for path in self.out.glob("arch/*"))
         cmd = read_cmd(self.out / target)
         source = os.path.normpath(f"{program}/{cmd.source}") if cmd else ""
         if source.startswith("tools/"):
@@ -262,7 +256,7 @@ def save_dependencies(found: Dependencies, path: Path) -> None:
         rows = sorted(numbers.setdefault(file, len(numbers)) for file in sorted(files))
         return [row - before for before, row in zip([0, *rows], rows, strict=False)]
 
-    content = _Stored(
+    content = _StoredFiles(
         objects={path: stored(files) for path, files in found.objects.items()},
         generated={path: stored(files) for path, files in found.generated.items()},
         tools=stored(found.tools),
@@ -279,7 +273,7 @@ def load_dependencies(path: Path) -> Dependencies:
     with lab_errors("reading", path):
         content = path.read_bytes()
     try:
-        stored = msgspec.json.decode(gzip.decompress(content), type=_Stored)
+        stored = msgspec.json.decode(gzip.decompress(content), type=_StoredFiles)
         if stored.format != FORMAT:
             raise msgspec.ValidationError(f"it has format {stored.format}, not {FORMAT}")
         return _restored(stored)
@@ -288,7 +282,7 @@ def load_dependencies(path: Path) -> Dependencies:
         raise LabError(f"the list of files {path} cannot be used: {error}", again) from error
 
 
-def _restored(stored: _Stored) -> Dependencies:
+def _restored(stored: _StoredFiles) -> Dependencies:
     def files(gaps: list[int]) -> frozenset[str]:
         return frozenset(stored.files[row] for row in accumulate(gaps))
 

@@ -10,7 +10,6 @@ from kdelta.kernels.objects.elf import Array, parse_elf
 READERS = frozenset({"find_bug", "report_bug", "__report_bug"})
 """The functions that look into the table: lib/bug.c. Where none was executed, nothing was read."""
 
-_TABLE = "__bug_table"
 _POINTER, _LINE, _FLAGS = 4, 2, 2  # bytes of struct bug_entry's fields: include/asm-generic/bug.h
 _POINTERS = (2, 3)  # of the code and the file; since 6.19 of a format, too
 
@@ -19,13 +18,12 @@ def without_lines(content: bytes) -> bytes:
     """An x86-64 object with zero for all lines in its tables of WARN and BUG; anything else, and
     what was compiled without CONFIG_DEBUG_BUGVERBOSE, as it is.
     """
-    elf = parse_elf(content)
-    if elf is None:
+    if (elf := parse_elf(content)) is None:
         return content
     start = np.frombuffer(content, np.uint8).ctypes.data
     changed = bytearray(content)
     for number, section in enumerate(elf.sections):
-        if section.name == _TABLE and number in elf.relocations and section.size:
+        if section.name == "__bug_table" and number in elf.relocations and section.size:
             at = section.content.ctypes.data - start
             for line in _lines(section.size, elf.relocations[number].offset):
                 changed[at + line : at + line + _LINE] = bytes(_LINE)

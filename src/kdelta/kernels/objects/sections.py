@@ -48,13 +48,12 @@ _PATCHING = (
     "alternatives_smp_lock", "alternatives_smp_unlock",
 )  # fmt: skip
 _KEYS = ("__jump_label_update", "jump_label_update", "jump_label_add_module")
-_FAULTS = ("search_extable", "search_exception_tables")
-_ERRORS = ("within_error_injection_list",)
 _TRACING = ("ftrace_process_locs", "ftrace_replace_code", "ftrace_location_range", "lookup_rec")
 
 # From include/asm-generic/vmlinux.lds.h and the code that uses its boundary symbols.
 _WALKS: tuple[tuple[str, Walk], ...] = (
-    ("__ex_table", _folded("faults are looked up in it", *_FAULTS)),
+    ("__ex_table",
+     _folded("faults are looked up in it", "search_extable", "search_exception_tables")),
     ("__bug_table", _folded("warnings are looked up in it", "find_bug", "report_bug")),
     ("__jump_table", _folded("static keys patch by it", *_KEYS)),
     (".static_call_sites", _folded("static calls patch by it", "__static_call_update")),
@@ -74,7 +73,8 @@ _WALKS: tuple[tuple[str, Walk], ...] = (
     ("__mcount_loc", _own("where tracing patches", *_TRACING)),
     ("__patchable_function_entries", _own("where tracing patches", *_TRACING)),
     ("_kprobe_blacklist", Walk(SectionRole.KEEP, "memory is taken for each, at boot")),
-    ("_error_injection_whitelist", _own("where errors may be injected", *_ERRORS)),
+    ("_error_injection_whitelist",
+     _own("where errors may be injected", "within_error_injection_list")),
     # A lookup searches the few records of 256 bytes of code (arch/x86/kernel/unwind_orc.c): its
     # steps go with where code lies, never with how much of it is dead.
     (".orc_*", _own("stacks are unwound by it")),

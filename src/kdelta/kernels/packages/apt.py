@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The distribution's packages through apt: what there is, and downloads that apt verifies."""
 
+import platform
 import re
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import localtime, sleep, strftime
 
 import msgspec
 
-from kdelta.host.command import Result, Talk, run
+from kdelta.host.command import Log, Result, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import remove
 from kdelta.host.lock import locked
 from kdelta.host.target import host_target
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 
 SYSTEM_LISTS = Path("/var/lib/apt/lists")
 _SETTINGS = (Path("/etc/apt"), Path("/etc/apt/sources.list.d"), Path("/etc/apt/preferences.d"))
-_UPDATE_SECONDS = 300.0
+_SOURCES = "sources.list"
+_KEYRINGS = Path("/usr/share/keyrings")
+_OTHER_SETTINGS = ("SourceParts", "Preferences", "PreferencesParts")
+_LIST = re.compile(r"^'(.+/)dists/([^/]+)/(.+)/binary-[^/]+/Packages", re.MULTILINE)
+_WITHOUT_UPDATES = ("sid", "unstable", "experimental")
 _PAUSES_SECONDS = (5.0, 15.0, 40.0)
 _DEPENDENCY = re.compile(r"\s*([a-z0-9][a-z0-9+.-]+)(?::\w+)?\s*(?:\(\s*=\s*(\S+?)\s*\))?")
 _RENEWED = re.compile(r"File has unexpected size|Hash Sum mismatch|/by-hash/\S+ +404 ")
@@ -48,12 +54,15 @@ class OutdatedListsError(Exception):
 class Apt:
     """apt with the system's package lists, or with kdelta's own, which need no root to update.
 
-    For another architecture than the host's (`foreign`, by Debian's name) only its packages are
-    seen, none is installed, and all of apt's state is kdelta's own.
+    For another architecture than the host's (`foreign`, by Debian's name) or another release
+    (`suite`) only its packages are seen, none is installed, and all of apt's state is kdelta's own.
     """
 
-    def __init__(self, own_lists: Path | None = None, foreign: str | None = None) -> None:
+    def __init__(
+        self, own_lists: Path | None = None, foreign: str | None = None, suite: str | None = None
+    ) -> None:
         self._own = own_lists
+        self._suite = suite
         # As root apt drops to a user that cannot write into the caller's cache.
         settings = ["APT::Sandbox::User=root", "Acquire::Retries=3"]
         if own_lists is not None:
@@ -61,6 +70,10 @@ class Apt:
         if own_lists is not None and foreign is not None:
             # An empty name adds to a list of settings.
             settings += [f"APT::Architecture={foreign}", f"APT::Architectures::={foreign}"]
+        if own_lists is not None and suite is not None:
+            settings += [f"Dir::Etc::{name}=/dev/null" for name in _OTHER_SETTINGS]
+            settings.append(f"Dir::Etc::SourceList={own_lists}/{_SOURCES}")
+        if foreign is not None or suite is not None:
             settings.append("Dir::State::status=/dev/null")
         self._options = ["-q", *(word for one in settings for word in ("-o", one))]
 
@@ -76,14 +89,25 @@ class Apt:
         return cls(cache_dir("apt"))
 
     @classmethod
-    def of(cls, architecture: str, *, own_lists: bool = False) -> "Apt":
-        """For the packages of an architecture, by Debian's name. own_lists: not the system's, so
-        that they can be updated; those of another architecture never are the system's.
+    def of(
+        cls, architecture: str | None, suite: str | None = None, *, own_lists: bool = False
+    ) -> "Apt":
+        """For the packages of an architecture, by Debian's name, and of a release; None: this
+        host's. own_lists: not the system's, so that they can be updated; those of another
+        architecture or release never are the system's. LabError on a host without apt.
         """
+        if shutil.which("apt-cache") is None:
+            raise LabError(
+                "cannot fetch packages of Debian: this host has no apt",
+                "name a kernel that needs none: PATH, git:PATH@REV, image:PATH, rpm:FILE, pkg:FILE",
+            )
         host = host_target()
-        if host is None or host.dpkg != architecture:
-            return cls(cache_dir(f"apt-{architecture}"), architecture)
-        return cls.with_own_lists() if own_lists else cls.best()
+        foreign = None if host is not None and host.dpkg == architecture else architecture
+        other = None if suite == host_suite() else suite
+        if foreign is None and other is None:
+            return cls.with_own_lists() if own_lists else cls.best()
+        name = "-".join(filter(None, ("apt", foreign, other)))
+        return cls(cache_dir(name), foreign, other)
 
     def updated(self) -> float:
         """When all lists were last loaded, in seconds since the epoch; 0 for never."""
@@ -92,10 +116,9 @@ class Apt:
 
     def state(self) -> str:
         """Changes whenever apt could give another answer: its lists, sources and preferences."""
-        folders = [SYSTEM_LISTS if self._own is None else self._own / "lists", *_SETTINGS]
         stamps = [
             (path.name, path.stat().st_mtime_ns)
-            for folder in folders
+            for folder in [SYSTEM_LISTS if self._own is None else self._own / "lists", *_SETTINGS]
             for path in (folder, *sorted(folder.glob("*")))
             if path.exists()
         ]
@@ -113,25 +136,31 @@ class Apt:
                 "run this again later; it loads them again",
             )
 
-    def update(self, talk: Talk, start: str) -> None:
+    def update(self, log: Log, start: str) -> None:
         """Loads kdelta's own lists again. apt keeps the older ones of those that the mirror does
-        not deliver, and `talk` gets that. LabError if no package then has a name that starts so.
+        not deliver, and `log` gets that. LabError if no package then has a name that starts so.
         """
         assert self._own is not None
-        with locked(f"{self._own.name}-lists", "loading package lists", talk):
-            self._load(self._own, talk, start)
+        with locked(f"{self._own.name}-lists", "loading package lists", log):
+            self._load(self._own, log, start)
 
-    def _load(self, own: Path, talk: Talk, start: str) -> None:
+    def _load(self, own: Path, log: Log, start: str) -> None:
         for folder in ("lists/partial", "cache/archives/partial"):
             (own / folder).mkdir(parents=True, exist_ok=True)
-        talk("loading the distribution's package lists (apt-get update, into kdelta's cache)")
-        argv = ["apt-get", *self._options, "update"]
-        result = run_apt_get(argv, talk, seconds=_UPDATE_SECONDS)
+        if self._suite is not None:
+            (own / _SOURCES).write_text(sources_of(self._suite))
+        log("loading the distribution's package lists (apt-get update, into kdelta's cache)")
+        result = run_apt_get(["apt-get", *self._options, "update"], log, seconds=300.0)
         # apt-get update ends with 0 when a mirror could not be reached, and warns.
         if result.ok and "Failed to fetch" not in result.stderr:
             (own / "updated").touch()
             return
         why = _first_complaint(result)
+        if self._suite and re.search(rf" {self._suite} Release' does not have", result.stderr):
+            raise UserError(
+                f"the archive that apt is set up for has no release {self._suite}",
+                "name a release as it does: bookworm, trixie, sid",
+            )
         if not self.names(start):
             raise LabError(
                 f"the package lists could not be loaded: {why}",
@@ -139,7 +168,7 @@ class Apt:
             )
         day = strftime("%Y-%m-%d", localtime(self.updated()))
         used = f"using those of {day}" if self.updated() else "going on without them"
-        talk(f"some package lists could not be loaded ({why}); {used}")
+        log(f"some package lists could not be loaded ({why}); {used}")
 
     def names(self, start: str) -> list[str]:
         """The packages whose name starts so."""
@@ -158,7 +187,6 @@ class Apt:
         return None if match is None or match.group(1) == "(none)" else match.group(1)
 
     def dependencies(self, package: str, version: str) -> list[Dependency]:
-        """What a package depends on."""
         said = self._run("apt-cache", "show", f"{package}={version}").stdout
         match = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
         return parse_dependencies(match.group(1)) if match else []
@@ -172,13 +200,13 @@ class Apt:
         found = (_offer(stanza) for stanza in re.split(r"\n\s*\n", said))
         return {offer.package: offer for offer in found if offer and offer.package in words}
 
-    def download(self, package: str, version: str, folder: Path, talk: Talk) -> Path:
+    def download(self, package: str, version: str, folder: Path, log: Log) -> Path:
         """Downloads a package into an empty folder; apt verifies it against the signed lists.
 
         OutdatedListsError when the mirror no longer has it; LabError for any other failure.
         """
         argv = ["apt-get", *self._options, "download", f"{package}={version}"]
-        result = run_apt_get(argv, talk, cwd=folder)
+        result = run_apt_get(argv, log, cwd=folder)
         for refused in folder.glob("*.FAILED"):
             remove(refused)
         files = list(folder.glob("*.deb"))
@@ -192,9 +220,50 @@ class Apt:
         return run([program, *self._options, *words])
 
 
+def host_suite() -> str | None:
+    """The release that this host is of, such as bookworm; None if it names none."""
+    return _os_release().get("VERSION_CODENAME")
+
+
+def _os_release() -> dict[str, str]:
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:
+        return {}
+
+
+def _keyrings() -> str:
+    """An option for apt's sources: the keys that the distribution signs its releases with."""
+    name = f"{_os_release().get('ID', '')}-archive-keyring"
+    files = [
+        file for file in sorted(_KEYRINGS.glob(f"{name}.*")) if file.suffix in (".gpg", ".pgp")
+    ]
+    return f" [signed-by={','.join(map(str, files))}]" if files else ""
+
+
+def sources_of(suite: str) -> str:
+    """apt's sources (sources.list) for another release, from where the system has its own.
+
+    LabError when the system's sources name no distribution's archive.
+    """
+    own = {host_suite(), "stable", "oldstable", "testing", "unstable", "sid"}
+    said = run(["apt-get", "--print-uris", "update"]).stdout
+    lines: dict[str, None] = {}
+    for where, release, component in _LIST.findall(said):
+        base, dash, rest = release.partition("-")
+        if base in own and not (dash and suite in _WITHOUT_UPDATES):
+            lines[f"deb{_keyrings()} {where} {suite}{dash}{rest} {component}\n"] = None
+    if not lines:
+        raise LabError(
+            f"the sources of apt name no archive that could have {suite}",
+            "add your distribution's to /etc/apt/sources.list.d",
+        )
+    return "".join(lines)
+
+
 def run_apt_get(
     argv: Sequence[str],
-    talk: Talk,
+    log: Log,
     *,
     cwd: Path | None = None,
     seconds: float | None = None,
@@ -209,7 +278,7 @@ def run_apt_get(
         if not _RENEWED.search(result.stderr):
             break
         if number == 0:
-            talk(
+            log(
                 f"the mirror's files do not match its index ({_first_complaint(result)});"
                 f" trying again for {sum(_PAUSES_SECONDS):g} seconds"
             )

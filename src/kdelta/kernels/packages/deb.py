@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""deb:PACKAGE[:ARCH][=VERSION] -> kernel: downloaded by apt, unpacked without root, and kept in a
-cache: one folder each, with a record of what is in it.
+"""deb:PACKAGE[:ARCH][=VERSION][@SUITE] -> kernel: downloaded by apt, unpacked without root, and
+kept in the cache.
 """
 
 from collections.abc import Callable
@@ -8,87 +8,44 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Talk
-from kdelta.host.dirs import cache_dir
-from kdelta.host.files import (
-    PARTIAL,
-    lab_errors,
-    new_folder,
-    read_json,
-    remove,
-    sha256_file,
-    write_json,
-)
+from kdelta.host.command import Log
+from kdelta.host.files import remove, write_json
 from kdelta.host.lock import locked
+from kdelta.host.manifest import published
 from kdelta.host.target import targets
-from kdelta.kernels.model import Kernel, kernel_identity
-from kdelta.kernels.packages.image import hash_modules
-from kdelta.kernels.packages.inspect import inspect
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.packages.apt import host_suite
+from kdelta.kernels.packages.cached import (
+    RECORD,
+    CachedKernel,
+    cached_kernels,
+    kernel_folder,
+    load_cached,
+    record_of,
+)
 from kdelta.kernels.packages.packages import Shelf
-from kdelta.kernels.packages.unpack import DEVICE_TREES, unpack_kernel
+from kdelta.kernels.packages.unpack import unpack_kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import DebSpec
 
-RECORD = "kernel.json"
+_PARTS = ("linux-base-", "linux-binary-", "linux-modules-")
 
 
-class CachedKernel(msgspec.Struct, frozen=True):
-    """The record of a cached kernel; paths are relative to its folder, which may be moved.
-    `architecture` is what Debian calls that of the package, None for the host's.
-    """
-
-    package: str
-    version: str
-    identity: str
-    arch: str
-    release: str
-    banner: str
-    image: str
-    image_sha256: str
-    config: str | None
-    modules: str | None
-    architecture: str | None = None
-    image_format: str = "bzImage"
-    device_trees: str | None = None
-
-    def kernel(self) -> Kernel:
-        """The kernel, with the paths that its files have now."""
-        folder = kernel_folder(self.package, self.version, self.architecture)
-        return Kernel(
-            identity=self.identity,
-            spec=str(DebSpec(self.package, self.version, self.architecture)),
-            image=str(folder / self.image),
-            arch=self.arch,
-            release=self.release,
-            config=str(folder / self.config) if self.config else None,
-            modules=str(folder / self.modules) if self.modules else None,
-            banner=self.banner,
-            image_format=self.image_format,
-            device_trees=str(folder / self.device_trees) if self.device_trees else None,
-        )
-
-
-def kernel_folder(package: str, version: str, architecture: str | None) -> Path:
-    """Where that package's kernel is or would be; no architecture is this host's."""
-    of = f":{architecture}" if architecture else ""
-    return cache_dir("kernels") / f"{package}{of}={version}"
-
-
-def cached_kernels() -> list[CachedKernel]:
-    """All kernels in the cache, by package."""
-    root = cache_dir("kernels")
-    with lab_errors("reading", root):
-        folders = sorted(path for path in root.iterdir() if not path.name.endswith(PARTIAL))
-    entries = (read_json(folder / RECORD, CachedKernel) for folder in folders)
-    return [entry for entry in entries if entry is not None]
-
-
-def obtain_deb(spec: DebSpec, talk: Talk) -> Kernel:
+def obtain_deb(spec: DebSpec, log: Log) -> Kernel:
     """The kernel of a package. A package that only depends on the current kernel is followed to it.
 
     UserError for a package or version that does not exist or holds no kernel for the lab; LabError
     when it has to be downloaded and cannot be.
     """
+    return _kernels(spec, log).obtain(spec.package, spec.version).kernel()
+
+
+def check_deb(spec: DebSpec, log: Log) -> None:
+    """UserError for a package or version that does not exist, before any is downloaded."""
+    _kernels(spec, log).check(spec.package, spec.version)
+
+
+def _kernels(spec: DebSpec, log: Log) -> "_Kernels":
     if spec.package.endswith(("-dbg", "-dbgsym")):
         raise UserError(
             f"{spec.package} holds debug information, no kernel",
@@ -104,7 +61,7 @@ def obtain_deb(spec: DebSpec, talk: Talk) -> Kernel:
             )
         if of.is_host:
             architecture = None
-    return _Kernels(talk, architecture).obtain(spec.package, spec.version).kernel()
+    return _Kernels(log, architecture, spec.suite)
 
 
 class _Kernels(Shelf[CachedKernel]):
@@ -113,71 +70,52 @@ class _Kernels(Shelf[CachedKernel]):
     start = "linux-image-"
 
     def spec(self, package: str, version: str | None) -> DebSpec:
-        return DebSpec(package, version, self.architecture)
+        return DebSpec(package, version, self.architecture, suite=self.suite)
 
     def load(self, package: str, version: str) -> CachedKernel | None:
-        folder = kernel_folder(package, version, self.architecture)
-        entry = read_json(folder / RECORD, CachedKernel)
-        is_whole = (
-            entry is not None
-            and (folder / entry.image).is_file()
-            and sha256_file(folder / entry.image) == entry.image_sha256
-            and all(not path or (folder / path).exists() for path in (entry.config, entry.modules))
-        )
-        return entry if is_whole else None
+        return load_cached(kernel_folder(package, version, self.architecture))
 
     def cached(self) -> list[tuple[str, str, float]]:
         return [
-            (
-                e.package,
-                e.version,
-                kernel_folder(e.package, e.version, self.architecture).stat().st_mtime,
-            )
+            (e.package, e.version, e.path.stat().st_mtime)
             for e in cached_kernels()
-            if e.architecture == self.architecture
+            if e.architecture == self.architecture and not e.spec
         ]
 
-    def fetch(self, package: str, version: str, download: Callable[[Path], Path]) -> CachedKernel:
-        """Downloads and unpacks one package, unless another process did so meanwhile."""
+    def is_part(self, package: str, dependency: str) -> bool:
+        """Since Debian 14 an image package only depends on those that hold the kernel; Ubuntu's
+        holds the kernel, and depends on its modules.
+        """
+        return dependency.removesuffix(_release(package)) in _PARTS
+
+    def optional_parts(self, package: str) -> tuple[str, ...]:
+        """Ubuntu has the modules that few machines need in a package of their own."""
+        return (f"linux-modules-extra-{_release(package)}",)
+
+    def fetch(
+        self, package: str, version: str, download: Callable[[Path], list[Path]]
+    ) -> CachedKernel:
+        """Downloads and unpacks one kernel, unless another process did so meanwhile."""
         folder = kernel_folder(package, version, self.architecture)
-        with locked(folder.name, f"fetching {folder.name}", self.talk):
+        with locked(folder.name, f"fetching {folder.name}", self.log):
             if entry := self.load(package, version):
                 return entry
-            with new_folder(folder) as partial:
-                archive = download(partial)
-                self.talk(f"unpacking {package}")
-                unpack_kernel(archive, partial)
-                remove(archive)
-                entry = _record(self.spec(package, version), partial)
+            with published(folder, self.log) as partial:
+                archives = download(partial)
+                self.log(f"unpacking {package}")
+                for archive in archives:
+                    unpack_kernel(archive, partial)
+                    remove(archive.parent)
+                found = record_of(partial, package, version, "see: apt-cache search linux-image")
+                entry = msgspec.structs.replace(
+                    found,
+                    architecture=self.architecture,
+                    suite=None if self.suite == host_suite() else self.suite,
+                )
                 write_json(partial / RECORD, entry)
             return entry
 
 
-def _record(spec: DebSpec, folder: Path) -> CachedKernel:
-    images = sorted(folder.glob("boot/vmlinu[xz]-*"))
-    if not images:
-        raise UserError(
-            f"the package {spec.package} holds no kernel", "see: apt-cache search linux-image"
-        )
-    facts = inspect(images[0])
-    if facts.unpacked is not None:
-        images[0].write_bytes(facts.unpacked)
-    modules = folder / "lib/modules" / facts.release
-    config = folder / "boot" / f"config-{facts.release}"
-    image_sha256 = sha256_file(images[0])
-    present = modules if modules.is_dir() else None
-    return CachedKernel(
-        package=spec.package,
-        version=spec.version or "",
-        identity=kernel_identity(facts.arch, image_sha256, hash_modules(present)),
-        arch=facts.arch,
-        release=facts.release,
-        banner=facts.banner,
-        image=str(images[0].relative_to(folder)),
-        image_sha256=image_sha256,
-        config=str(config.relative_to(folder)) if config.is_file() else None,
-        modules=str(modules.relative_to(folder)) if present else None,
-        architecture=spec.architecture,
-        image_format=facts.image_format,
-        device_trees=DEVICE_TREES if (folder / DEVICE_TREES).is_dir() else None,
-    )
+def _release(package: str) -> str:
+    """What the names of all packages of one kernel end in."""
+    return package.removeprefix("linux-image-").removeprefix("unsigned-")

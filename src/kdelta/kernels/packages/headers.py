@@ -5,10 +5,10 @@ import re
 import shutil
 from pathlib import Path
 
-from kdelta.host.command import Talk, find_program, install_hint, run
+from kdelta.host.command import Log, find_program, install_hint, run
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, make_folder, new_folder, remove
-from kdelta.host.lock import locked
+from kdelta.host.files import lab_errors, make_folder, remove
+from kdelta.host.lock import fill_once
 from kdelta.host.target import target
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.model import Kernel
@@ -25,7 +25,7 @@ _INCLUDE = re.compile(r"^include /usr/src/([^/\s]+)/Makefile$", re.MULTILINE)
 _NOT_FOR_MAKE = re.compile(r"[\s:=#$%]")
 
 
-def headers_command(kernel: Kernel, talk: Talk) -> tuple[list[str], dict[str, str]]:
+def headers_command(kernel: Kernel, log: Log) -> tuple[list[str], dict[str, str]]:
     """The command that builds modules against a kernel that was not built here, as argv and
     environment: M=FOLDER modules go after it.
 
@@ -38,7 +38,7 @@ def headers_command(kernel: Kernel, talk: Talk) -> tuple[list[str], dict[str, st
         )
     find_program("make")
     spec = parse_kernel_spec(kernel.spec)
-    folder = _fetched(spec, talk) if isinstance(spec, DebSpec) else _besides(kernel)
+    folder = _fetched(spec, log) if isinstance(spec, DebSpec) else _besides(kernel)
     return ["make", "-C", str(folder), f"CC={_compiler(kernel, folder)}", *_WITHOUT], {}
 
 
@@ -53,7 +53,7 @@ def _besides(kernel: Kernel) -> Path:
     return build
 
 
-def _fetched(spec: DebSpec, talk: Talk) -> Path:
+def _fetched(spec: DebSpec, log: Log) -> Path:
     """The headers of a package's kernel, fetched unless the cache has them."""
     name = HEADERS + spec.package.removeprefix(IMAGES).removesuffix("-unsigned")
     version = spec.version or ""
@@ -63,33 +63,34 @@ def _fetched(spec: DebSpec, talk: Talk) -> Path:
             f"the folder {folder} has a character that make cannot have in a path",
             "set KDELTA_CACHE_DIR to a folder without spaces, colons and the like",
         )
-    headers = folder / "usr/src" / name
-    if headers.is_dir():
-        return headers
-    with locked(folder.name, f"fetching {name}", talk):
-        if not headers.is_dir():
-            with new_folder(folder) as partial:
-                _fetch(DebSpec(name, version), partial, talk)
-    return headers
+    wanted = DebSpec(name, version, suite=spec.suite)
+    return fill_once(
+        folder,
+        f"fetching {name}",
+        log,
+        lambda made: _fetch(wanted, made, log),
+        f"usr/src/{name}",
+        adopted=True,
+    )
 
 
-def _fetch(wanted: DebSpec, folder: Path, talk: Talk) -> None:
+def _fetch(wanted: DebSpec, folder: Path, log: Log) -> None:
     """Unpacks the headers and the packages that they need into an empty folder."""
-    apt = Apt.best()
+    apt = Apt.of(None, wanted.suite)
     if wanted.version not in apt.versions(wanted.package):
-        apt = _updated(talk)
+        apt = _updated(wanted, log)
     if wanted.version not in apt.versions(wanted.package):
         raise LabError(
             f"apt has no {wanted.package} {wanted.version}, which modules are built against",
             "take the kernel in the version that is current",
         )
     try:
-        _unpack_all(apt, wanted, folder, talk)
+        _unpack_all(apt, wanted, folder, log)
     except OutdatedListsError:
         remove(folder)
         make_folder(folder)
         try:
-            _unpack_all(_updated(talk), wanted, folder, talk)
+            _unpack_all(_updated(wanted, log), wanted, folder, log)
         except OutdatedListsError as error:
             raise LabError(
                 f"the mirror does not have {wanted.package} {wanted.version}: {error}"
@@ -100,13 +101,13 @@ def _fetch(wanted: DebSpec, folder: Path, talk: Talk) -> None:
         makefile.write_text(_INCLUDE.sub(r"include ../\1/Makefile", makefile.read_text()))
 
 
-def _updated(talk: Talk) -> Apt:
-    apt = Apt.with_own_lists()
-    apt.update(talk, HEADERS)
+def _updated(wanted: DebSpec, log: Log) -> Apt:
+    apt = Apt.of(None, wanted.suite, own_lists=True)
+    apt.update(log, HEADERS)
     return apt
 
 
-def _unpack_all(apt: Apt, wanted: DebSpec, folder: Path, talk: Talk) -> None:
+def _unpack_all(apt: Apt, wanted: DebSpec, folder: Path, log: Log) -> None:
     todo, done = [wanted], set[str]()
     while todo:
         spec = todo.pop()
@@ -114,10 +115,9 @@ def _unpack_all(apt: Apt, wanted: DebSpec, folder: Path, talk: Talk) -> None:
         if spec.package in done or version is None:
             continue
         done.add(spec.package)
-        talk(f"downloading {spec.package} {version}")
+        log(f"downloading {spec.package} {version}")
         downloads = make_folder(folder / "download")
-        package = apt.download(spec.package, version, downloads, talk)
-        _unpack(package, folder)
+        _unpack(apt.download(spec.package, version, downloads, log), folder)
         remove(downloads)
         todo += [
             DebSpec(needed.package, needed.version)
@@ -130,14 +130,10 @@ def _unpack(package: Path, folder: Path) -> None:
     """Unpacks a package. Its programs will be executed, so its paths need no more trust than apt's
     signatures give.
     """
-    result = run(["dpkg-deb", "-x", package, folder])
-    if not result.ok:
-        raise LabError(f"{package.name} cannot be unpacked: {result.last_words(1)}")
-    for needless in ("lib", "usr/share"):
-        remove(folder / needless)
-    for arch in folder.glob("usr/src/*/arch/*/"):
-        if arch.name != "x86":
-            remove(arch)
+    run(["dpkg-deb", "-x", package, folder]).or_raise(f"{package.name} cannot be unpacked")
+    others = (arch for arch in folder.glob("usr/src/*/arch/*/") if arch.name != "x86")
+    for needless in (folder / "lib", folder / "usr/share", *others):
+        remove(needless)
 
 
 def _compiler(kernel: Kernel, folder: Path) -> str:

@@ -33,6 +33,10 @@ _PVH_NOTE_OWNER, _PVH_NOTE_TYPE = "Xen", 18
 # linux_banner of init/version.c; its format, with %s in it, is a string of the kernel, too.
 _BANNER = re.compile(rb"Linux version (([0-9][^\s%]*) [^\n\0%]{1,500})")
 
+# include/uapi/linux/utsname.h: __NEW_UTS_LEN.
+_UTS_LEN = 64
+_RELEASE = re.compile(rf"[0-9][\w.+~:-]{{0,{_UTS_LEN - 1}}}", re.ASCII)
+
 # What the heads of images of other architectures hold, and where: arch/arm/boot/compressed/head.S;
 # Documentation/arch/arm64/booting.rst, Documentation/arch/riscv/boot-image-header.rst.
 _ZIMAGE = (0x24, b"\x18\x28\x6f\x01")
@@ -73,16 +77,14 @@ def inspect(path: Path) -> ImageFacts:
     """The facts of an image that the lab can boot; UserError, saying what it is, otherwise."""
     if path.is_dir():
         raise _refusal(path, "a folder", _image_below(path))
+    check_file(path)
     try:
         with path.open("rb") as file:
-            if not path.is_file():
-                raise _refusal(path, "not a file")
-            head = file.read(0x400)
-            if not head:
+            if not (head := file.read(0x400)):
                 raise _refusal(path, "empty")
             with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as image:
                 if found := _inspect_known(path, file, image):
-                    return found
+                    return _with_a_name(path, found)
     except FileNotFoundError as error:
         raise UserError(f"no such file: {path}") from error
     except OSError as error:
@@ -91,17 +93,31 @@ def inspect(path: Path) -> ImageFacts:
     raise _refusal(path, next(known, "not a kernel"))
 
 
+def check_file(path: Path) -> None:
+    """UserError for what is there and no file: who opens a pipe would wait for its other end."""
+    if path.exists() and not path.is_file():
+        raise _refusal(path, "not a file")
+
+
 def _inspect_known(path: Path, file: IO[bytes], image: mmap.mmap) -> ImageFacts | None:
     """The facts of a file of a known kind, None for another."""
     if _has(image, _ELF):
         return _inspect_elf(path, file, image)
-    if _has(image, _BZIMAGE):
-        return _inspect_bzimage(path, image)
-    if _has(image, _ZIMAGE):
-        return _inspect_zimage(path, image[:])
-    if _has(image, _GZIP):
-        return _inspect_gzip(path, image[:])
-    return _inspect_plain(path, image)
+    kinds = {_BZIMAGE: _inspect_bzimage, _ZIMAGE: _inspect_zimage, _GZIP: _inspect_gzip}
+    inspected = next((kinds[sign] for sign in kinds if _has(image, sign)), _inspect_plain)
+    return inspected(path, image)
+
+
+def _with_a_name(path: Path, facts: ImageFacts) -> ImageFacts:
+    """The facts, unless no folder of modules could have the name of the release."""
+    if not _RELEASE.fullmatch(facts.release):
+        raise _refusal(
+            path,
+            f"a kernel whose release is no name: {facts.release[:_UTS_LEN]!r}",
+            "a release has at most 64 letters, digits and any of . _ + ~ - : build it again with "
+            "another CONFIG_LOCALVERSION",
+        )
+    return facts
 
 
 def _refusal(path: Path, what: str, hint: str = "") -> UserError:
@@ -119,9 +135,9 @@ def _has(head: bytes | mmap.mmap, sign: tuple[int, bytes]) -> bool:
     return head[at : at + len(magic)] == magic
 
 
-def _inspect_zimage(path: Path, image: bytes) -> ImageFacts:
+def _inspect_zimage(path: Path, image: mmap.mmap) -> ImageFacts:
     """The release is in what the zImage unpacks, and nowhere else."""
-    for payload in payloads(image):
+    for payload in payloads(image[:]):
         if found := _banner(payload):
             return ImageFacts("arm", "zImage", *found)
     raise _refusal(
@@ -136,31 +152,28 @@ def _inspect_plain(path: Path, image: mmap.mmap | bytes) -> ImageFacts | None:
     arch = next((arch for arch, sign in _PLAIN.items() if _has(image, sign)), None)
     if arch is None:
         return None
-    found = _banner(image)
-    if found is None:
-        raise _refusal(path, f"a kernel for {arch} that is damaged or has been cut off")
-    return ImageFacts(arch, "Image", *found)
+    if found := _banner(image):
+        return ImageFacts(arch, "Image", *found)
+    raise _refusal(path, f"a kernel for {arch} that is damaged or has been cut off")
 
 
 _PLAIN = {"arm64": _ARM64_IMAGE, "riscv64": _RISCV_IMAGE}
 
 
-def _inspect_gzip(path: Path, packed: bytes) -> ImageFacts:
+def _inspect_gzip(path: Path, packed: mmap.mmap) -> ImageFacts:
     """An Image.gz, as arm64 and RISC-V have them."""
     try:
-        content = gunzip(packed)
+        content = gunzip(packed[:])
     except PackedError as error:
         raise _refusal(path, f"a damaged gzip file ({error})") from error
-    facts = _inspect_plain(path, content)
-    if facts is None:
-        raise _refusal(path, "a gzip file without a kernel in it")
-    return msgspec.structs.replace(facts, unpacked=content)
+    if facts := _inspect_plain(path, content):
+        return msgspec.structs.replace(facts, unpacked=content)
+    raise _refusal(path, "a gzip file without a kernel in it")
 
 
 def _banner(content: bytes | mmap.mmap) -> tuple[str, str] | None:
     """The kernel's release, and what it says of its build, which begins with that."""
-    found = _BANNER.search(content)
-    if found is None:
+    if (found := _BANNER.search(content)) is None:
         return None
     banner, release = (part.decode("utf-8", "replace") for part in found.groups())
     return release, " ".join(banner.split())
@@ -175,10 +188,9 @@ def banner_of(vmlinux: Path) -> tuple[str, str]:
         vmlinux.open("rb") as file,
         mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content,
     ):
-        found = _banner(content)
-    if found is None:
-        raise LabError(f"{vmlinux} does not report its release", "build it again")
-    return found
+        if found := _banner(content):
+            return found
+    raise LabError(f"{vmlinux} does not report its release", "build it again")
 
 
 def _inspect_bzimage(path: Path, image: mmap.mmap) -> ImageFacts:
@@ -208,8 +220,7 @@ _PACKED_ARCHES = {
 def _inspect_elf(path: Path, file: IO[bytes], image: mmap.mmap) -> ImageFacts:
     try:
         elf = ELFFile(file)
-        machine = elf.header["e_machine"]
-        kind = elf.header["e_type"]
+        machine, kind = elf.header["e_machine"], elf.header["e_type"]
         if machine in _PACKED_ARCHES and kind == "ET_EXEC" and _banner(image):
             raise _refusal(
                 path,
@@ -217,14 +228,11 @@ def _inspect_elf(path: Path, file: IO[bytes], image: mmap.mmap) -> ImageFacts:
                 f"name its {_PACKED_ARCHES[machine][1]}",
             )
         if machine != "EM_X86_64" or elf.elfclass != 64:
-            name = str(machine).removeprefix("EM_")
-            raise _refusal(
-                path, f"an ELF file for another architecture ({name}, {elf.elfclass} bit)"
-            )
+            what = f"{str(machine).removeprefix('EM_')}, {elf.elfclass} bit"
+            raise _refusal(path, f"an ELF file for another architecture ({what})")
         if kind == "ET_REL":
             raise _refusal(path, "an object file or kernel module")
-        found = _banner(image)
-        if found is None:
+        if (found := _banner(image)) is None:
             raise _refusal(path, "a program, not a kernel")
         if not _has_pvh_note(elf):
             raise _refusal(

@@ -9,9 +9,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kdelta.host.command import Talk
+from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import read_json, write_atomic
+from kdelta.host.files import make_folder
+from kdelta.host.sealed import read_record, write_record
 from kdelta.kernels.packages.apt import Apt, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
@@ -19,12 +20,10 @@ from kdelta.spec.kernel import DebSpec, DebSrcSpec
 
 PackageSpec = DebSpec | DebSrcSpec
 Entry = TypeVar("Entry")
-
-MAX_META_STEPS = 5
-_NOT_OFFERED = ("-dbg", "-unsigned")
+_MOST_META_STEPS = 5
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _StoodFor(msgspec.Struct, frozen=True):
     """What a spec stood for when apt was in that state."""
 
     state: str
@@ -33,16 +32,17 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Shelf(ABC, Generic[Entry]):
-    """One kind of packages of an architecture, by Debian's name (None: this host's), and the cache
-    of what was made of them.
+    """One kind of packages of an architecture, by Debian's name, and of a release (None: this
+    host's), and the cache of what was made of them.
     """
 
     start: str
     """How the names of such packages start."""
 
-    def __init__(self, talk: Talk, architecture: str | None = None) -> None:
-        self.talk = talk
+    def __init__(self, log: Log, architecture: str | None = None, suite: str | None = None) -> None:
+        self.log = log
         self.architecture = architecture
+        self.suite = suite
 
     @abstractmethod
     def spec(self, package: str, version: str | None) -> PackageSpec:
@@ -53,10 +53,20 @@ class Shelf(ABC, Generic[Entry]):
         """What the cache has of that package, if it is undamaged."""
 
     @abstractmethod
-    def fetch(self, package: str, version: str, download: Callable[[Path], Path]) -> Entry:
-        """Makes the entry; `download` puts the package into an empty folder. Another process may
-        have made it meanwhile.
+    def fetch(self, package: str, version: str, download: Callable[[Path], list[Path]]) -> Entry:
+        """Makes the entry; `download` puts the package, and then its parts, into folders of an
+        empty folder. Another process may have made it meanwhile.
         """
+
+    def is_part(self, package: str, dependency: str) -> bool:
+        """Whether a package that this one depends on, in the same version, holds a part of it."""
+        del package, dependency
+        return False
+
+    def optional_parts(self, package: str) -> tuple[str, ...]:
+        """Packages that hold parts of it where there are such, in the same version."""
+        del package
+        return ()
 
     @abstractmethod
     def cached(self) -> list[tuple[str, str, float]]:
@@ -69,27 +79,11 @@ class Shelf(ABC, Generic[Entry]):
         downloaded and cannot be.
         """
         spec = self.spec(package, version)
-        if version is not None and (entry := self.load(package, version)) is not None:
-            return entry
-        apt = Apt.of(self.architecture) if self.architecture else Apt.best()
-        if (entry := self._resolved_before(apt, spec)) is not None:
-            return entry
-        found = self._resolve(apt, spec)
-        if found:
-            self._remember(apt, spec, found)
-        if found is None and not apt.usable(self.start):
-            if newest := self._newest_cached(spec):
-                self.talk(f"apt lacks package lists; taking the newest in the cache, {newest[1]}")
-                if (entry := self.load(*newest)) is not None:
-                    return entry
-            apt = self._update(spec)
-            found = self._resolve(apt, spec)
-        if found is None:
-            raise self._unknown(apt, spec)
+        apt, found = self._look_up(spec)
         if (entry := self.load(found.package, found.version or "")) is not None:
             return entry
         try:
-            return self._fetch(apt, found)
+            return self._fetch(apt or Apt.of(self.architecture, self.suite), found)
         except OutdatedListsError:
             apt = self._update(spec)
             newer = self._resolve(apt, spec)
@@ -102,29 +96,53 @@ class Shelf(ABC, Generic[Entry]):
                 f"the mirror does not have {newer}: {error}", "try again later"
             ) from error
 
-    def _resolved_before(self, apt: Apt, spec: PackageSpec) -> Entry | None:
-        """What the cache has of what the spec stands for, unless apt might say another thing now.
+    def check(self, package: str, version: str | None) -> None:
+        """UserError for a package or version that does not exist; nothing of it is downloaded but
+        package lists, if there are none.
+        """
+        self._look_up(self.spec(package, version))
+
+    def _look_up(self, spec: PackageSpec) -> tuple[Apt | None, PackageSpec]:
+        """The package that holds what is wanted, with its version, and the apt that was asked; the
+        newest in the cache, where apt has no lists. UserError if there is none.
+        """
+        if spec.version and self.load(spec.package, spec.version) is not None:
+            return None, spec
+        apt = Apt.of(self.architecture, self.suite)
+        if before := self._answered(apt, spec):
+            return apt, before
+        if found := self._resolve(apt, spec):
+            answer = _StoodFor(apt.state(), found.package, found.version or "")
+            write_record(_answer_file(spec), answer)
+        elif not apt.usable(self.start):
+            newest = self._newest_cached(spec)
+            if newest and self.load(*newest) is not None:
+                self.log(f"apt lacks package lists; taking the newest in the cache, {newest[1]}")
+                return apt, self.spec(*newest)
+            apt = self._update(spec)
+            found = self._resolve(apt, spec)
+        if found is None:
+            raise self._unknown(apt, spec)
+        return apt, found
+
+    def _answered(self, apt: Apt, spec: PackageSpec) -> PackageSpec | None:
+        """What the spec stood for when it was last looked up, unless apt might say another thing
+        now.
 
         Each question to apt can take a second, on systems that keep no cache of their lists.
         """
-        answer = read_json(_answer_file(spec), _Answer)
+        answer = read_record(_answer_file(spec), _StoodFor)
         if answer is None or answer.state != apt.state():
             return None
-        entry = self.load(answer.package, answer.version)
-        if entry is not None and answer.package != spec.package:
-            self.talk(f"{spec.package} stands for {answer.package} {answer.version}")
-        return entry
-
-    def _remember(self, apt: Apt, spec: PackageSpec, found: PackageSpec) -> None:
-        answer = _Answer(apt.state(), found.package, found.version or "")
-        write_atomic(_answer_file(spec), msgspec.json.encode(answer))
+        if answer.package != spec.package:
+            self.log(f"{spec.package} stands for {answer.package} {answer.version}")
+        return self.spec(answer.package, answer.version)
 
     def _resolve(self, apt: Apt, spec: PackageSpec) -> PackageSpec | None:
         """The package that holds what is wanted, with its version; None if there is none."""
         package, version = spec.package, spec.version
-        for _ in range(MAX_META_STEPS):
-            if version is None:
-                version = apt.candidate(package)
+        for _ in range(_MOST_META_STEPS):
+            version = version or apt.candidate(package)
             if version is None or version not in apt.versions(package):
                 return None
             onward = [
@@ -134,7 +152,7 @@ class Shelf(ABC, Generic[Entry]):
             ]
             if not onward:
                 return self.spec(package, version)
-            self.talk(f"{package} {version} stands for {onward[0].package}")
+            self.log(f"{package} {version} stands for {onward[0].package}")
             package, version = onward[0].package, onward[0].version
         raise UserError(f"{spec} leads from package to package and to no kernel")
 
@@ -147,7 +165,7 @@ class Shelf(ABC, Generic[Entry]):
                 else f"{spec.package} cannot be had in any version",
                 f"there is: {', '.join(versions)}",
             )
-        names = [name for name in apt.names(self.start) if not name.endswith(_NOT_OFFERED)]
+        names = [name for name in apt.names(self.start) if not name.endswith(("-dbg", "-unsigned"))]
         if not names and self.architecture:
             return UserError(
                 f"the distribution has no {self.start}* packages for {self.architecture}",
@@ -155,18 +173,13 @@ class Shelf(ABC, Generic[Entry]):
             )
         near = difflib.get_close_matches(spec.package, names, n=5, cutoff=0.6)
         see = f"see: apt-cache search {self.start.rstrip('-')}"
-        cached = self._cached_text(spec)
-        return UserError(
-            f"apt knows no package {spec.package}",
-            (f"the nearest: {', '.join(near)}" if near else see)
-            + (f"; {cached}" if cached else ""),
-        )
+        hints = (f"the nearest: {', '.join(near)}" if near else see, self._cached_text(spec))
+        return UserError(f"apt knows no package {spec.package}", "; ".join(filter(None, hints)))
 
     def _update(self, spec: PackageSpec) -> Apt:
-        of = self.architecture
-        apt = Apt.of(of, own_lists=True) if of else Apt.with_own_lists()
+        apt = Apt.of(self.architecture, self.suite, own_lists=True)
         try:
-            apt.update(self.talk, self.start)
+            apt.update(self.log, self.start)
         except LabError as error:
             raise self._not_to_be_had(spec, error) from error
         return apt
@@ -174,36 +187,52 @@ class Shelf(ABC, Generic[Entry]):
     def _fetch(self, apt: Apt, found: PackageSpec) -> Entry:
         version = found.version or ""
 
-        def download(folder: Path) -> Path:
-            self.talk(f"downloading {found.package} {version}")
+        def download(folder: Path) -> list[Path]:
+            self.log(f"downloading {found.package} {version}")
+            parts = self._parts(apt, found.package, version)
             try:
-                return apt.download(found.package, version, folder, self.talk)
+                return [
+                    apt.download(one, version, make_folder(folder / one), self.log)
+                    for one in (found.package, *parts)
+                ]
             except LabError as error:
                 raise self._not_to_be_had(found, error) from error
 
         return self.fetch(found.package, version, download)
 
+    def _parts(self, apt: Apt, package: str, version: str) -> list[str]:
+        """The other packages that hold parts of it, all in its version."""
+        needed = [
+            one
+            for one in apt.dependencies(package, version)
+            if one.version in (None, version) and self.is_part(package, one.package)
+        ]
+        exact = [one.package for one in needed if one.version]
+        others = [one.package for one in needed if not one.version]
+        asked = (*others, *self.optional_parts(package))
+        return exact + [one for one in asked if version in apt.versions(one)]
+
     def _not_to_be_had(self, spec: PackageSpec, error: LabError) -> LabError:
-        cached = self._cached_text(spec)
+        hints = "check the network and the disk, then run this again", self._cached_text(spec)
         return LabError(
             f"{spec} is not in the cache, and cannot be fetched: {error.message}",
-            "check the network and the disk, then run this again"
-            + (f"; {cached}" if cached else ""),
+            "; ".join(filter(None, hints)),
         )
 
     def _cached_text(self, spec: PackageSpec) -> str:
         """What the cache has, the versions of the same package first."""
         entries = sorted(self.cached(), key=lambda entry: entry[0] != spec.package)
-        named = [str(self.spec(package, version)) for package, version, _ in entries[:3]]
+        specs = (self.spec(package, version) for package, version, _ in entries[:3])
+        named = [str(msgspec.structs.replace(spec, suite=None)) for spec in specs]
         return f"in the cache: {', '.join(named)}" if named else ""
 
     def _newest_cached(self, spec: PackageSpec) -> tuple[str, str] | None:
         """The newest of the package's entries in the cache, by when it was fetched."""
-        entries = [
+        entries = (
             entry
             for entry in self.cached()
             if entry[0] == spec.package and spec.version in (None, entry[1])
-        ]
+        )
         newest = max(entries, key=lambda entry: entry[2], default=None)
         return None if newest is None else newest[:2]
 

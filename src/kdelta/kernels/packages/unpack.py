@@ -11,18 +11,18 @@ import os
 import re
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from kdelta.host.command import start
+from kdelta.host.command import piped
 from kdelta.host.files import lab_errors
 from kdelta.kernels.arches import kernel_arches
+from kdelta.kernels.packages.members import ArchiveMember, Counted, opened, tar_members
+from kdelta.kernels.packages.packed import PackedError
 from kdelta.spec.errors import LabError, UserError
-
-# A distribution's largest kernels have some 5,000 modules in 600 MB.
-MAX_FILES = 50_000
-MAX_BYTES = 8 << 30
+from kdelta.spec.limits import ARCHIVE_DEPTH
+from kdelta.spec.limits import KERNEL_BYTES as MAX_BYTES
+from kdelta.spec.limits import KERNEL_FILES as MAX_FILES
 
 _WANTED = re.compile(r"(?:boot/(?:vmlinuz|vmlinux|config)-[^/]+|(?:usr/)?(lib/modules/[^/]+/.+))")
 _DEVICE_TREE = re.compile(r"usr/lib/linux-image-[^/]+/(?:[^/]+/)?([^/]+)\.dtb")
@@ -30,16 +30,18 @@ DEVICE_TREES = "device-trees"
 """The folder that they are unpacked into."""
 
 
+_DEB = b"!<arch>\ndebian"
 _SOURCE = re.compile(r"(?:\./)?usr/src/linux-source-[^/]+\.tar(?:\.(?:xz|gz|bz2|zst))?")
 
 
 def unpack_kernel(package: Path, folder: Path) -> None:
-    """Unpacks what `package` (a .deb) has of a kernel into `folder`, which is there and empty.
+    """Unpacks what `package` has of a kernel into `folder`, where no entry has been written yet: a
+    .deb, an .rpm, or an archive of files (tar or cpio, packed or not).
 
     LabError when the package is damaged or holds what no kernel package has.
     """
-    with _opened(package) as archive:
-        _unpack(archive, package.name, folder)
+    with _opened(package) as members:
+        _unpack(members, package.name, folder)
 
 
 def extract_source(package: Path, folder: Path) -> Path:
@@ -48,17 +50,12 @@ def extract_source(package: Path, folder: Path) -> Path:
     LabError when the package is damaged, UserError when it holds no source.
     """
     target = folder / "source.tar"
-    found = False
-    with _opened(package) as archive:
-        for member in archive:
-            if found or not member.isreg() or not _SOURCE.fullmatch(member.name):
-                continue
-            source = archive.extractfile(member)
-            assert source is not None
-            with lab_errors("unpacking", target), target.open("xb") as file:
-                shutil.copyfileobj(source, file, 1 << 20)
-            found = True
-    if not found:
+    with _opened(package) as members:
+        for member in members:
+            if not target.exists() and member.is_file and _SOURCE.fullmatch(member.name):
+                with lab_errors("unpacking", target), target.open("xb") as file:
+                    shutil.copyfileobj(member.open(), file, 1 << 20)
+    if not target.exists():
         raise UserError(
             f"the package {package.name} holds no packed source of a kernel",
             "see: apt-cache search linux-source",
@@ -67,44 +64,37 @@ def extract_source(package: Path, folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _opened(package: Path) -> Iterator[tarfile.TarFile]:
-    """The files of a .deb, to be read once from the first to the last."""
-    failure = ""
-    # Leaving early closes the pipe, which ends dpkg-deb.
-    with (
-        tempfile.TemporaryFile() as errors,
-        start(["dpkg-deb", "--fsys-tarfile", package], errors) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
-                yield archive
-            while process.stdout.read(1 << 20):
+def _opened(package: Path) -> Iterator[Iterator[ArchiveMember]]:
+    """The files of a package, to be read once from the first to the last."""
+    try:
+        with lab_errors("reading", package), package.open("rb") as file:
+            is_deb = file.read(len(_DEB)) == _DEB
+        if not is_deb:
+            with opened(package) as members:
+                yield members
+            return
+        with piped(["dpkg-deb", "--fsys-tarfile", package], PackedError) as stream:
+            counted = Counted(stream)
+            yield tar_members(counted)
+            while counted.read(1 << 20):
                 pass
-        except (tarfile.TarError, EOFError) as error:
-            failure = str(error)
-        process.stdout.close()
-        if process.wait() != 0 or failure:
-            errors.seek(0)
-            said = errors.read().decode("utf-8", "replace").strip().splitlines()
-            raise LabError(
-                f"the package {package.name} is damaged: {said[-1] if said else failure}"
-            )
+    except (PackedError, tarfile.TarError, EOFError) as error:
+        raise LabError(
+            f"the package {package.name} is damaged: {error}", "fetch it again, or name another one"
+        ) from error
 
 
-def _unpack(archive: tarfile.TarFile, package: str, folder: Path) -> None:
+def _unpack(members: Iterator[ArchiveMember], package: str, folder: Path) -> None:
     files = total_bytes = 0
-    for member in archive:
+    for member in members:
         path = wanted_path(member.name, package)
         # Links and devices are left out: modules have build and source, which lead elsewhere.
-        if path is None or not member.isreg():
+        if path is None or not member.is_file:
             continue
         files += 1
-        total_bytes += member.size
+        total_bytes += member.bytes
         if files > MAX_FILES or total_bytes > MAX_BYTES:
             raise LabError(f"the package {package} is refused: it is too large for a kernel")
-        source = archive.extractfile(member)
-        assert source is not None
         with lab_errors("unpacking", folder / path):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             # O_EXCL: an archive that names a file twice is refused too.
@@ -112,7 +102,7 @@ def _unpack(archive: tarfile.TarFile, package: str, folder: Path) -> None:
                 folder / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644
             )
             with os.fdopen(descriptor, "wb") as target:
-                shutil.copyfileobj(source, target, 1 << 20)
+                shutil.copyfileobj(member.open(), target, 1 << 20)
 
 
 def wanted_path(name: str, package: str) -> str | None:
@@ -120,9 +110,9 @@ def wanted_path(name: str, package: str) -> str | None:
     name that leads elsewhere.
     """
     parts = PurePosixPath(name).parts
-    if name.startswith("/") or ".." in parts:
+    if name.startswith("/") or ".." in parts or "\0" in name or len(parts) > ARCHIVE_DEPTH:
         raise LabError(
-            f"the package {package} is refused: it holds the path {name!r}",
+            f"the package {package} is refused: it holds the path {name[:200]!r}",
             "that is not a kernel package as distributions make them; do not install it",
         )
     if (tree := _DEVICE_TREE.fullmatch("/".join(parts))) and tree[1] in _wanted_device_trees():

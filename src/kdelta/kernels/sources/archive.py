@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from kdelta.host.command import echo_command, find_program, start
+from kdelta.host.command import echo_command, find_program, piped
 from kdelta.host.files import lab_errors
 from kdelta.kernels.sources.git import GitResult, GitStore, check_space
 from kdelta.spec.errors import UserError
+from kdelta.spec.limits import ARCHIVE_DEPTH, SOURCE_BYTES, SOURCE_FILES
 
 _PACKERS = {
     b"\xfd7zXZ\0": "xz",
@@ -46,10 +47,12 @@ def import_archive(store: GitStore, file: Path) -> str:
     UserError when the archive is damaged, or names files that lie outside of it.
     """
     with _unpacked(file) as opened, _fast_import(store) as target:
-        stream = _Tail(opened)
+        stream = _Tail(opened, file)
         try:
             with tarfile.open(fileobj=stream, mode="r|", bufsize=_BUFFER_BYTES) as archive:
-                for member in archive:
+                for count, member in enumerate(archive):
+                    if count >= SOURCE_FILES:
+                        raise _too_large(file, f"more than {SOURCE_FILES} files")
                     _add(target, archive, member, file)
             while stream.read(_BUFFER_BYTES):
                 pass
@@ -69,36 +72,35 @@ class _Tail(io.RawIOBase):
     that is cut off between two files for whole.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], file: Path) -> None:
         super().__init__()
         self._stream = stream
+        self._file = file
+        self._bytes = 0
         self.last = b""
 
     def read(self, size: int = -1, /) -> bytes:
-        piece = self._stream.read(size)
-        if piece:
+        if piece := self._stream.read(size):
             self.last = (self.last + piece[-_BLOCK_BYTES:])[-_BLOCK_BYTES:]
+            self._bytes += len(piece)
+            if self._bytes > SOURCE_BYTES:
+                raise _too_large(self._file, f"more than {SOURCE_BYTES >> 20} MiB")
         return piece
 
 
 @contextlib.contextmanager
 def _unpacked(file: Path) -> Iterator[IO[bytes]]:
     """The archive as a stream of tar. UserError if it proves to be damaged at its end."""
-    packer = packer_of(file)
-    if not packer:
+    if not (packer := packer_of(file)):
         with lab_errors("reading", file), file.open("rb") as opened:
             yield opened
         return
-    with tempfile.TemporaryFile() as errors, start([packer, "-dc", file], errors) as process:
-        assert process.stdout is not None
-        yield process.stdout
-        process.stdout.close()
-        if process.wait() != 0:
-            errors.seek(0)
-            said = errors.read().decode("utf-8", "replace").strip().splitlines()
-            raise UserError(
-                f"the archive {file} is damaged: {said[-1] if said else packer}", "fetch it again"
-            )
+
+    def damaged(said: str) -> UserError:
+        return UserError(f"the archive {file} is damaged: {said or packer}", "fetch it again")
+
+    with piped([packer, "-dc", file], damaged) as stream:
+        yield stream
 
 
 @contextlib.contextmanager
@@ -134,23 +136,20 @@ def _fast_import(store: GitStore) -> Iterator[IO[bytes]]:
             raise
         if process.wait() != 0:
             errors.seek(0)
-            said = errors.read().decode("utf-8", "replace")
-            result = GitResult(process.returncode, b"", said)
+            result = GitResult(process.returncode, b"", errors.read().decode("utf-8", "replace"))
             check_space(result, store.folder)
             raise store.broken(result)
 
 
 def _add(target: IO[bytes], archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> None:
     """Adds an archive's entry. Folders are made automatically, and devices are left out."""
-    path = _checked(member.name, file)
-    if path is None:
+    if (path := _checked(member.name, file)) is None:
         return
     if member.issym():
         link = os.fsencode(member.linkname)
         target.write(b"M 120000 inline %b\ndata %d\n%b\n" % (path, len(link), link))
     elif member.islnk():
-        source = _checked(member.linkname, file)
-        if source is not None:
+        if (source := _checked(member.linkname, file)) is not None:
             target.write(b"C %b %b\n" % (source, path))
     elif member.isreg():
         mode = b"100755" if member.mode & 0o100 else b"100644"
@@ -162,6 +161,13 @@ def _add(target: IO[bytes], archive: tarfile.TarFile, member: tarfile.TarInfo, f
         target.write(b"\n")
 
 
+def _too_large(file: Path, what: str) -> UserError:
+    return UserError(
+        f"the archive {file} is refused: it unpacks to {what}",
+        "that is no archive of a source tree",
+    )
+
+
 def _checked(name: str, file: Path) -> bytes | None:
     """An entry's path, quoted for fast-import; None for what is no part of a tree."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -170,6 +176,8 @@ def _checked(name: str, file: Path) -> bytes | None:
             f"the archive {file} is refused: it holds the path {name!r}",
             "that is no archive of a source tree",
         )
+    if len(parts) > ARCHIVE_DEPTH:
+        raise _too_large(file, f"more than {ARCHIVE_DEPTH} folders in each other")
     # A repository that was packed with its tree.
     if not parts or any(part.lower() == ".git" for part in parts):
         return None

@@ -8,7 +8,6 @@ import msgspec
 
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PREFIXED = ((b"rename from ", "old"), (b"copy from ", "old"), (b"rename to ", "new"))
-_NO_FILE = "/dev/null"
 
 
 class Hunk(msgspec.Struct, frozen=True):
@@ -25,7 +24,6 @@ class Hunk(msgspec.Struct, frozen=True):
 
     @property
     def last(self) -> int:
-        """See above."""
         return self.line + max(len(self.expected), 1) - 1
 
 
@@ -47,9 +45,8 @@ def read_diff(patch: bytes) -> Diff:
     for line in lines:
         if line.startswith(b"diff --git "):
             file, number = "", 0
-            for name in _both_names(line):
-                file = name
-                files[name] = None
+            for file in _both_names(line):
+                files[file] = None
         elif line.startswith((b"--- ", b"+++ ")):
             found = _stripped(line[4:].partition(b"\t")[0])
             if line.startswith(b"--- "):
@@ -86,10 +83,10 @@ def _hunk(match: re.Match[bytes], lines: Iterator[bytes], file: str, number: int
 def _stripped(name: bytes) -> str | None:
     """A file's name in a header, without its first part; None for no file."""
     text = unquote(name.rstrip(b"\r "))
-    return None if text == _NO_FILE else text.partition("/")[2] or None
+    return None if text == "/dev/null" else text.partition("/")[2] or None
 
 
-def _both_names(line: bytes) -> Iterator[str]:
+def _both_names(line: bytes) -> list[str]:
     """The names of a line `diff --git a/X b/X`, where they can be distinguished: a renamed file has
     lines of its own for them.
     """
@@ -100,8 +97,7 @@ def _both_names(line: bytes) -> Iterator[str]:
         middle = len(rest) // 2
         found = [rest[:middle], rest[middle + 1 :]]
     names = {_stripped(name) for name in found}
-    if len(names) == 1:
-        yield from (name for name in names if name)
+    return [name for name in names if name] if len(names) == 1 else []
 
 
 def unquote(name: bytes) -> str:
@@ -112,8 +108,6 @@ def unquote(name: bytes) -> str:
 
     def meant(match: re.Match[bytes]) -> bytes:
         escape = match[1]
-        if len(escape) == 3:
-            return bytes([int(escape, 8) & 0xFF])
-        return plain.get(escape, escape)
+        return bytes([int(escape, 8) & 0xFF]) if len(escape) == 3 else plain.get(escape, escape)
 
     return re.sub(rb"\\([0-7]{3}|.)", meant, name[1:-1]).decode("utf-8", "replace")

@@ -16,7 +16,8 @@ import msgspec
 
 from kdelta.host.command import echo_command, find_program
 from kdelta.host.files import is_full, new_folder, os_failure, remove
-from kdelta.spec.errors import LabError, UserError
+from kdelta.kernels.sources.git_config import isolated_environment, reading_environment
+from kdelta.spec.errors import KdeltaError, LabError, UserError
 
 # What the user has set for git must change neither what a tree holds nor how long it takes.
 _SETTINGS = {
@@ -41,17 +42,11 @@ _SETTINGS = {
 # The kernel's own .gitattributes say nothing that changes a file; others' could.
 _ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding -export-subst\n"
 
-_READ_ONLY = [
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "core.hooksPath=/dev/null"),
-    # It is read at the user's request, whatever its owner is.
-    *("-c", "safe.directory=*"),
-]
-
 _LEFTOVERS = (
     *("objects/tmp_*", "objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*"),
     *("import-index.lock", "patch-index*", "fast_import_crash_*", "refs/**/*.lock"),
 )
+_NOT_OWN = "detected dubious ownership"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -64,13 +59,18 @@ class GitResult(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether it ended with exit code 0."""
         return self.returncode == 0
 
     @property
     def text(self) -> str:
         """What it printed, as one stripped text."""
         return self.stdout.decode("utf-8", "replace").strip()
+
+    def or_raise(self, error: type[KdeltaError], failed: str, hint: str = "") -> "GitResult":
+        """Itself if it is ok, else that error with what git complained of."""
+        if not self.ok:
+            raise error(f"{failed}: {self.complaint()}", hint)
+        return self
 
     def complaint(self) -> str:
         """The first error that it named."""
@@ -90,38 +90,29 @@ class GitStore:
     def create(self) -> None:
         """Makes the store if it is not there; the caller holds a lock for the folder."""
         if self.git_dir.is_dir():
-            self._remove_leftovers()
+            # None of what an interrupted git left is ever taken for whole, but it may be gigabytes,
+            # and a lock would stand in the way.
+            for path in (path for pattern in _LEFTOVERS for path in self.git_dir.glob(pattern)):
+                remove(path)
             return
         with new_folder(self.git_dir) as partial:
-            result = run_git(["init", "-q", "--bare", "--template=", partial])
-            if not result.ok:
-                raise LabError(f"git could not make a store: {result.complaint()}")
-            config = "".join(_config_line(name, value) for name, value in _SETTINGS.items())
+            made = run_git(["init", "-q", "--bare", "--template=", partial])
+            made.or_raise(LabError, "git could not make a store")
             with (partial / "config").open("a") as file:
-                file.write(config)
+                file.writelines(_config_line(name, value) for name, value in _SETTINGS.items())
             (partial / "info").mkdir(exist_ok=True)
             (partial / "info" / "attributes").write_text(_ATTRIBUTES)
 
-    def _remove_leftovers(self) -> None:
-        """Removes what an interrupted git left: none of it is ever taken for whole, but it may be
-        gigabytes, and a lock would stand in the way.
-        """
-        for pattern in _LEFTOVERS:
-            for path in self.git_dir.glob(pattern):
-                remove(path)
-
     def index(self, name: str) -> Path:
-        """The file of the store's index of that name."""
         return self.git_dir / f"{name}-index"
 
     def environment(self, index: str | None = None, work: Path | None = None) -> dict[str, str]:
-        """The environment in which git works on this store."""
-        env = {**_isolated(), "GIT_DIR": str(self.git_dir)}
-        if index is not None:
-            env["GIT_INDEX_FILE"] = str(self.index(index))
-        if work is not None:
-            env["GIT_WORK_TREE"] = str(work)
-        return env
+        return {
+            **isolated_environment(),
+            "GIT_DIR": str(self.git_dir),
+            **({"GIT_INDEX_FILE": str(self.index(index))} if index is not None else {}),
+            **({"GIT_WORK_TREE": str(work)} if work is not None else {}),
+        }
 
     def attempt(
         self,
@@ -144,9 +135,9 @@ class GitStore:
     ) -> GitResult:
         """Runs git on the store; LabError when it fails."""
         result = self.attempt(*words, index=index, work=work, stdin=stdin)
-        if not result.ok:
-            raise self.broken(result)
-        return result
+        if result.ok:
+            return result
+        raise self.broken(result)
 
     def check_out(self, tree: str, index: str, work: Path) -> None:
         """Makes a folder hold the files of a tree and no others. Files that have their content
@@ -172,7 +163,6 @@ class GitStore:
         )
 
     def has(self, name: str) -> bool:
-        """Whether there is an object of that name."""
         return self.attempt("cat-file", "-e", name).ok
 
     def blob(self, name: str) -> bytes | None:
@@ -181,9 +171,42 @@ class GitStore:
         return result.stdout if result.ok else None
 
 
+def source_damage(folder: Path) -> str | None:
+    """Return what git finds wrong with the objects of a source in the cache, or with its files that
+    are written out; None if nothing is.
+    """
+    store = GitStore(folder)
+    if not store.git_dir.is_dir():
+        return None
+    checked = store.attempt("fsck", "--full", "--no-dangling", "--no-progress")
+    if not checked.ok:
+        return checked.complaint()
+    if not store.index("src").is_file() or not (folder / "src").is_dir():
+        return None
+    written = store.attempt("write-tree", index="src")
+    if not written.ok:
+        return written.complaint()
+    try:
+        # A new index knows nothing of the files' times, so their content is compared.
+        store.git("read-tree", written.text, index="check")
+        store.attempt("update-index", "-q", "--refresh", index="check", work=folder / "src")
+        changed = store.git("diff-files", "--name-only", index="check", work=folder / "src").text
+    finally:
+        remove(store.index("check"))
+    return f"src/{changed.splitlines()[0]} is not what was written" if changed else None
+
+
 def read_repository(folder: Path, *words: str, stdin: bytes = b"") -> GitResult:
-    """Runs a git command that only reads, in a user's repository, with the user's settings."""
-    return run_git([*_READ_ONLY, *words], env=_reading(), cwd=folder, stdin=stdin)
+    """Runs a git command that only reads, in a user's repository; no program that this names is
+    run. UserError for a repository of another user, unless git was told to read it.
+    """
+    result = run_git(words, env=reading_environment(folder), cwd=folder, stdin=stdin)
+    if _NOT_OWN in result.stderr:
+        raise UserError(
+            f"cannot read the repository {folder}: it belongs to another user",
+            f"if you trust them: git config --global --add safe.directory {folder}",
+        )
+    return result
 
 
 def must_be_repository(folder: Path, hint: str = "", *words: str) -> GitResult:
@@ -191,9 +214,7 @@ def must_be_repository(folder: Path, hint: str = "", *words: str) -> GitResult:
     that hint for a folder that is in none.
     """
     found = read_repository(folder, "rev-parse", *(words or ["--absolute-git-dir"]))
-    if not found.ok:
-        raise UserError(f"{folder} is no git repository: {found.complaint()}", hint)
-    return found
+    return found.or_raise(UserError, f"{folder} is no git repository", hint)
 
 
 def object_named(folder: Path, name: str) -> str:
@@ -224,14 +245,14 @@ def copy_objects(folder: Path, wanted: Sequence[str], store: GitStore) -> GitRes
     git = find_program("git")
     # No search for deltas: those that are there are taken as they are.
     plain = ("-q", "--revs", "--stdout", "--window=0", "--delta-base-offset")
-    send = [git, *_READ_ONLY, "-c", "core.compression=1", "pack-objects", *plain]
+    send = [git, "-c", "core.compression=1", "pack-objects", *plain]
     take = [git, "index-pack", "--stdin"]
     echo_command([*send, "|", *take], folder)
     with (
         subprocess.Popen(
             send,
             cwd=folder,
-            env=_reading(),
+            env=reading_environment(folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -270,7 +291,12 @@ def run_git(
     echo_command(["git", *argv[1:]], cwd)
     try:
         done = subprocess.run(
-            argv, cwd=cwd, env=env or _isolated(), input=stdin, capture_output=True, check=False
+            argv,
+            cwd=cwd,
+            env=env or isolated_environment(),
+            input=stdin,
+            capture_output=True,
+            check=False,
         )
     except OSError as error:
         raise LabError(f"git could not be started: {error.strerror}") from error
@@ -283,31 +309,6 @@ def check_space(result: GitResult, path: Path) -> None:
         full = number == errno.ENOSPC and is_full(path)
         if not result.ok and (full or os.strerror(number) in result.stderr):
             raise os_failure(OSError(number, os.strerror(number)), "copying a source tree to", path)
-
-
-def plain_environment() -> dict[str, str]:
-    """The environment without what it says to git: kdelta may run in a hook, or in a bisection."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**env, "LC_ALL": "C", "LANGUAGE": ""}
-
-
-def _isolated() -> dict[str, str]:
-    return {
-        **plain_environment(),
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_CONFIG_NOSYSTEM": "1",
-    }
-
-
-def _reading() -> dict[str, str]:
-    return {
-        **plain_environment(),
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        # A partial clone must not begin to fetch what it lacks.
-        "GIT_ALLOW_PROTOCOL": "none",
-    }
 
 
 def _config_line(name: str, value: str) -> str:

@@ -93,7 +93,7 @@ def read_range(repository: Path, good: str, bad: str) -> CommitRange:
     UserError when there is no such repository or revision, when they have no common past, or when a
     shallow clone lacks part of it; LabError when git fails otherwise.
     """
-    return _Reader(repository).read(good, bad)
+    return _RangeReader(repository).read(good, bad)
 
 
 def read_files(repository: Path, named: Sequence[tuple[str, str]]) -> list[bytes | None]:
@@ -110,13 +110,11 @@ def read_files(repository: Path, named: Sequence[tuple[str, str]]) -> list[bytes
     result = read_repository(
         repository, "cat-file", "--batch", stdin=text.encode("utf-8", "surrogateescape")
     )
-    if not result.ok:
-        raise LabError(f"git failed in {repository}: {result.complaint()}")
-    contents = batch_contents(result.stdout)
+    contents = batch_contents(result.or_raise(LabError, f"git failed in {repository}").stdout)
     return [None if "\n" in line else next(contents) for line in lines]
 
 
-class _Reader:
+class _RangeReader:
     """A repository that is read."""
 
     def __init__(self, repository: Path) -> None:
@@ -126,8 +124,8 @@ class _Reader:
         asked = ("--is-shallow-repository", "--git-path", "shallow")
         found = must_be_repository(repository, "name one with -C PATH", *asked)
         is_shallow, path = found.text.splitlines()
-        cut = (repository / path).read_text().split() if is_shallow == "true" else []
-        self._shallow = frozenset(cut)
+        cut = is_shallow == "true"
+        self._shallow = frozenset((repository / path).read_text().split() if cut else ())
 
     def read(self, good: str, bad: str) -> CommitRange:
         notes: list[str] = []
@@ -148,24 +146,24 @@ class _Reader:
         commits = self._log(f"{start}..{end}")
         self._must_be_whole(commits, start)
         (first,), (last,) = self._log("-1", start), self._log("-1", end)
-        if self._is_dirty():
+        changed = self._try(
+            "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"
+        )
+        if changed.ok and changed.stdout.strip():
             notes.append("files that were changed and not committed are no part of it")
-        older = self._older(commits, start)
-        return CommitRange(self._folder, first, last, tuple(commits), older, tuple(notes))
+        return CommitRange(
+            self._folder, first, last, tuple(commits), self._older(commits, start), tuple(notes)
+        )
 
     def _try(self, *words: str) -> GitResult:
         return read_repository(self._folder, *words)
 
     def _git(self, *words: str) -> GitResult:
-        result = self._try(*words)
-        if not result.ok:
-            hint = f"see what git says of it: git -C {self._folder} fsck"
-            raise LabError(f"git failed in {self._folder}: {result.complaint()}", hint)
-        return result
+        hint = f"see what git says of it: git -C {self._folder} fsck"
+        return self._try(*words).or_raise(LabError, f"git failed in {self._folder}", hint)
 
     def _commit(self, revision: str) -> str:
-        found = object_named(self._folder, f"{revision}^{{commit}}")
-        if not found:
+        if not (found := object_named(self._folder, f"{revision}^{{commit}}")):
             names = self._try("for-each-ref", "--count=5", "--format=%(refname:short)").text
             hint = f"there is: {', '.join(names.split())}" if names else "it has no commits"
             hint = self._deepen() if self._shallow else hint
@@ -191,8 +189,8 @@ class _Reader:
         return found
 
     def _log(self, *words: str) -> list[Commit]:
-        found = self._git(*_LOG, *words, "--").stdout
-        return [_commit_of(record) for record in _RECORD.split(found)[1:]]
+        records = _RECORD.split(self._git(*_LOG, *words, "--").stdout)[1:]
+        return [_commit_of(record) for record in records]
 
     def _must_be_whole(self, commits: Sequence[Commit], start: str) -> None:
         cut = [one.short for one in commits if one.name in self._shallow]
@@ -214,10 +212,6 @@ class _Reader:
         listed = self._git("rev-list", "--topo-order", "--reverse", "--parents", *ends, "--").text
         rows = ([base] if base else []) + listed.splitlines()
         return {name: tuple(parents) for name, *parents in map(str.split, rows)}
-
-    def _is_dirty(self) -> bool:
-        found = self._try("status", "--porcelain", "--untracked-files=no")
-        return found.ok and bool(found.stdout.strip())
 
 
 def _commit_of(record: bytes) -> Commit:

@@ -10,7 +10,7 @@ import re
 import stat
 from pathlib import Path
 
-from kdelta.host.command import Talk
+from kdelta.host.command import Log
 from kdelta.kernels.sources.git import (
     GitResult,
     GitStore,
@@ -32,7 +32,7 @@ _DOT_FILES = (
 )
 
 
-def import_folder(store: GitStore, folder: Path, talk: Talk) -> str:
+def import_folder(store: GitStore, folder: Path, log: Log) -> str:
     """The tree of a folder as it stands: in a git repository what is tracked or could be, and else
     all but what the folder's own .gitignore files take for made by a build.
 
@@ -40,12 +40,12 @@ def import_folder(store: GitStore, folder: Path, talk: Talk) -> str:
     that cannot be read.
     """
     listed = _files_of(folder, store)
-    result = _import(store, folder, listed, talk)
+    result = _import(store, folder, listed, log)
     if not result.ok:
         # Perhaps the index is damaged, or knows of files that a power cut took from the store. It
         # only saves time.
         store.index("import").unlink(missing_ok=True)
-        result = _import(store, folder, listed, talk)
+        result = _import(store, folder, listed, log)
     if match := re.search(r'open\("(.*)"\): (.*)', result.stderr):
         raise UserError(f"{folder / match[1]} cannot be read: {match[2]}", "make it readable")
     if not result.ok:
@@ -53,13 +53,13 @@ def import_folder(store: GitStore, folder: Path, talk: Talk) -> str:
     return result.text
 
 
-def _import(store: GitStore, folder: Path, listed: list[bytes], talk: Talk) -> GitResult:
+def _import(store: GitStore, folder: Path, listed: list[bytes], log: Log) -> GitResult:
     """Brings the index up to date with the listed files, then writes the tree."""
     known = set(_names(store.attempt("ls-files", "-z", index="import").stdout))
     gone = known.difference(listed)
     words = ["update-index", "-z", "--add", "--remove", "--stdin"]
     if len(listed) - len(known) + len(gone) > _MANY:
-        talk(f"reading {folder}, {len(listed):,} files; later only what has changed")
+        log(f"reading {folder}, {len(listed):,} files; later only what has changed")
         words = ["-c", "core.bigFileThreshold=1", *words]
     if gone:
         leave = ["update-index", "-z", "--force-remove", "--stdin"]
@@ -128,37 +128,42 @@ def _ignored_lines(file: Path) -> list[str]:
     return [line for line in lines if not line.startswith("#") and line.strip() not in everything]
 
 
-def import_commit(store: GitStore, repository: Path, revision: str, talk: Talk) -> str:
+def import_commit(store: GitStore, repository: Path, revision: str, log: Log) -> str:
     """The tree of a commit, tag or branch of a user's repository, copied once.
 
     UserError when there is no such repository or revision.
     """
-    hint = f"for the files as they stand write tree:{repository}"
-    found = must_be_repository(repository, hint, "--git-dir", "--show-prefix")
-    prefix = "".join(found.stdout.decode("utf-8", "replace").splitlines()[1:])
-    tree = _tree_of(repository, revision, prefix)
+    tree = check_commit(repository, revision)
     if store.has(f"{tree}^{{tree}}"):
         return tree
-    talk(f"copying {revision} out of {repository}")
-    refs = store.git("for-each-ref", "--format=%(objectname)", "refs/trees/").text
-    have = refs.split()[-_KEPT_TREES:]
+    log(f"copying {revision} out of {repository}")
+    refs = store.git("for-each-ref", "--format=%(objectname)", "refs/trees/").text.split()
+    have = refs[-_KEPT_TREES:]
     common = [f"^{name}" for name in have if read_repository(repository, "cat-file", "-e", name).ok]
-    result = copy_objects(repository, [tree, *common], store)
-    if not result.ok:
-        raise LabError(
-            f"{revision} could not be copied out of {repository}: {result.complaint()}",
-            f"see what git says of it: git -C {repository} fsck; a partial clone must first "
-            f"fetch the commit's files: git -C {repository} archive {revision} >/dev/null",
-        )
+    copy_objects(repository, [tree, *common], store).or_raise(
+        LabError,
+        f"{revision} could not be copied out of {repository}",
+        f"see what git says of it: git -C {repository} fsck; a partial clone must first "
+        f"fetch the commit's files: git -C {repository} archive {revision} >/dev/null",
+    )
     # What is there by a ref need not be copied for the next commit.
     store.git("update-ref", f"refs/trees/{tree}", tree)
     return tree
 
 
+def check_commit(repository: Path, revision: str) -> str:
+    """The name of the tree of a commit, tag or branch. UserError when there is no such repository
+    or revision.
+    """
+    hint = f"for the files as they stand write tree:{repository}"
+    found = must_be_repository(repository, hint, "--git-dir", "--show-prefix")
+    prefix = "".join(found.stdout.decode("utf-8", "replace").splitlines()[1:])
+    return _tree_of(repository, revision, prefix)
+
+
 def _tree_of(repository: Path, revision: str, prefix: str) -> str:
     name = f"{revision}:{prefix.rstrip('/')}" if prefix.strip("/\n") else f"{revision}^{{tree}}"
-    tree = object_named(repository, name)
-    if not tree:
+    if not (tree := object_named(repository, name)):
         raise _unknown_revision(repository, revision, prefix)
     if len(tree) != len("0" * 40):
         raise UserError(
@@ -171,10 +176,9 @@ def _tree_of(repository: Path, revision: str, prefix: str) -> str:
 def _unknown_revision(repository: Path, revision: str, prefix: str) -> UserError:
     if prefix and object_named(repository, f"{revision}^{{tree}}"):
         return UserError(f"{revision} has no folder {prefix} in {repository}")
-    words = ["for-each-ref", "--format=%(refname:short)"]
-    names = read_repository(repository, *words).text.splitlines()
-    near = difflib.get_close_matches(revision, names, n=5, cutoff=0.5)
-    if near:
+    listed = read_repository(repository, "for-each-ref", "--format=%(refname:short)")
+    names = listed.text.splitlines()
+    if near := difflib.get_close_matches(revision, names, n=5, cutoff=0.5):
         hint = f"the nearest: {', '.join(near)}"
     elif names:
         hint = f"there is: {', '.join(names[-5:])}" + (" and more" if len(names) > 5 else "")

@@ -18,10 +18,10 @@ from kdelta.kernels.sources.git import (
     GitStore,
     must_be_repository,
     object_named,
-    plain_environment,
     read_repository,
     run_git,
 )
+from kdelta.kernels.sources.git_config import writing_environment
 from kdelta.kernels.sources.patches import Patch
 from kdelta.kernels.sources.ranges import PatchCommit, commit_patches, commits_of
 from kdelta.kernels.sources.source import Source
@@ -35,10 +35,6 @@ _TRAILER = re.compile(r"^Kdelta-[a-z]+: .*\n?", re.MULTILINE)
 _EFFECT = re.compile(rf"^{EFFECT}: (.*)$", re.MULTILINE)
 _TRAILERS = re.compile(r"[A-Z][A-Za-z-]*: \S.*")
 _MOST = 512
-_SETTINGS = (
-    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.autocrlf=false"),
-    *("-c", "apply.whitespace=nowarn", "-c", "core.bare=true", "-c", "safe.directory=*"),
-)
 _IDENTITY = ("kdelta", "kdelta@localhost")
 
 
@@ -49,7 +45,6 @@ class TargetBranch(msgspec.Struct, frozen=True):
     name: str
 
     def __str__(self) -> str:
-        """The word that names it."""
         return f"{self.repository}:{self.name}"
 
 
@@ -68,8 +63,7 @@ def is_branch(word: str) -> bool:
 
 def parse_branch(word: str) -> TargetBranch:
     """The branch that REPO:BRANCH names. UserError for what is no repository, or no name."""
-    match = _WORD.fullmatch(word)
-    if match is None:
+    if (match := _WORD.fullmatch(word)) is None:
         raise UserError(f"not a branch: {word}", "write REPO:BRANCH")
     repository = Path(match["path"]).expanduser().absolute()
     if not repository.is_dir():
@@ -85,8 +79,7 @@ def measured_patches(word: str) -> list[Patch]:
     them. UserError for one that has none.
     """
     branch = parse_branch(word)
-    commits = measured_commits(branch)
-    if not commits:
+    if not (commits := measured_commits(branch)):
         raise UserError(
             f"{word} has no commit with a trailer {EFFECT}", "for a range write REPO:A..B"
         )
@@ -186,7 +179,8 @@ class _Writer:
         # In a folder of its own git cannot take the user's for the work tree, nor a part of it.
         self._folder = index.parent
         git_dir = must_be_repository(repository).text
-        self._env = {**plain_environment(), "GIT_DIR": git_dir, "GIT_INDEX_FILE": str(index)}
+        writing = writing_environment(repository)
+        self._env = {**writing, "GIT_DIR": git_dir, "GIT_INDEX_FILE": str(index)}
         if not run_git(["var", "GIT_COMMITTER_IDENT"], env=self._env, cwd=self._folder).ok:
             self._env |= _named("COMMITTER")
 
@@ -194,15 +188,13 @@ class _Writer:
         self, *words: str, stdin: bytes = b"", more: Mapping[str, str] | None = None
     ) -> GitResult:
         env = {**self._env, **(more or {})}
-        return run_git([*_SETTINGS, *words], env=env, cwd=self._folder, stdin=stdin)
+        return run_git(words, env=env, cwd=self._folder, stdin=stdin)
 
     def git(
         self, *words: str, stdin: bytes = b"", more: Mapping[str, str] | None = None
     ) -> GitResult:
         result = self.attempt(*words, stdin=stdin, more=more)
-        if not result.ok:
-            raise LabError(f"git failed in {self._repository}: {result.complaint()}")
-        return result
+        return result.or_raise(LabError, f"git failed in {self._repository}")
 
     def take(self, source: Source) -> None:
         """Copies a source's tree into the repository, as one pack."""
@@ -216,12 +208,8 @@ class _Writer:
         """The commit of a patch on top of another."""
         patch = one.patch
         applied = self.attempt("apply", "--cached", "-p1", "-", stdin=patch.content)
-        if not applied.ok:
-            raise UserError(
-                f"{patch.name} does not apply in {self._repository}: {applied.complaint()}"
-            )
-        tree = self.git("write-tree").text
-        words = ("commit-tree", tree, "-p", parent, "-F", "-")
+        applied.or_raise(UserError, f"{patch.name} does not apply in {self._repository}")
+        words = ("commit-tree", self.git("write-tree").text, "-p", parent, "-F", "-")
         return self.git(*words, stdin=message_of(one).encode(), more=_author(patch)).text
 
 

@@ -6,7 +6,6 @@ which applies whole or not at all.
 """
 
 import re
-from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -38,7 +37,8 @@ class ModeSeries(msgspec.Struct, frozen=True):
         detail = failure.detail
         found = version_of(makefile or "")
         if found is not None and found != self.version:
-            detail += f"; the patches are for Linux {_text(self.version)}, this is {_text(found)}"
+            made_for, this = (".".join(map(str, version)) for version in (self.version, found))
+            detail += f"; the patches are for Linux {made_for}, this is {this}"
         return PatchFailure(f"{FRAGMENT_NAME}: {failure.patch}", detail)
 
 
@@ -75,9 +75,7 @@ def must_have_kernel_mode(arch: str) -> None:
 def version_of(makefile: str) -> Version | None:
     """VERSION and PATCHLEVEL of a kernel's topmost Makefile; None if it has them not."""
     found = {name: int(value) for name, value in reversed(_MAKEFILE_LINE.findall(makefile))}
-    if len(found) != 2:
-        return None
-    return found["VERSION"], found["PATCHLEVEL"]
+    return None if len(found) != 2 else (found["VERSION"], found["PATCHLEVEL"])
 
 
 def _folder() -> Path:
@@ -87,7 +85,3 @@ def _folder() -> Path:
 def _folder_version(name: str) -> Version | None:
     match = re.fullmatch(r"(\d+)\.(\d+)", name)
     return (int(match[1]), int(match[2])) if match else None
-
-
-def _text(version: Sequence[int]) -> str:
-    return ".".join(map(str, version))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.files import remove
+from kdelta.host.files import remove, user_errors
 from kdelta.kernels.sources.diffs import read_diff
 from kdelta.kernels.sources.git import GitResult, GitStore, check_space, run_git
 from kdelta.spec.errors import UserError
@@ -83,17 +83,12 @@ def read_patches(file: Path) -> list[Patch]:
     """The patches of a file: one, or those of an mbox. UserError for a file that is missing, or
     holds no patch.
     """
-    try:
+    with user_errors(f"the patch {file}", "check the path"):
         content = file.read_bytes()
-    except OSError as error:
-        raise UserError(
-            f"the patch {file} cannot be read: {error.strerror}", "check the path"
-        ) from error
-    if not _MAIL.match(content):
-        patches = [plain_patch(file.name, content)]
-    else:
-        patches = [patch for patch in _mails(file, content) if has_diff(patch.content)]
-    if not patches or not has_diff(patches[0].content):
+    mails = _MAIL.match(content) is not None
+    found = _mails(file, content) if mails else [plain_patch(file.name, content)]
+    patches = [patch for patch in found if has_diff(patch.content)]
+    if not patches:
         raise UserError(f"{file} holds no patch", "a patch is what git diff or diff -u prints")
     return patches
 
@@ -162,9 +157,7 @@ def _mails(file: Path, content: bytes) -> list[Patch]:
 def _git(words: list[str], cwd: Path, file: Path, stdin: bytes = b"") -> GitResult:
     result = run_git(words, cwd=cwd, stdin=stdin)
     check_space(result, cwd)
-    if not result.ok:
-        raise UserError(f"{file} cannot be read as mail: {result.complaint()}")
-    return result
+    return result.or_raise(UserError, f"{file} cannot be read as mail")
 
 
 def apply_patch(store: GitStore, patch: Patch) -> PatchFailure | None:
@@ -204,7 +197,8 @@ def _context_differs(store: GitStore, patch: Patch, file: str, line: int) -> str
     if hunk is None:
         return f"{file}, line {line}: the context differs"
     where = f"{file}, hunk {hunk.number} (line {hunk.line})"
-    there = set(_indexed(store, file).splitlines())
+    # What git prints is empty where it has no such file.
+    there = set(store.attempt("cat-file", "blob", f":{file}", index="patch").stdout.splitlines())
     missing = next((text for text in hunk.expected if text not in there), None)
     if missing is None:
         return f"{where}: the context differs: its lines are not together in the tree's file"
@@ -212,8 +206,3 @@ def _context_differs(store: GitStore, patch: Patch, file: str, line: int) -> str
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[: _SHOWN_CHARACTERS - 3] + "..."
     return f"{where}: the context differs: the tree's file has no line `{shown}`"
-
-
-def _indexed(store: GitStore, file: str) -> bytes:
-    result = store.attempt("cat-file", "blob", f":{file}", index="patch")
-    return result.stdout if result.ok else b""

@@ -13,7 +13,7 @@ from kdelta.spec.errors import UserError
 _FIELDS = "%H%x1f%h%x1f%P%x1f%an <%ae>%x1f%aI%x1f%s%x1f%b%x1e"
 _DIFF = (
     *("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-relative"),
-    *("--root", "--no-commit-id"),
+    *("--root", "--no-commit-id", "--no-ext-diff", "--no-textconv"),
 )
 
 
@@ -54,9 +54,7 @@ def range_patches(repository: Path, first: str, last: str) -> PatchRange:
 def commits_of(repository: Path, words: Sequence[str]) -> tuple[list[PatchCommit], int]:
     """The commits that these words of git log name, oldest first; and how many were merges."""
     words = ["log", "--reverse", "--topo-order", f"--format={_FIELDS}", *words, "--"]
-    result = read_repository(repository, *words)
-    if not result.ok:
-        raise UserError(f"{repository}: {result.complaint()}")
+    result = read_repository(repository, *words).or_raise(UserError, str(repository))
     rows = [
         row.lstrip("\n").split("\x1f")
         for row in result.stdout.decode("utf-8", "replace").split("\x1e")
@@ -71,12 +69,11 @@ def commit_patches(repository: Path, commits: Sequence[PatchCommit]) -> Iterator
     """The patches of commits; those that change nothing have none."""
     for commit in commits:
         # Plumbing: what the user has set for diffs does not change it.
-        result = read_repository(repository, *_DIFF, commit.hash)
-        if not result.ok:
-            raise UserError(
-                f"{commit.short} cannot be read in {repository}: {result.complaint()}",
-                "a shallow or partial clone may lack what it needs: git fetch --unshallow",
-            )
+        result = read_repository(repository, *_DIFF, commit.hash).or_raise(
+            UserError,
+            f"{commit.short} cannot be read in {repository}",
+            "a shallow or partial clone may lack what it needs: git fetch --unshallow",
+        )
         if result.stdout.strip():
             yield Patch(
                 commit.short,

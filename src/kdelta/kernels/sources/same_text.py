@@ -28,7 +28,6 @@ _COMPILED = re.compile(r".+\.[chS]")
 _MAKEFILE = re.compile(r"(?:.*/)?(?:Makefile|Kbuild)")
 _LISTED = re.compile(r"([\w-]+)-\$[({](CONFIG_\w+)[)}]\s*[+:]?=[\w./+\s-]*")
 _PARTS = re.compile(r"([\w-]+)-(?:y|objs)\s*[+:]?=")
-_LISTS = frozenset({"obj", "lib"})
 _OPENED, _CLOSED = ("ifdef", "ifndef", "ifeq", "ifneq", "define"), ("endif", "endef")
 
 
@@ -43,9 +42,9 @@ def is_same(path: str, before: bytes, after: bytes, configs: Sequence[Mapping[st
     if _COMPILED.fullmatch(path):
         lines = _code_lines(before)
         return lines is not None and lines == _code_lines(after)
-    if _MAKEFILE.fullmatch(path):
-        return all(_rules(before, config) == _rules(after, config) for config in configs)
-    return False
+    return _MAKEFILE.fullmatch(path) is not None and all(
+        _rules(before, config) == _rules(after, config) for config in configs
+    )
 
 
 def _code_lines(text: bytes) -> list[bytes] | None:
@@ -89,7 +88,7 @@ def _rules(text: bytes, config: Mapping[str, str]) -> list[str]:
     """The lines of a Makefile that a build with that config depends on."""
     lines = _makefile_lines(text.decode("utf-8", "surrogateescape"))
     # foo-n is looked at only to find out whether foo.o is made from parts: by others it is anyway.
-    known = _LISTS | {
+    known = frozenset({"obj", "lib"}) | {
         found[1] for line, depth in lines if not depth and (found := _PARTS.match(line))
     }
     return [line for line, _ in lines if not _is_off(line, config, known)]

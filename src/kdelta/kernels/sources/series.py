@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Talk
+from kdelta.host.command import Log
+from kdelta.host.files import user_errors
 from kdelta.kernels.sources.diffs import Diff, read_diff
 from kdelta.kernels.sources.measured_branch import is_branch, measured_patches
 from kdelta.kernels.sources.patches import SUBJECT_PREFIX, Patch, has_diff, read_patches
@@ -31,18 +32,16 @@ _NEAR_LINES = 20
 _SUSPECTS = 5
 
 
-def read_series(words: Sequence[str], tree: Path | None, talk: Talk) -> "PatchSeries":
+def read_series(words: Sequence[str], tree: Path | None, log: Log) -> "PatchSeries":
     """The patches that words name, one word after the other; `tree` is the folder in which A..B is
     looked for. UserError for what names none, and for what cannot be read.
     """
-    found: list[Patch] = []
     notes: list[str] = []
-    for word in words:
-        found += _of_word(word, tree, notes)
+    found = [patch for word in words for patch in _of_word(word, tree, notes)]
     if not found:
         raise UserError("no patches", f"name {FORMS}")
     for note in notes:
-        talk(note)
+        log(note)
     return PatchSeries(tuple(_with_own_names(found)), tuple(notes))
 
 
@@ -58,9 +57,9 @@ def _of_word(word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
     if path.is_dir():
         return [patch for file in _folder_files(path) for patch in _of_file(file)]
     if path.is_file():
-        if path.name == _SERIES or not has_diff(path.read_bytes()):
-            return [patch for file in _listed(path) for patch in _of_file(file)]
-        return _of_file(path)
+        is_list = path.name == _SERIES or not has_diff(path.read_bytes())
+        files = _listed(path) if is_list else [path]
+        return [patch for file in files for patch in _of_file(file)]
     if match := _RANGE.fullmatch(word):
         return _of_range(match, word, tree, notes)
     if is_branch(word):
@@ -81,11 +80,8 @@ def _series_files(series: Path) -> list[Path]:
     """The files that a series names, in order. UserError for one that is missing, for options
     that mean something else than -p1, and for a series without patches.
     """
-    try:
-        data = series.read_bytes()
-    except OSError as error:
-        raise UserError(f"the series {series} cannot be read: {error.strerror}") from error
-    text = data.decode("utf-8", "replace")
+    with user_errors(f"the series {series}"):
+        text = series.read_bytes().decode("utf-8", "replace")
     if any(not (c.isprintable() or c.isspace()) for c in text):
         raise UserError(
             f"{series} is no list of patches: it holds bytes that are no text",
@@ -93,7 +89,8 @@ def _series_files(series: Path) -> list[Path]:
         )
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if words := _words_of(line):
+        # A comment begins at a # that begins a word.
+        if words := list(itertools.takewhile(lambda word: word[0] != "#", line.split())):
             _check_options(series, number, words)
             found.append(series.parent / words[0])
     if not found:
@@ -101,18 +98,12 @@ def _series_files(series: Path) -> list[Path]:
     missing = [str(path.relative_to(series.parent)) for path in found if not path.is_file()]
     if missing:
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        count = "a patch" if len(missing) == 1 else f"{len(missing)} patches"
+        count, verb = ("a patch", "is") if len(missing) == 1 else (f"{len(missing)} patches", "are")
         raise UserError(
-            f"{count} of {series} {'is' if len(missing) == 1 else 'are'} missing: "
-            f"{', '.join(missing[:_SHOWN])}{more}",
+            f"{count} of {series} {verb} missing: {', '.join(missing[:_SHOWN])}{more}",
             f"they are looked for below {series.parent}",
         )
     return found
-
-
-def _words_of(line: str) -> list[str]:
-    """The words of a line, without a comment, which begins at a # that begins a word."""
-    return list(itertools.takewhile(lambda word: not word.startswith("#"), line.split()))
 
 
 def _check_options(series: Path, number: int, words: list[str]) -> None:
@@ -135,10 +126,8 @@ def _folder_files(folder: Path) -> list[Path]:
     """The patches of a folder: as its series file says, or else all, by name."""
     if (folder / _SERIES).is_file():
         return _series_files(folder / _SERIES)
-    try:
+    with user_errors(folder):
         found = sorted(path for path in folder.iterdir() if path.suffix in _ENDINGS)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be read: {error.strerror}") from error
     if not found:
         raise UserError(
             f"{folder} has neither a series file nor patches",
@@ -194,8 +183,7 @@ def _with_own_names(patches: Sequence[Patch]) -> Iterator[Patch]:
     taken: set[str] = set()
     for patch in patches:
         numbered = (f"{patch.name}-{number}" for number in itertools.count(2))
-        names = itertools.chain([patch.name], numbered)
-        name = next(one for one in names if one not in taken)
+        name = next(one for one in itertools.chain([patch.name], numbered) if one not in taken)
         taken.add(name)
         yield msgspec.structs.replace(patch, name=name)
 

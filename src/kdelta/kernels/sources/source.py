@@ -6,41 +6,40 @@ by. The folder, repository or archive that it comes from is only read.
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Talk
+from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, make_folder, read_json, remove, write_json
+from kdelta.host.files import (
+    PARTIAL,
+    lab_errors,
+    make_folder,
+    partial_folder,
+    read_json,
+    remove,
+    user_errors,
+    write_json,
+)
 from kdelta.host.lock import locked
 from kdelta.kernels.packages.packages import Shelf
 from kdelta.kernels.packages.unpack import extract_source
 from kdelta.kernels.sources.archive import import_archive, packer_of
 from kdelta.kernels.sources.git import GitStore
-from kdelta.kernels.sources.imports import import_commit, import_folder
+from kdelta.kernels.sources.imports import check_commit, import_commit, import_folder
 from kdelta.kernels.sources.mode_series import ModeSeries, kernel_mode_series
 from kdelta.kernels.sources.patches import PatchFailure, apply_patches
 from kdelta.spec.change import Change, KernelModeChange, PatchChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, SourceSpec, TreeSpec
 
-__all__ = [
-    "PatchFailure",
-    "Source",
-    "checked_out",
-    "source_file",
-    "source_folder",
-    "source_of",
-    "store_of",
-    "with_files",
-]
-
-
 _VERSION = re.compile(rb"^VERSION\s*=\s*\d", re.MULTILINE)
+_RECORD = "source.json"
 _MAKE_CANNOT = re.compile(r"[^A-Za-z0-9/._+@,~^-]")
 
 
@@ -66,26 +65,30 @@ class _Imported(msgspec.Struct, frozen=True):
     version: str = ""
 
 
-def source_of(spec: SourceSpec, talk: Talk) -> Source | PatchFailure:
+def source_of(spec: SourceSpec, log: Log) -> Source | PatchFailure:
     """The tree that a spec names, its patches applied in order; the other changes are no matter of
     the source.
 
     UserError when there is no such folder, commit, package or patch, or no kernel in it; LabError
     when it cannot be read or kept. Processes that want the same source wait for each other.
     """
-    source = _unpatched(spec, talk)
+    source = _unpatched(spec, log)
     makefile, series = None, None
-    if any(isinstance(change, KernelModeChange) for change in spec.changes):
+    if has_kernel_mode(spec):
         makefile = source_file(source, "Makefile")
         series = kernel_mode_series(makefile)
-    files = list(_patch_files(spec.changes, series))
-    if not files:
+    if not (files := list(_patch_files(spec.changes, series))):
         return source
-    with _importing(source.folder, talk) as store:
+    with store_of(source.folder, log) as store:
         tree = apply_patches(store, source.tree, files)
     if isinstance(tree, PatchFailure):
         return series.failed(tree, makefile) if series else tree
     return msgspec.structs.replace(source, tree=tree)
+
+
+def has_kernel_mode(spec: SourceSpec) -> bool:
+    """Whether the spec's changes make a kernel in whose mode programs can run."""
+    return any(isinstance(change, KernelModeChange) for change in spec.changes)
 
 
 def _patch_files(changes: Sequence[Change], series: ModeSeries | None) -> Iterator[Path]:
@@ -112,11 +115,6 @@ def source_folder(origin: str, name: str) -> Path:
     return folder
 
 
-def store_of(source: Source, talk: Talk) -> AbstractContextManager[GitStore]:
-    """The store of a source's tree, for this process alone during the body."""
-    return _importing(source.folder, talk)
-
-
 def source_file(source: Source, path: str) -> str | None:
     """The text of a file of the source; None if it has none of that name. What is no UTF-8 comes
     back as it was by `with_files`.
@@ -125,24 +123,23 @@ def source_file(source: Source, path: str) -> str | None:
     return None if content is None else content.decode("utf-8", "surrogateescape")
 
 
-def with_files(source: Source, files: Mapping[str, str], talk: Talk) -> Source:
+def with_files(source: Source, files: Mapping[str, str], log: Log) -> Source:
     """The source with other texts in these files, all of which it has; they keep their modes."""
-    with _importing(source.folder, talk) as store:
+    with store_of(source.folder, log) as store:
         try:
             store.git("read-tree", source.tree, index="patch")
             for path, text in files.items():
                 mode = store.git("ls-files", "-s", "--", path, index="patch").text.split()[0]
                 content = text.encode("utf-8", "surrogateescape")
                 made = store.git("hash-object", "-w", "--stdin", stdin=content).text
-                entry = f"{mode},{made},{path}"
-                store.git("update-index", "--cacheinfo", entry, index="patch")
+                store.git("update-index", "--cacheinfo", f"{mode},{made},{path}", index="patch")
             tree = store.git("write-tree", index="patch").text
         finally:
             remove(store.index("patch"))
     return msgspec.structs.replace(source, tree=tree)
 
 
-def checked_out(source: Source, talk: Talk) -> Path:
+def checked_out(source: Source, log: Log) -> Path:
     """Makes the source's src/ that content and returns it. Files that have it already keep their
     times, so that make rebuilds only what differs; all others get the time of now.
 
@@ -151,16 +148,16 @@ def checked_out(source: Source, talk: Talk) -> Path:
     store = GitStore(source.folder)
     src = make_folder(source.folder / "src")
     if not store.index("src").exists():
-        talk(f"writing the files of {source.name}")
+        log(f"writing the files of {source.name}")
     store.check_out(source.tree, "src", src)
     remove(src / ".git")
     return src
 
 
 @contextmanager
-def _importing(folder: Path, talk: Talk) -> Iterator[GitStore]:
-    """The store of that folder, for this process alone."""
-    with locked(f"source-{folder.name}", f"reading the source {folder.name}", talk):
+def store_of(folder: Path, log: Log) -> Iterator[GitStore]:
+    """The store of a source's folder, for this process alone during the body."""
+    with locked(f"source-{folder.name}", f"reading the source {folder.name}", log):
         store = GitStore(make_folder(folder))
         if not store.git_dir.is_dir():
             # Files without a store are of unknown content.
@@ -169,21 +166,21 @@ def _importing(folder: Path, talk: Talk) -> Iterator[GitStore]:
         yield store
 
 
-def _unpatched(spec: SourceSpec, talk: Talk) -> Source:
+def _unpatched(spec: SourceSpec, log: Log) -> Source:
     if isinstance(spec, DebSrcSpec):
-        return _Sources(talk).obtain(spec.package, spec.version)
+        return _Sources(log, suite=spec.suite).obtain(spec.package, spec.version)
     path = _resolved(spec)
     folder = source_folder(str(path), path.name)
     if isinstance(spec, GitSpec):
-        with _importing(folder, talk) as store:
-            tree = import_commit(store, path, spec.revision, talk)
+        with store_of(folder, log) as store:
+            tree = import_commit(store, path, spec.revision, log)
             _must_be_kernel(store, tree, str(spec))
         return Source(folder, tree, f"{path.name}@{spec.revision}")
     if path.is_file():
-        return _of_archive(path, folder, talk)
+        return _of_archive(path, folder, log)
     _must_look_like_kernel(path)
-    with _importing(folder, talk) as store:
-        return Source(folder, import_folder(store, path, talk), path.name)
+    with store_of(folder, log) as store:
+        return Source(folder, import_folder(store, path, log), path.name)
 
 
 def _resolved(spec: TreeSpec | GitSpec) -> Path:
@@ -198,41 +195,57 @@ def _resolved(spec: TreeSpec | GitSpec) -> Path:
     return path
 
 
-def _of_archive(file: Path, folder: Path, talk: Talk) -> Source:
-    if packer_of(file) is None:
+def check_source(spec: SourceSpec, log: Log) -> None:
+    """UserError for what is no kernel's source, as far as a look at its path, at the names of the
+    repository's commits or at the package lists shows.
+    """
+    if isinstance(spec, DebSrcSpec):
+        _Sources(log, suite=spec.suite).check(spec.package, spec.version)
+        return
+    path = _resolved(spec)
+    if isinstance(spec, GitSpec):
+        check_commit(path, spec.revision)
+    elif path.is_file():
+        _must_be_archive(path)
+    else:
+        _must_look_like_kernel(path)
+
+
+def _must_be_archive(file: Path) -> None:
+    if packer_of(file) is not None:
+        return
+    if os.access(file, os.X_OK):
         raise UserError(
-            f"{file} is neither a folder nor an archive (.tar, .tar.xz, .tar.gz, .tar.zst)",
-            f"for a kernel image write image:{file}",
+            f"{file} is a program, no kernel",
+            f"write it behind all kernels, after --: kdelta compare BASE OTHER -- {file}",
         )
+    raise UserError(
+        f"{file} is neither a folder nor an archive (.tar, .tar.xz, .tar.gz, .tar.zst)",
+        f"for a kernel image write image:{file}",
+    )
+
+
+def _of_archive(file: Path, folder: Path, log: Log) -> Source:
+    _must_be_archive(file)
     with lab_errors("reading", file):
         stat = file.stat()
     origin = f"{file} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
-    with _importing(folder, talk) as store:
-        known = _read_record(folder)
+    with store_of(folder, log) as store:
+        known = read_json(folder / _RECORD, _Imported)
         if known is None or known.origin != origin or not store.has(known.tree):
-            talk(f"reading {file}")
+            log(f"reading {file}")
             known = _Imported(origin, import_archive(store, file))
             _must_be_kernel(store, known.tree, str(file))
-            write_json(_record_file(folder), known)
+            write_json(folder / _RECORD, known)
     return Source(folder, known.tree, file.name)
-
-
-def _record_file(folder: Path) -> Path:
-    return folder / "source.json"
-
-
-def _read_record(folder: Path) -> _Imported | None:
-    return read_json(_record_file(folder), _Imported)
 
 
 def _must_look_like_kernel(folder: Path) -> None:
     """UserError for a folder without a kernel's Makefile, before all of it is read."""
     if _is_kernel(folder):
         return
-    try:
+    with user_errors(folder):
         inner = sorted(path for path in folder.iterdir() if path.is_dir() and _is_kernel(path))
-    except OSError as error:
-        raise UserError(f"{folder} cannot be read: {error.strerror}") from error
     if (folder / "source").is_symlink():
         hint = f"it looks like a build's output; its source is {(folder / 'source').resolve()}"
     elif inner:
@@ -248,8 +261,7 @@ _WITH_IT = ("Kconfig", "Kbuild")
 
 def _is_kernel(folder: Path) -> bool:
     try:
-        makefile = (folder / "Makefile").read_bytes()
-        return bool(_VERSION.search(makefile)) and any(
+        return bool(_VERSION.search((folder / "Makefile").read_bytes())) and any(
             (folder / name).exists() for name in _WITH_IT
         )
     except OSError:
@@ -268,8 +280,7 @@ def _must_be_kernel(store: GitStore, tree: str, named: str) -> None:
 
 
 def _holds_kernel(store: GitStore, prefix: str) -> bool:
-    makefile = store.blob(f"{prefix}Makefile") or b""
-    return bool(_VERSION.search(makefile)) and any(
+    return bool(_VERSION.search(store.blob(f"{prefix}Makefile") or b"")) and any(
         store.has(f"{prefix}{name}") for name in _WITH_IT
     )
 
@@ -280,12 +291,12 @@ class _Sources(Shelf[Source]):
     start = "linux-source-"
 
     def spec(self, package: str, version: str | None) -> DebSrcSpec:
-        return DebSrcSpec(package, version)
+        return DebSrcSpec(package, version, suite=self.suite)
 
     def load(self, package: str, version: str) -> Source | None:
         spec = DebSrcSpec(package, version)
         folder = source_folder(str(spec), package)
-        known = _read_record(folder)
+        known = read_json(folder / _RECORD, _Imported)
         if known is None or known.origin != str(spec):
             return None
         is_there = GitStore(folder).has(f"{known.tree}^{{tree}}")
@@ -293,28 +304,22 @@ class _Sources(Shelf[Source]):
 
     def cached(self) -> list[tuple[str, str, float]]:
         records = [
-            (known, _record_file(folder).stat().st_mtime)
+            (known, (folder / _RECORD).stat().st_mtime)
             for folder in sorted(cache_dir("trees").iterdir())
-            if (known := _read_record(folder)) is not None
+            if (known := read_json(folder / _RECORD, _Imported)) is not None
         ]
         return [(known.package, known.version, when) for known, when in records if known.package]
 
-    def fetch(self, package: str, version: str, download: Callable[[Path], Path]) -> Source:
+    def fetch(self, package: str, version: str, download: Callable[[Path], list[Path]]) -> Source:
         spec = DebSrcSpec(package, version)
         folder = source_folder(str(spec), package)
-        with _importing(folder, self.talk) as store:
+        with store_of(folder, self.log) as store:
             if source := self.load(package, version):
                 return source
-            partial = folder / "download.partial"
-            remove(partial)
-            make_folder(partial)
-            try:
-                archive = extract_source(download(partial), partial)
-                self.talk(f"reading the source of {package} {version}")
+            with partial_folder(folder / f"download{PARTIAL}") as partial:
+                archive = extract_source(download(partial)[0], partial)
+                self.log(f"reading the source of {package} {version}")
                 tree = import_archive(store, archive)
-            finally:
-                remove(partial)
             _must_be_kernel(store, tree, str(spec))
-            imported = _Imported(str(spec), tree, package, version)
-            write_json(_record_file(folder), imported)
+            write_json(folder / _RECORD, _Imported(str(spec), tree, package, version))
         return Source(folder, tree, f"{package} {version}")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from kdelta.host.command import Talk
+from kdelta.host.command import Log
 from kdelta.host.files import remove
 from kdelta.kernels.sources.diffs import read_diff
 from kdelta.kernels.sources.git import GitStore
@@ -150,9 +150,9 @@ class Stack:
 
 
 @contextmanager
-def stacked(source: Source, patches: Sequence[Patch], talk: Talk) -> Iterator[Stack]:
+def stacked(source: Source, patches: Sequence[Patch], log: Log) -> Iterator[Stack]:
     """The patches of a series on a source, whose store is this process's own for the body."""
-    with store_of(source, talk) as store:
+    with store_of(source.folder, log) as store:
         yield Stack(source, patches, store)
 
 

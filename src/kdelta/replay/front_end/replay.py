@@ -86,7 +86,7 @@ class Events(msgspec.Struct, frozen=True):
         return found
 
 
-class _Predictor(ctypes.Structure):
+class _NativePredictor(ctypes.Structure):
     """struct frontend_predictor."""
 
     _fields_ = (
@@ -103,8 +103,8 @@ class _CPU(ctypes.Structure):
         ("itlb", native.NativeCache * 2),
         ("btb", native.NativeCache * 2),
         ("op_cache", native.NativeCache),
-        ("conditional", _Predictor),
-        ("indirect", _Predictor),
+        ("conditional", _NativePredictor),
+        ("indirect", _NativePredictor),
         *native.fields(ctypes.c_uint32, "returns", "window_shift", "next_line", "ahead"),
         *native.fields(ctypes.c_uint32, "window_time", "delivery_time", "second_btb_time"),
         *native.fields(ctypes.c_uint32, "miss_time", "insn_time"),
@@ -247,8 +247,7 @@ def _described(cpu: CPU, without: frozenset[str]) -> _CPU:
     coupled = front.run_ahead is None or "run-ahead" in without
     ahead = None if coupled else front.run_ahead
     hidden = "l1i-exposed" in without
-    small = cpu.itlb_small or cpu.itlb
-    tlbs = (None, None) if "itlb" in without else (cpu.itlb, small)
+    tlbs = (None, None) if "itlb" in without else (cpu.itlb, cpu.itlb_small or cpu.itlb)
     window = None if "fetch-windows" in without else front.fetch_bytes
     return _CPU(
         l1i=_cache(cpu.l1i),
@@ -299,10 +298,10 @@ def _cache(cache: Cache | None) -> native.NativeCache:
     return native.cache_of(cache)
 
 
-def _predictor(given: Predictor | None) -> _Predictor:
+def _predictor(given: Predictor | None) -> _NativePredictor:
     if given is None:
-        return _Predictor(0, 1, 1, 0)
+        return _NativePredictor(0, 1, 1, 0)
     histories = (ctypes.c_uint32 * _TABLES)(*given.histories)
-    return _Predictor(
+    return _NativePredictor(
         given.base_entries, given.entries, given.tag_bits, len(given.histories), histories
     )

@@ -26,6 +26,7 @@ from kdelta.report.exports.model import (
     column_of,
     column_title,
     columns_of,
+    function_name,
     matrix,
 )
 from kdelta.report.exports.nodes import Nodes, function_places, nodes_of
@@ -72,7 +73,7 @@ def event_name(column: str) -> str:
     return _EVENTS.get(column, "Sp" + "".join(word.capitalize() for word in words))
 
 
-class _Maker:
+class _CallgrindSums:
     """Sums over regions by function and position."""
 
     def __init__(self, naming: Naming, columns: Sequence[str]) -> None:
@@ -82,7 +83,6 @@ class _Maker:
         self.starts: dict[_Name, _Position] = {}
 
     def add(self, profile: Profile) -> None:
-        """Adds one region."""
         names = self._names(profile)
         spent = profile.address_costs()
         rows = (spent.function.tolist(), spent.address.tolist(), matrix(spent.costs, self.columns))
@@ -97,7 +97,7 @@ class _Maker:
         places = function_places(profile, self.naming.lines)
         for function, place in zip(profile.functions, places, strict=True):
             file, line = (clean(place[0]), place[1]) if place else (_UNKNOWN, 0)
-            name = _Name(clean(function.origin), file, clean(function.name) or "[unnamed]")
+            name = _Name(clean(function.origin), file, function_name(function))
             self.starts.setdefault(name, _Position(file, function.address, line))
             self.own.setdefault(name, {})
             found.append(name)
@@ -166,15 +166,14 @@ def call_costs(parent: I32, same: I64, inclusive: I64) -> I64:
 def callgrind(profiles: Sequence[Profile], naming: Naming) -> bytes:
     """The file's text."""
     columns = columns_of(profiles)
-    maker = _Maker(naming, columns)
+    maker = _CallgrindSums(naming, columns)
     for profile in profiles:
         maker.add(profile)
     spent = [values for own in maker.own.values() for values in own.values()]
     whole = _figures(sum(spent, np.zeros(len(columns), np.int64)))
     short = _Short()
     functions = (line for name in sorted(maker.own) for line in _function(name, maker, short))
-    head = _head(naming, columns)
-    lines = [*head, f"summary: {whole}", "", *functions, f"totals: {whole}", ""]
+    lines = [*_head(naming, columns), f"summary: {whole}", "", *functions, f"totals: {whole}", ""]
     return "\n".join(lines).encode()
 
 
@@ -208,7 +207,7 @@ def _head(naming: Naming, columns: Sequence[str]) -> Iterator[str]:
     yield f"events: {' '.join(event_name(column) for column in columns)}"
 
 
-def _function(name: _Name, maker: _Maker, short: _Short) -> Iterator[str]:
+def _function(name: _Name, maker: _CallgrindSums, short: _Short) -> Iterator[str]:
     own, calls = maker.own[name], maker.calls.get(name, {})
     if not own and not calls:
         return
@@ -241,10 +240,7 @@ def _at(position: _Position) -> str:
 
 def _figures(values: I64) -> str:
     # Zeros at the end may be left out, but not all of them.
-    texts = [str(value) for value in values.tolist()]
-    while len(texts) > 1 and texts[-1] == "0":
-        texts.pop()
-    return " ".join(texts)
+    return " ".join(map(str, np.trim_zeros(values, "b").tolist())) or "0"
 
 
 def read_callgrind(data: bytes, naming: Naming) -> Sums:

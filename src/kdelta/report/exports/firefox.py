@@ -16,7 +16,7 @@ import msgspec
 from kdelta.counts.model import is_kernel
 from kdelta.counts.profile import Profile
 from kdelta.report.exports.forest import Forest, ForestFrame, forest
-from kdelta.report.exports.model import Export, Naming, Sums, clean, column_title
+from kdelta.report.exports.model import Export, Naming, Sums, clean, column_title, function_name
 
 VERSION = 60
 """Of the processed format: the first with tables that threads share. Later readers upgrade it."""
@@ -68,15 +68,13 @@ def firefox(profiles: Sequence[Profile], naming: Naming) -> bytes:
 
 def _stacks(trees: Forest, tops: Sequence[int]) -> tuple[dict[int, int], dict[str, Any]]:
     # Stacks begin with the program's frame: what is above it is told by thread and process.
-    stack_of: dict[int, int] = {}
-    frames: list[int] = []
-    prefixes: list[int | None] = []
-    for top in tops:
-        for node in trees.below(top):
-            stack_of[node] = len(frames)
-            frames.append(trees.frame[node])
-            prefixes.append(stack_of.get(trees.parent[node]))
-    return stack_of, _table(len(frames), frame=frames, prefix=prefixes)
+    nodes = [node for top in tops for node in trees.below(top)]
+    stack_of = {node: index for index, node in enumerate(nodes)}
+    return stack_of, _table(
+        len(nodes),
+        frame=[trees.frame[node] for node in nodes],
+        prefix=[stack_of.get(trees.parent[node]) for node in nodes],
+    )
 
 
 def _frame_tables(frames: Sequence[ForestFrame], strings: _Texts) -> dict[str, Any]:
@@ -89,7 +87,7 @@ def _frame_tables(frames: Sequence[ForestFrame], strings: _Texts) -> dict[str, A
         _index(origins, frame.function.origin) if frame.function else -1 for frame in frames
     ]
     names = [
-        _index(strings, clean(frame.function.name) if frame.function else frame.label)
+        _index(strings, function_name(frame.function) if frame.function else frame.label)
         for frame in frames
     ]
     n = len(frames)

@@ -55,11 +55,9 @@ class Forest(msgspec.Struct, frozen=True):
         return tuple(node for node, parent in enumerate(self.parent) if parent < 0)
 
     def label(self, node: int) -> str:
-        """The label of a node's frame."""
         return self.frames[self.frame[node]].label
 
     def programs(self, region: int) -> list[int]:
-        """The nodes of the programs in a region."""
         return [top for context in self.children[region] for top in self.children[context]]
 
     def below(self, top: int) -> Iterator[int]:
@@ -81,13 +79,13 @@ class Forest(msgspec.Struct, frozen=True):
 
 def forest(profiles: Sequence[Profile], naming: Naming) -> Forest:
     """The tree of these regions with the column that `naming` asks for."""
-    maker = _Maker(naming)
+    maker = _ForestMaker(naming)
     for profile in profiles:
         maker.add(profile)
     return maker.finished()
 
 
-class _Maker:
+class _ForestMaker:
     """Nodes with the same frame below the same parent become one."""
 
     def __init__(self, naming: Naming) -> None:
@@ -108,11 +106,9 @@ class _Maker:
         return found
 
     def index(self, frame: ForestFrame) -> int:
-        """The frame's index."""
         return self.frames.setdefault(frame, len(self.frames))
 
     def add(self, profile: Profile) -> None:
-        """Adds one region."""
         tree = nodes_of(profile)
         own = figures(tree.costs).get(self.naming.column, np.zeros(len(tree), np.int64))
         places = function_places(profile, self.naming.lines)
@@ -137,7 +133,6 @@ class _Maker:
             self.own[node] += value
 
     def finished(self) -> Forest:
-        """All that was added."""
         parent, frame = ([key[at] for key in self.nodes] for at in (0, 1))
         inclusive = list(self.own)
         for node in range(len(parent) - 1, -1, -1):

@@ -14,6 +14,7 @@ from kdelta.counts.arrays import I64
 from kdelta.counts.model import KERNEL
 from kdelta.counts.profile import MMIO, CostColumns, Profile, ProfiledFunction
 from kdelta.counts.source_lines import SourceLines
+from kdelta.counts.symbols import NO_SYMBOL
 from kdelta.spec.errors import LabError, UserError
 
 PLAIN = ("insns", "loads", "stores", "string-bytes", "string-iterations")
@@ -168,7 +169,17 @@ def clean(name: str) -> str:
     return " ".join(kept.split()) or "[unnamed]" if name else ""
 
 
-def function_label(function: ProfiledFunction) -> str:
-    """A function as it is named where its origin has no place of its own."""
+def function_name(function: ProfiledFunction) -> str:
+    """Name a function. Readers sum up what has one name, so the code of an object that no symbol
+    covers has the object's name, too.
+    """
     name = clean(function.name) or "[unnamed]"
-    return name if function.origin == KERNEL else f"{name} {clean(function.origin)}"
+    return f"{name} {clean(function.origin)}" if function.name == NO_SYMBOL else name
+
+
+def function_label(function: ProfiledFunction) -> str:
+    """Name a function and its object, for a format in which objects have no place of their own."""
+    name = function_name(function)
+    if function.origin == KERNEL or function.name == NO_SYMBOL:
+        return name
+    return f"{name} {clean(function.origin)}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from kdelta.counts.model import KERNEL
 from kdelta.counts.profile import Profile
 from kdelta.report.exports.forest import Forest, ForestFrame, FrameKind, forest
-from kdelta.report.exports.model import Export, Naming, Sums, clean
+from kdelta.report.exports.model import Export, Naming, Sums, clean, function_name
 
 _SECOND = 1_000_000
 _KALLSYMS = "[kernel.kallsyms]"
@@ -52,7 +52,7 @@ def _frame(frame: ForestFrame) -> str:
     if function is None:
         return f"\t{0:16x} {frame.label}+0x0 ({_OURS})"
     origin = _KALLSYMS if function.origin == KERNEL else _word(function.origin)
-    name = clean(function.name) or "[unnamed]"
+    name = function_name(function)
     return f"\t{function.address:16x} {name}+0x0 ({origin})"
 
 

@@ -14,19 +14,25 @@ import numpy as np
 from kdelta.counts.model import CONTEXTS, KERNEL
 from kdelta.counts.profile import CostColumns, Profile, ProfiledFunction
 from kdelta.counts.source_lines import Frame
-from kdelta.report.exports.model import Export, Naming, Sums, clean, columns_of, matrix
+from kdelta.report.exports.model import (
+    Export,
+    Naming,
+    Sums,
+    clean,
+    columns_of,
+    function_name,
+    matrix,
+)
 from kdelta.report.exports.nodes import Nodes, function_places, nodes_of
 from kdelta.report.exports.pprof_messages import PROFILE
 
-_BYTES = ("string-bytes",)
-_COMPRESSION = 6
 _TYPES = {"insns": "instructions"}
 _REGION = "region"
 
 
 def pprof(profiles: Sequence[Profile], naming: Naming) -> bytes:
     """The file, compressed."""
-    maker = _Maker(naming, columns_of(profiles))
+    maker = _PprofMaker(naming, columns_of(profiles))
     # Readers name the file after its first mapping.
     for function in (one for profile in profiles for one in profile.functions):
         if function.origin == KERNEL:
@@ -34,10 +40,10 @@ def pprof(profiles: Sequence[Profile], naming: Naming) -> bytes:
     for profile in profiles:
         maker.add(profile)
     data = maker.finished().SerializeToString(deterministic=True)
-    return gzip.compress(data, _COMPRESSION, mtime=0)
+    return gzip.compress(data, compresslevel=6, mtime=0)
 
 
-class _Maker:
+class _PprofMaker:
     """Fills a Profile message; ids are indexes plus one, since 0 is none."""
 
     def __init__(self, naming: Naming, columns: Sequence[str]) -> None:
@@ -48,7 +54,7 @@ class _Maker:
         self.functions: dict[tuple[str, str, str], int] = {}
         self.locations: dict[tuple[ProfiledFunction, int], int] = {}
         for column in columns:
-            unit = "bytes" if column in _BYTES else "count"
+            unit = "bytes" if column == "string-bytes" else "count"
             kind = self.text(_TYPES.get(column, column))
             self.message.sample_type.add(type=kind, unit=self.text(unit))
         self.message.default_sample_type = self.text(_TYPES.get(naming.column, naming.column))
@@ -78,8 +84,7 @@ class _Maker:
         self, function: ProfiledFunction, place: tuple[str, int] | None, address: int
     ) -> int:
         """The id of an address in a function that begins at `place`."""
-        key = (function, address)
-        found = self.locations.setdefault(key, len(self.locations) + 1)
+        found = self.locations.setdefault((function, address), len(self.locations) + 1)
         if found > len(self.message.location):
             mapping = self.mapping(function.origin, address)
             one = self.message.location.add(id=found, mapping_id=mapping, address=address)
@@ -87,7 +92,7 @@ class _Maker:
             for inlined in frames[:-1]:
                 index = self.function(function.origin, inlined.function, (inlined.file, 0))
                 one.line.add(function_id=index, line=inlined.line)
-            index = self.function(function.origin, function.name, place)
+            index = self.function(function.origin, function_name(function), place)
             one.line.add(function_id=index, line=frames[-1].line if frames else 0)
         return found
 
@@ -110,7 +115,6 @@ class _Maker:
         return int(found.id)
 
     def add(self, profile: Profile) -> None:
-        """Adds one region."""
         tree, functions = nodes_of(profile), profile.functions
         places = function_places(profile, self.naming.lines)
         callers: list[tuple[int, ...]] = []
@@ -119,8 +123,7 @@ class _Maker:
                 callers.append(())
                 continue
             index = tree.function[parent]
-            address = site or functions[index].address
-            at = self.location(functions[index], places[index], address)
+            at = self.location(functions[index], places[index], site or functions[index].address)
             callers.append((at, *callers[parent]))
         labels = self._labels(profile, tree)
         node, leaf, costs = self._leaves(profile, tree, places)
@@ -133,15 +136,13 @@ class _Maker:
                 sample.label.add(key=key, str=value)
 
     def _labels(self, profile: Profile, tree: Nodes) -> list[Mapping[int, int]]:
-        """The labels of each node."""
         region, context_key, task_key = (self.text(key) for key in (_REGION, "context", "task"))
         name = self.text(clean(profile.region))
         contexts = [self.text(context) for context in CONTEXTS]
         tasks = [self.text(clean(task.program)) for task in profile.tasks]
-        rows = (tree.context.tolist(), tree.task.tolist())
         return [
             {region: name, context_key: contexts[context], task_key: tasks[task]}
-            for context, task in zip(*rows, strict=True)
+            for context, task in zip(tree.context.tolist(), tree.task.tolist(), strict=True)
         ]
 
     def _leaves(
@@ -171,7 +172,6 @@ class _Maker:
         return nodes, leaves, costs.costs.summed(np.array(at, np.int64), len(keys))
 
     def finished(self) -> Any:
-        """The message."""
         self.message.string_table.extend(self.texts)
         return self.message
 

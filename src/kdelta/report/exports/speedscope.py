@@ -46,7 +46,7 @@ class _Shared(msgspec.Struct, frozen=True):
     frames: list[_Frame]
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
+class _SpeedscopeFile(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = msgspec.field(name="$schema")
     shared: _Shared
     profiles: list[_Evented]
@@ -58,15 +58,12 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 def speedscope(profiles: Sequence[Profile], naming: Naming) -> bytes:
     """The file's JSON."""
     trees = forest(profiles, naming)
-    evented = []
-    for region in trees.roots:
-        # A region without anything has an empty profile, so that it is not missed.
-        tops = trees.children[region] or (region,)
-        evented += [_evented(trees, top, naming) for top in tops]
-    document = _File(
+    # A region without anything has an empty profile, so that it is not missed.
+    tops = [top for region in trees.roots for top in trees.children[region] or (region,)]
+    document = _SpeedscopeFile(
         schema=SCHEMA,
         shared=_Shared([_frame(frame) for frame in trees.frames]),
-        profiles=evented,
+        profiles=[_evented(trees, top, naming) for top in tops],
         name=f"{naming.title}: {column_title(naming.column)}",
         exporter=naming.creator,
     )
@@ -101,7 +98,7 @@ def _evented(trees: Forest, top: int, naming: Naming) -> _Evented:
 
 def read_speedscope(data: bytes, naming: Naming) -> Sums:
     """What is on top of the stack at each place, summed over the profiles."""
-    document = msgspec.json.decode(data, type=_File)
+    document = msgspec.json.decode(data, type=_SpeedscopeFile)
     whole = 0
     for profile in document.profiles:
         depth = 0

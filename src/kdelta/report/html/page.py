@@ -18,21 +18,20 @@ from markupsafe import Markup
 
 from kdelta.report.document import (
     Cell,
-    Chart,
     ColumnKind,
     Document,
     Flames,
     Fold,
     Section,
+    Table,
     Verbatim,
     blocks,
 )
 from kdelta.report.flame import flame_data
-from kdelta.report.html.charts import chart_svg
+from kdelta.report.html.charts import plot_of
 
 _PACKAGE = "kdelta.report.html"
 _SCRIPTS = ("page.js", "table.js", "flame.js")
-_STYLE = "page.css"
 _MOST = 1e300
 MINUS = "\N{MINUS SIGN}"
 THIN = "\N{NARROW NO-BREAK SPACE}"
@@ -55,29 +54,26 @@ def page_of(found: Document, as_text: str) -> str:
         if isinstance(block, Flames)
         for flame in block.flames
     ]
-    style = _static(_STYLE)
+    style = _static("page.css")
     scripts = [_static(name) for name in _SCRIPTS]
-    template = _environment().get_template("page.html.j2")
-    return template.render(
-        document=found,
-        sections=(*found.body, _text_section(as_text)),
-        style=Markup(style),
-        scripts=[Markup(script) for script in scripts],
-        policy=_policy(style, scripts),
-        data=Markup(script_json(flame_data(graphs))) if graphs else "",
+    to_paste = Fold("The report as a terminal shows it", (Verbatim(as_text),))
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            document=found,
+            sections=(*found.body, Section("text", "The same as text", (to_paste,))),
+            style=Markup(style),
+            scripts=[Markup(script) for script in scripts],
+            policy=_policy(style, scripts),
+            data=Markup(script_json(flame_data(graphs))) if graphs else "",
+        )
     )
 
 
 def script_json(thing: object) -> str:
     """JSON that may stand in a script element, whatever strings are in it."""
-    text = msgspec.json.encode(thing).decode()
-    return "".join(_IN_SCRIPTS.get(char, char) for char in text)
-
-
-def _text_section(text: str) -> Section:
-    """The report that can be pasted."""
-    fold = Fold("The report as a terminal shows it", (Verbatim(text),))
-    return Section("text", "The same as text", (fold,))
+    return "".join(_IN_SCRIPTS.get(char, char) for char in msgspec.json.encode(thing).decode())
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
@@ -106,25 +102,50 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["drawn"] = _drawn
-    found.filters["shown"] = shown
-    found.filters["sortable"] = _sortable
-    found.filters["anchor"] = _anchor
+    found.filters |= {
+        "plotted": plot_of,
+        "for_narrow": for_narrow,
+        "print": printed,
+        "shown": shown,
+        "sortable": _sortable,
+        "anchor": _anchor,
+    }
     return found
 
 
 def shown(cell: Cell, kind: ColumnKind) -> str:
-    """A cell's text: of figures with digits in groups, and the signs of print."""
-    if kind != "number":
-        return cell.text
-    text = _DIGITS.sub(lambda found: f"{int(found[0]):,}".replace(",", THIN), cell.text)
+    """A cell's text, of figures as they are printed."""
+    return printed(cell.text) if kind == "number" else cell.text
+
+
+def for_narrow(table: Table) -> Table:
+    """A table whose column of per cent stands next to the names and verdicts, so that a phone shows
+    it, too.
+    """
+    titles = [column.title for column in table.columns]
+    first = next((at for at, one in enumerate(table.columns) if one.kind == "number"), 0)
+    percent = titles.index("%") if "%" in titles else 0
+    if percent <= first + 1:
+        return table
+    order = [*range(first), percent, *(at for at in range(first, len(titles)) if at != percent)]
+
+    def ordered(rows: tuple[tuple[Cell, ...], ...]) -> tuple[tuple[Cell, ...], ...]:
+        return tuple(tuple(row[at] for at in order) for row in rows)
+
+    return msgspec.structs.replace(
+        table,
+        columns=tuple(table.columns[at] for at in order),
+        rows=ordered(table.rows),
+        total=ordered((table.total,))[0] if table.total else (),
+        foot=ordered(table.foot),
+    )
+
+
+def printed(text: str) -> str:
+    """A figure with digits in groups, and the signs of print."""
+    text = _DIGITS.sub(lambda found: f"{int(found[0]):,}".replace(",", THIN), text)
     text = text.replace("+-", PLUS_MINUS)
     return _PERCENT.sub(f"{THIN}%", _MINUS.sub(MINUS, text))
-
-
-def _drawn(chart: Chart) -> Markup:
-    # The SVG is ours, its texts escaped by Vega.
-    return Markup(chart_svg(chart))
 
 
 def _anchor(text: str) -> str:

@@ -8,14 +8,21 @@ import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.infer.search.search_model import GroupAnswer, How, SearchAnswer, UnitAnswer
-from kdelta.kernels.config.units import Unit
+from kdelta.kernels.config.option_groups import OptionGroup
 from kdelta.report.model import ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import FoundCycles
-from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate, Interaction, SwitchShare
-from kdelta.studies.ablate.rule_out import UnitDecision
+from kdelta.studies.ablate.model import (
+    AblatedGroup,
+    AblationReport,
+    GroupOutcome,
+    Interaction,
+    SwitchShare,
+)
+from kdelta.studies.ablate.rule_out import GroupDecision
 from kdelta.studies.lab.reports import machine_facts, reported_cpu
 from kdelta.studies.lab.requests import AblateRequest
+from kdelta.studies.lab.work import titles_of
 from kdelta.studies.search.measure import (
     Bench,
     Ends,
@@ -28,17 +35,17 @@ from kdelta.studies.tracing.comparable import end_notes
 from kdelta.studies.tracing.placement import caches_of
 
 _NAMED = 2
-"""Units of a group that are named in its title."""
+"""Option groups of a group that are named in its title."""
 
 
 class AblationFindings(msgspec.Struct, frozen=True):
-    """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped units.
-    `cycles`: model cycles, where a CPU was named.
+    """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped option
+    groups. `cycles`: model cycles, where a CPU was named.
     """
 
     options: int
-    units: tuple[Unit, ...]
-    decisions: Mapping[str, UnitDecision]
+    units: tuple[OptionGroup, ...]
+    decisions: Mapping[str, GroupDecision]
     answer: SearchAnswer
     switches: Mapping[str, SwitchShare]
     sizes: Mapping[frozenset[str], int]
@@ -46,12 +53,12 @@ class AblationFindings(msgspec.Struct, frozen=True):
 
 
 _FATES = {
-    How.ALONE: Fate.MEASURED,
-    How.DIFFERENCE: Fate.MEASURED,
-    How.DECODED: Fate.MEASURED,
-    How.INFERRED: Fate.MEASURED,
-    How.CLEARED: Fate.CLEARED,
-    How.UNRESOLVED: Fate.UNRESOLVED,
+    How.ALONE: GroupOutcome.MEASURED,
+    How.DIFFERENCE: GroupOutcome.MEASURED,
+    How.DECODED: GroupOutcome.MEASURED,
+    How.INFERRED: GroupOutcome.MEASURED,
+    How.CLEARED: GroupOutcome.CLEARED,
+    How.UNRESOLVED: GroupOutcome.UNRESOLVED,
 }
 
 
@@ -61,13 +68,14 @@ def assemble(
     """The report of an ablation that came to its end."""
     answer, cycles = findings.answer, findings.cycles
     found = {one.name: one for one in answer.units}
-    units = [_unit(unit, found[unit.name], findings) for unit in findings.units]
-    units += [_group(group) for group in answer.groups]
     return msgspec.structs.replace(
         _begin(request, bench, ends, store),
         options=findings.options,
         regions=regions_between(ends, answer.sums),
-        units=tuple(units),
+        units=(
+            *(_unit(unit, found[unit.name], findings) for unit in findings.units),
+            *map(_group, answer.groups),
+        ),
         interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
         proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
         strategy=answer.strategy,
@@ -94,7 +102,7 @@ def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> Ab
         tree=request.tree,
         names=names,
         ends=(ends[0].side(names[0], store), ends[1].side(names[1], store)),
-        workloads=request.workloads,
+        workloads=titles_of(request.workloads, request.program),
         machine=machine_facts(ends[0].done or ends[1].done, store),
         options=0,
         regions=(),
@@ -115,10 +123,10 @@ def _cpu(cpu: CPU) -> ReportedCPU:
     return msgspec.structs.replace(found, guessed=guessed)
 
 
-def _unit(unit: Unit, found: UnitAnswer, findings: AblationFindings) -> AblatedUnit:
+def _unit(unit: OptionGroup, found: UnitAnswer, findings: AblationFindings) -> AblatedGroup:
     decision = findings.decisions[unit.name]
     ruled_out = found.how is How.RULED_OUT and decision.fate is not None
-    return AblatedUnit(
+    return AblatedGroup(
         name=unit.name,
         options=tuple(str(flip) for flip in unit.options),
         needs=unit.needs,
@@ -134,21 +142,21 @@ def _unit(unit: Unit, found: UnitAnswer, findings: AblationFindings) -> AblatedU
     )
 
 
-def _grown(unit: Unit, sizes: Mapping[frozenset[str], int]) -> int | None:
-    """What flipping a unit adds to vmlinux, where two kernels differ by it alone."""
+def _grown(unit: OptionGroup, sizes: Mapping[frozenset[str], int]) -> int | None:
+    """What flipping an option group adds to vmlinux, where two kernels differ by it alone."""
     needs = frozenset(unit.needs)
     before, after = sizes.get(needs), sizes.get(needs | {unit.name})
     return None if before is None or after is None else after - before
 
 
-def _group(group: GroupAnswer) -> AblatedUnit:
-    """Units that could not be distinguished, as one."""
+def _group(group: GroupAnswer) -> AblatedGroup:
+    """Option groups that could not be distinguished, as one."""
     few = len(group.units) <= _NAMED
-    return AblatedUnit(
+    return AblatedGroup(
         name=" + ".join(group.units) if few else f"{len(group.units)} option groups together",
         options=(),
         needs=(),
-        fate=Fate.TOGETHER,
+        fate=GroupOutcome.TOGETHER,
         why=f"{', '.join(group.units)}: {group.text}",
         objects=None,
         alive=None,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Model cycles of kernels that an ablation measured: A to B, and each unit that two of them show.
+"""Model cycles of kernels that an ablation measured: A to B, and each option group that two of them
+show.
 
-Nothing is built for it. A unit whose effect was inferred from kernels with other units flipped as
-well has a path effect only.
+Nothing is built for it. An option group whose effect was inferred from kernels with other option
+groups flipped as well has a path effect only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +14,11 @@ from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.search.search_model import FlipSet
-from kdelta.report.model import Unlike
+from kdelta.report.model import Mismatch
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.ablate.model import UnitCycles
-from kdelta.studies.lab.lab import TRACES, Done
+from kdelta.studies.ablate.model import GroupCycles
+from kdelta.studies.lab.lab import TRACES, RunResult
 from kdelta.studies.lab.reports import merged_unlike, unlike
 from kdelta.studies.lab.requests import AblateRequest, Progress
 from kdelta.studies.search.measure import Bench, MeasuredKernel
@@ -26,17 +27,17 @@ from kdelta.studies.tracing.cycles import Traced, cycles_between
 from kdelta.studies.tracing.placement import placed_run
 
 Kernels = Mapping[FlipSet, MeasuredKernel]
-"""A, B, and what ran well between them, by the units that are flipped."""
+"""A, B, and what ran well between them, by the option groups that are flipped."""
 
 
 class FoundCycles(msgspec.Struct, frozen=True):
-    """Effects on model cycles: from A to B by region, and of each unit that they are known of; what
-    A or B did otherwise than on the CPU; and what is to be known about them.
+    """Effects on model cycles: from A to B by region, and of each option group that they are known
+    of; what A or B did otherwise than on the CPU; and what is to be known about them.
     """
 
     whole: dict[str, PlacementEffect]
-    units: dict[str, UnitCycles]
-    unlike: tuple[Unlike, ...] = ()
+    units: dict[str, GroupCycles]
+    unlike: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -57,7 +58,9 @@ class CycleStudy:
         self._notes: dict[str, None] = {}
 
     def find(self, kernels: Kernels, units: Sequence[str]) -> FoundCycles:
-        """All that these kernels show; units: all of them, so that B is where they are flipped."""
+        """All that these kernels show; option groups: all of them, so that B is where they are
+        flipped.
+        """
         before, after = kernels[frozenset()], kernels[frozenset(units)]
         whole = self._between(before, after)
         pairs = {name: pair_of(name, kernels) for name in units}
@@ -69,7 +72,7 @@ class CycleStudy:
             more = kernels[below | {name}]
             is_whole = kernels[below] is before and more is after
             effects = whole if is_whole else self._between(kernels[below], more)
-            found[name] = UnitCycles(tuple(sorted(below)), effects)
+            found[name] = GroupCycles(tuple(sorted(below)), effects)
         return FoundCycles(whole, found, self._unlike(before, after), tuple(self._notes))
 
     def _between(self, base: MeasuredKernel, other: MeasuredKernel) -> dict[str, PlacementEffect]:
@@ -111,7 +114,7 @@ class CycleStudy:
                 found[workload] = Traced(done, placed)
         return found
 
-    def _unlike(self, before: MeasuredKernel, after: MeasuredKernel) -> tuple[Unlike, ...]:
+    def _unlike(self, before: MeasuredKernel, after: MeasuredKernel) -> tuple[Mismatch, ...]:
         """What both did otherwise is reported once."""
         return merged_unlike(
             msgspec.structs.replace(
@@ -124,8 +127,8 @@ class CycleStudy:
 
 
 def pair_of(unit: str, kernels: Kernels) -> FlipSet | None:
-    """The units that are flipped in both of two kernels which differ by this one alone, as few as
-    there can be; None without such kernels.
+    """The option groups that are flipped in both of two kernels which differ by this one alone, as
+    few as there can be; None without such kernels.
     """
     below = [flips for flips in kernels if unit not in flips and flips | {unit} in kernels]
     return min(below, key=_order, default=None)
@@ -135,7 +138,7 @@ def _order(flips: FlipSet | None) -> tuple[int, list[str]]:
     return len(flips or ()), sorted(flips or ())
 
 
-def _by_workload(measured: MeasuredKernel) -> dict[str, tuple[Done, ...]]:
+def _by_workload(measured: MeasuredKernel) -> dict[str, tuple[RunResult, ...]]:
     """The runs that went well."""
     names = dict.fromkeys(one.run.workload for one in measured.done if one.counts is not None)
     return {

@@ -28,29 +28,31 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.stored import Stored
-from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate
+from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
 from kdelta.studies.search.means import about, averaged, bound_text, cell, means_of, totals
 
 _FATES = {
-    Fate.MEASURED: "measured",
-    Fate.CLEARED: "no effect",
-    Fate.UNRESOLVED: "unresolved",
-    Fate.TOGETHER: "not distinguished",
-    Fate.DEAD: "not executed",
-    Fate.IDENTICAL: "compiles the same",
+    GroupOutcome.MEASURED: "measured",
+    GroupOutcome.CLEARED: "no effect",
+    GroupOutcome.UNRESOLVED: "unresolved",
+    GroupOutcome.TOGETHER: "not distinguished",
+    GroupOutcome.DEAD: "not executed",
+    GroupOutcome.IDENTICAL: "compiles the same",
 }
 _WHYS = {
-    Fate.DEAD: "no executed code depends on it",
-    Fate.IDENTICAL: "the executed objects that it reaches came out the same, compiled with it",
+    GroupOutcome.DEAD: "no executed code depends on it",
+    GroupOutcome.IDENTICAL: (
+        "the executed objects that it reaches came out the same, compiled with it"
+    ),
 }
-_TONES = {Fate.UNRESOLVED: "unresolved", Fate.TOGETHER: "unresolved"}
+_TONES = {GroupOutcome.UNRESOLVED: "unresolved", GroupOutcome.TOGETHER: "unresolved"}
 WORDS = AccountWords("option groups", "B - A is", "total", "not accounted for")
 
 WHOLE = "B - A"
 
-RULED_OUT = (Fate.DEAD, Fate.IDENTICAL)
+RULED_OUT = (GroupOutcome.DEAD, GroupOutcome.IDENTICAL)
 
 Effects = Mapping[str, PlacementEffect]
 """By region."""
@@ -61,7 +63,7 @@ def document(stored: Stored) -> Document:
     report = stored.one(AblationReport)
     names = tuple(f"{who}, {name}" for who, name in zip("AB", report.names, strict=True))
     ends = tuple(zip(names, report.ends, strict=True))
-    cases = tuple(_case(unit) for unit in report.units if unit.fate is not Fate.TOGETHER)
+    cases = tuple(_case(unit) for unit in report.units if unit.fate is not GroupOutcome.TOGETHER)
     found = Document(
         title=f"{' '.join(report.workloads)}: {' -> '.join(report.names)}",
         made=common.made_of(stored),
@@ -82,9 +84,9 @@ def document(stored: Stored) -> Document:
     return searched.failed(found, report.failure) if report.failure else found
 
 
-def _case(unit: AblatedUnit) -> Case:
+def _case(unit: AblatedGroup) -> Case:
     name = ", ".join(unit.options) or unit.name
-    if unit.fate is Fate.UNRESOLVED:
+    if unit.fate is GroupOutcome.UNRESOLVED:
         return Case(name, Outcome.UNKNOWN, f"unresolved: {unit.why}")
     return searched.effects_case(name, unit.effects, unit.how or unit.why or str(unit.fate))
 
@@ -118,7 +120,9 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     unseen = [(unit.name, unit.effects) for unit in unseen_units(report)]
     yield from searched.unseen_section(unseen, means)
     yield from searched.apart_section(report.regions)
-    together = [f"{one.name}: {one.why}" for one in report.units if one.fate is Fate.TOGETHER]
+    together = [
+        f"{one.name}: {one.why}" for one in report.units if one.fate is GroupOutcome.TOGETHER
+    ]
     if together:
         yield Section("together", "Not distinguished", (Items(tuple(together)),))
     yield from _ruled_out(report)
@@ -137,7 +141,7 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     yield from _switches(report)
     yield from searched.proof_section(report.proof)
     yield Section("configs", "How the configs differ", (_options_table(report),), detail=True)
-    alone = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
+    alone = sum(unit.fate is not GroupOutcome.TOGETHER for unit in report.units)
     instead = f"one at a time would be {alone + 2}" if alone else ""
     yield from searched.builds_section(report.builds, instead)
     if report.cpu:
@@ -159,9 +163,10 @@ def _units_table(report: AblationReport) -> Table:
         Column("vmlinux", "number", "bytes that it adds to the image"),
         Column("how it is known"),
     )
-    unresolved = [unit for unit in report.units if unit.fate is Fate.UNRESOLVED]
-    shown = [*ranked_units(report), *unresolved]
-    rows = tuple(_unit_row(unit, report, several=several) for unit in shown)
+    unresolved = [unit for unit in report.units if unit.fate is GroupOutcome.UNRESOLVED]
+    rows = tuple(
+        _unit_row(unit, report, several=several) for unit in [*ranked_units(report), *unresolved]
+    )
     sides = report.vmlinux_bytes
     grown = None if None in sides else (sides[1] or 0) - (sides[0] or 0)
     foot = tuple(
@@ -179,16 +184,14 @@ def _units_table(report: AblationReport) -> Table:
     return Table("units-table", caption, columns, rows, foot=foot, filtered=True)
 
 
-def _unit_row(unit: AblatedUnit, report: AblationReport, *, several: bool) -> tuple[Cell, ...]:
-    mean = means_of(report).of(unit.effects)
-    known = bool(unit.effects)
-    tone = _TONES.get(unit.fate, searched.mean_tone(mean))
+def _unit_row(unit: AblatedGroup, report: AblationReport, *, several: bool) -> tuple[Cell, ...]:
+    tone = _TONES.get(unit.fate, searched.mean_tone(means_of(report).of(unit.effects)))
     size = unit.vmlinux_bytes
     return (
         Cell(unit.name),
         Cell(_FATES[unit.fate], tone=tone),
         *_means_of(unit.effects, report, several=several),
-        Cell(most_in(unit.effects, report) if known else ""),
+        Cell(most_in(unit.effects, report) if unit.effects else ""),
         cells.NOTHING if size is None else cells.signed(size),
         Cell(unit.how or unit.why),
     )  # fmt: skip
@@ -243,7 +246,7 @@ def _switches(report: AblationReport) -> Iterator[Section]:
             Cell(unit.switch.words),
             *searched.mean_cells(means_of(report).of(unit.switch.effects)),
             *searched.mean_cells(
-                means_of(report).of(unit.effects) if unit.fate is Fate.MEASURED else None
+                means_of(report).of(unit.effects) if unit.fate is GroupOutcome.MEASURED else None
             ),
         )
         for unit in report.units
@@ -260,8 +263,7 @@ def _switches(report: AblationReport) -> Iterator[Section]:
         Column("spread built", "number"),
     )
     caption = "What the command line switches of an option group, mean over all regions"
-    table = Table("switches-table", caption, columns, rows)
-    yield Section("switches", "At run time", (table,))
+    yield Section("switches", "At run time", (Table("switches-table", caption, columns, rows),))
 
 
 def _cycles(report: AblationReport) -> Iterator[Section]:
@@ -272,19 +274,23 @@ def _cycles(report: AblationReport) -> Iterator[Section]:
         yield Section("placement", f"Model cycles on {report.cpu.name}", (Prose(text),))
         return
     effects = tuple(report.cycles.values())
-    lead = Prose(cycles.sentence(effects))
     blocks: tuple[Block, ...] = (
-        lead,
+        Prose(cycles.sentence(effects)),
         region_cycles(report),
-        *cycles.effect_chart(effects, report.cpu),
+        *cycles.effect_chart(sorted(effects, key=_by_cycles), report.cpu),
         *cycles.ensembles(effects, ("A", "B")),
         *unit_cycles(report, [*ranked_units(report), *unseen_units(report)]),
     )
     yield Section("placement", f"Model cycles on {report.cpu.name}, from A to B", blocks)
 
 
+def _by_cycles(effect: PlacementEffect) -> float:
+    """What is slower comes first."""
+    return -(effect.relative.low + effect.relative.high)
+
+
 def _options_table(report: AblationReport) -> Table:
-    """Every option that differs, with the unit that it belongs to."""
+    """Every option that differs, with the option group that it belongs to."""
     columns = (
         Column("option", "name"),
         Column("A"),
@@ -293,7 +299,7 @@ def _options_table(report: AblationReport) -> Table:
         Column("what became of it", "word"),
     )
 
-    def row(unit: AblatedUnit, option: str) -> tuple[Cell, ...]:
+    def row(unit: AblatedGroup, option: str) -> tuple[Cell, ...]:
         name, _, change = option.partition(" ")
         before, _, after = change.partition(" -> ")
         fate = Cell(_FATES[unit.fate], tone=_TONES.get(unit.fate, "same"))
@@ -305,11 +311,11 @@ def _options_table(report: AblationReport) -> Table:
 
 
 def verdict_text(report: AblationReport) -> str:
-    """In words: which units do most of it, and how many do nothing."""
-    total = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
-    out = [unit for unit in report.units if unit.fate in RULED_OUT]
+    """In words: which option groups do most of it, and how many do nothing."""
+    total = sum(unit.fate is not GroupOutcome.TOGETHER for unit in report.units)
+    out = sum(unit.fate in RULED_OUT for unit in report.units)
     text = f"{report.options} options differ, in {total} option groups. {_most_of_it(report)}"
-    count = words.counted(len(out), "option group was", "option groups were")
+    count = words.counted(out, "option group was", "option groups were")
     return f"{text}{count} ruled out without a build."
 
 
@@ -337,25 +343,25 @@ def _share(share: Estimate) -> str:
     return value if ends[0] == ends[1] else f"{value} ({ends[0]} to {ends[1]} %)"
 
 
-def ranked_units(report: AblationReport) -> list[AblatedUnit]:
-    """The units with an effect in the mean, those with the largest first."""
+def ranked_units(report: AblationReport) -> list[AblatedGroup]:
+    """The option groups with an effect in the mean, those with the largest first."""
     means = means_of(report)
     seen = [unit for unit in _measured(report) if means.sees(unit.effects)]
     return sorted(seen, key=lambda unit: (-means.size(unit.effects), unit.name))
 
 
-def unseen_units(report: AblationReport) -> list[AblatedUnit]:
-    """The units that were measured, and the interval of whose mean holds zero, by name."""
+def unseen_units(report: AblationReport) -> list[AblatedGroup]:
+    """The option groups that were measured, and the interval of whose mean holds zero, by name."""
     means = means_of(report)
     unseen = [unit for unit in _measured(report) if not means.sees(unit.effects)]
     return sorted(unseen, key=lambda unit: unit.name)
 
 
-def _measured(report: AblationReport) -> list[AblatedUnit]:
+def _measured(report: AblationReport) -> list[AblatedGroup]:
     return [
         unit
         for unit in report.units
-        if unit.fate not in RULED_OUT and unit.fate is not Fate.UNRESOLVED
+        if unit.fate not in RULED_OUT and unit.fate is not GroupOutcome.UNRESOLVED
     ]
 
 
@@ -365,7 +371,7 @@ def most_in(effects: Mapping[str, Estimate], report: AblationReport) -> str:
 
 
 def parts_of(region: str, report: AblationReport) -> list[Part]:
-    """A region's units, and what units do only together."""
+    """A region's option groups, and what option groups do only together."""
     units = [(unit.name, unit.effects[region]) for unit in report.units if region in unit.effects]
     return units + [
         (f"together: {' + '.join(pair.units)}", pair.effects[region])
@@ -394,11 +400,12 @@ def region_cycles(report: AblationReport) -> Table:
     return Table("cycles-verdicts-table", "Verdicts on model cycles", columns, rows)
 
 
-def unit_cycles(report: AblationReport, ranked: Iterable[AblatedUnit]) -> Iterator[Block]:
-    """What is known of the units' model cycles, in this order; and of which only the path is."""
+def unit_cycles(report: AblationReport, ranked: Iterable[AblatedGroup]) -> Iterator[Block]:
+    """What is known of the option groups' model cycles, in this order; and of which only the path
+    is.
+    """
     parts = [(unit.name, unit.effects, unit.cycles.effects) for unit in ranked if unit.cycles]
-    wholes = {region.name: region.whole for region in report.regions}
-    parts.append(("B - A", wholes, report.cycles))
+    parts.append(("B - A", {region.name: region.whole for region in report.regions}, report.cycles))
     rows = tuple(row for part in parts for row in _row(*part, report))
     columns = (
         Column("option group", "name"),
@@ -411,7 +418,8 @@ def unit_cycles(report: AblationReport, ranked: Iterable[AblatedUnit]) -> Iterat
     if contexts := tuple(_contexts(report)):
         yield Prose("Not from A:")
         yield Items(contexts)
-    only = [unit.name for unit in report.units if _has_path_only(unit)]
+    known = {GroupOutcome.MEASURED, GroupOutcome.CLEARED}
+    only = [one.name for one in report.units if one.cycles is None and one.fate in known]
     if only:
         yield Prose(f"Path only, no two of these kernels differ by it alone: {', '.join(only)}.")
 
@@ -456,7 +464,7 @@ def _about(report: AblationReport) -> str:
 
 
 def _contexts(report: AblationReport) -> Iterator[str]:
-    """On top of what the units were flipped, where that is not A."""
+    """On top of what the option groups were flipped, where that is not A."""
     for unit in report.units:
         if unit.cycles and set(unit.cycles.flipped) - set(unit.needs):
             yield f"{unit.name} on top of {_listed(unit.cycles.flipped)}"
@@ -464,7 +472,3 @@ def _contexts(report: AblationReport) -> Iterator[str]:
 
 def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} others"
-
-
-def _has_path_only(unit: AblatedUnit) -> bool:
-    return unit.cycles is None and unit.fate in {Fate.MEASURED, Fate.CLEARED}

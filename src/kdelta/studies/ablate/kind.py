@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta ablate` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
-
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Adds, Estimate
 from kdelta.report import words
@@ -12,18 +10,17 @@ from kdelta.report.shapes import BY_REGION, by_region, without_mean
 from kdelta.report.shortened import explained
 from kdelta.studies.ablate.document import document
 from kdelta.studies.ablate.model import (
-    AblatedUnit,
+    AblatedGroup,
     AblationReport,
+    GroupCycles,
     Interaction,
     SwitchShare,
-    UnitCycles,
 )
 from kdelta.studies.search.means import after, before, mean, means, seen
 from kdelta.studies.search.model import AblatedRegion, Proof
 
 
-def _question(reports: Sequence[AblationReport]) -> str:
-    (one,) = reports
+def _question(one: AblationReport) -> str:
     first, last = one.names
     options = f"{one.options} options" if one.options else "options"
     return (
@@ -42,7 +39,7 @@ def _cycles(one: AblationReport) -> tuple[PlacementEffect, ...]:
     return tuple(one.cycles.values())
 
 
-def _unit_cycles(one: UnitCycles) -> tuple[PlacementEffect, ...]:
+def _unit_cycles(one: GroupCycles) -> tuple[PlacementEffect, ...]:
     return tuple(one.effects.values())
 
 
@@ -56,7 +53,7 @@ _SHAPES: dict[type, Shape] = {
         omits=("widest",),
         later=("sums", "varies", "steady"),
     ),
-    AblatedUnit: Shape(
+    AblatedGroup: Shape(
         adds={"effects": by_region, "mean": mean, "seen": seen},
         later=("cycles", "mean", "seen"),
     ),
@@ -68,7 +65,7 @@ _SHAPES: dict[type, Shape] = {
     Interaction: BY_REGION,
     Proof: Shape(adds={"differing": _differing}),
     SwitchShare: BY_REGION,
-    UnitCycles: Shape(adds={"effects": _unit_cycles}),
+    GroupCycles: Shape(adds={"effects": _unit_cycles}),
 }
 
 

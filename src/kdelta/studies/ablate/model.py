@@ -13,12 +13,12 @@ import msgspec
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.search_model import RegionSum
-from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
+from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
 
 
-class Fate(enum.StrEnum):
-    """What became of a unit."""
+class GroupOutcome(enum.StrEnum):
+    """What became of an option group."""
 
     DEAD = "dead"
     """Ruled out: no executed code depends on it."""
@@ -29,15 +29,15 @@ class Fate(enum.StrEnum):
     """A group that it belongs to has no effect."""
     UNRESOLVED = "unresolved"
     TOGETHER = "together"
-    """Not a unit but several that could not be distinguished; each of them is listed as
+    """Not an option group but several that could not be distinguished; each of them is listed as
     unresolved.
     """
 
 
 class SwitchShare(msgspec.Struct, frozen=True):
-    """What of a unit the kernel's command line can switch, and what that does, by region.
+    """What of an option group the kernel's command line can switch, and what that does, by region.
 
-    whole: nothing but a default depends on the unit's options.
+    whole: nothing but a default depends on the option group's options.
     """
 
     words: str
@@ -45,26 +45,26 @@ class SwitchShare(msgspec.Struct, frozen=True):
     effects: dict[str, Estimate]
 
 
-class UnitCycles(msgspec.Struct, frozen=True):
-    """What flipping a unit does to model cycles, by region, from two kernels that differ by it
-    alone; `flipped`: the units that are flipped in both, none of them in A.
+class GroupCycles(msgspec.Struct, frozen=True):
+    """What flipping an option group does to model cycles, by region, from two kernels that differ
+    by it alone; `flipped`: the option groups that are flipped in both, none of them in A.
     """
 
     flipped: tuple[str, ...]
     effects: dict[str, PlacementEffect]
 
 
-class AblatedUnit(msgspec.Struct, frozen=True):
-    """A unit. `options` as "DEBUG_LIST y -> n"; `objects` are those that it reaches, `alive` those
-    of them that executed code depends on (None: not looked at). `effects` by region, empty unless
-    measured; `how` says by which kernels. `vmlinux_bytes`: what flipping it adds to the image.
-    `cycles`: None where no two kernels differ by it alone, and where no CPU was named.
+class AblatedGroup(msgspec.Struct, frozen=True):
+    """An option group. `options` as "DEBUG_LIST y -> n"; `objects` are those that it reaches,
+    `alive` those of them that executed code depends on (None: not looked at). `effects` by region,
+    empty unless measured; `how` says by which kernels. `vmlinux_bytes`: what flipping it adds to
+    the image. `cycles`: None where no two kernels differ by it alone, and where no CPU was named.
     """
 
     name: str
     options: tuple[str, ...]
     needs: tuple[str, ...]
-    fate: Fate
+    fate: GroupOutcome
     why: str
     objects: int | None
     alive: int | None
@@ -72,11 +72,11 @@ class AblatedUnit(msgspec.Struct, frozen=True):
     how: str = ""
     vmlinux_bytes: int | None = None
     switch: SwitchShare | None = None
-    cycles: UnitCycles | None = None
+    cycles: GroupCycles | None = None
 
 
 class Interaction(msgspec.Struct, frozen=True):
-    """Units whose effects together are not the sum of each: what is left over, by region."""
+    """Option groups whose joint effect is not the sum of theirs: what is left over, by region."""
 
     units: tuple[str, ...]
     effects: dict[str, Estimate]
@@ -90,12 +90,12 @@ class AblationReport(msgspec.Struct, frozen=True):
 
     tree: str
     names: tuple[str, str]
-    ends: tuple[Side, Side]
+    ends: tuple[KernelRuns, KernelRuns]
     workloads: tuple[str, ...]
     machine: Facts
     options: int
     regions: tuple[AblatedRegion, ...]
-    units: tuple[AblatedUnit, ...]
+    units: tuple[AblatedGroup, ...]
     interactions: tuple[Interaction, ...]
     proof: Proof | None
     builds: tuple[AblationBuild, ...]
@@ -105,7 +105,7 @@ class AblationReport(msgspec.Struct, frozen=True):
     failure: str = ""
     cpu: ReportedCPU | None = None
     cycles: dict[str, PlacementEffect] = {}
-    unlike: tuple[Unlike, ...] = ()
+    unlike: tuple[Mismatch, ...] = ()
     mean: RegionSum | None = None
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Units ruled out without a kernel of their own: by what was executed, and by recompiling."""
+"""Option groups that need no kernel of their own: by what was executed, and by recompiling."""
 
 from collections.abc import Sequence
 
@@ -7,33 +7,34 @@ import msgspec
 
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import (
-    Kept,
+    Excluded,
+    NotExcluded,
     ObjectDifference,
     Reach,
-    RuledOut,
     differences_that_matter,
     objects_to_recompile,
     reach,
 )
 from kdelta.kernels.build.workbench import Workbench
 from kdelta.kernels.config.kconfig import Config, render_config
-from kdelta.kernels.config.units import Unit, flipped
-from kdelta.studies.ablate.model import Fate
+from kdelta.kernels.config.option_groups import OptionGroup, flipped
+from kdelta.studies.ablate.model import GroupOutcome
 from kdelta.studies.lab.requests import Progress
 from kdelta.studies.search.closer import batches
 
 _MANY_OBJECTS = 20
 
 
-class UnitDecision(msgspec.Struct, frozen=True):
-    """What is known of a unit before any kernel is built for it; fate None: it has to be searched.
+class GroupDecision(msgspec.Struct, frozen=True):
+    """What is known of an option group before any kernel is built for it; fate None: it has to be
+    searched.
 
     `objects`: how many it reaches; `alive`: how many of them executed code depends on; `chance`:
     how likely it is to have an effect in any region, a guess that only decides what is tried first.
     """
 
     unit: str
-    fate: Fate | None
+    fate: GroupOutcome | None
     why: str
     objects: int
     alive: int
@@ -41,29 +42,29 @@ class UnitDecision(msgspec.Struct, frozen=True):
 
 
 def by_execution(
-    sides: tuple[BuiltSide, BuiltSide], units: Sequence[Unit], workbench: Workbench
+    sides: tuple[BuiltSide, BuiltSide], units: Sequence[OptionGroup], workbench: Workbench
 ) -> dict[str, Reach]:
-    """What each unit can reach, by what both kernels executed."""
+    """What each option group can reach, by what both kernels executed."""
     options = {unit.name: [flip.option for flip in (*unit.options, *unit.shared)] for unit in units}
     return reach(sides[0], sides[1], options, workbench.mentions())
 
 
-def decided(found: Reach, sides: tuple[BuiltSide, BuiltSide]) -> UnitDecision:
+def decided(found: Reach, sides: tuple[BuiltSide, BuiltSide]) -> GroupDecision:
     """The same as a decision."""
-    if isinstance(found, RuledOut):
-        return UnitDecision(found.unit, Fate.DEAD, found.why, found.objects, 0)
-    chance = _chance(found, sides)
-    return UnitDecision(found.unit, None, found.why, found.objects, len(found.alive), chance)
+    if isinstance(found, Excluded):
+        return GroupDecision(found.unit, GroupOutcome.DEAD, found.why, found.objects, 0)
+    return GroupDecision(
+        found.unit, None, found.why, found.objects, len(found.alive), _chance(found, sides)
+    )
 
 
-def _chance(found: Kept, sides: tuple[BuiltSide, BuiltSide]) -> float:
+def _chance(found: NotExcluded, sides: tuple[BuiltSide, BuiltSide]) -> float:
     """By where the functions that it may change were executed: most of what only ran at boot does
     not matter to what runs later.
     """
-    paths = [thing.path for thing in found.alive]
-    if len(paths) >= _MANY_OBJECTS:
+    if len(found.alive) >= _MANY_OBJECTS:
         return 0.6
-    return 0.5 if any(_runs_in_regions(path, sides) for path in paths) else 0.05
+    return 0.5 if any(_runs_in_regions(thing.path, sides) for thing in found.alive) else 0.05
 
 
 def _runs_in_regions(path: str, sides: tuple[BuiltSide, BuiltSide]) -> bool:
@@ -85,19 +86,21 @@ def _chance_of(difference: ObjectDifference | None, sides: tuple[BuiltSide, Buil
 
 
 class _Changed(msgspec.Struct, frozen=True):
-    """Why recompiled objects do not show that a unit has no effect."""
+    """Why recompiled objects do not show that an option group has no effect."""
 
     why: str
     first: ObjectDifference | None = None
 
 
 class Recompiler:
-    """Compiles executed objects with one unit flipped, and compares them with those of an end."""
+    """Compiles executed objects with one option group flipped, and compares them with those of an
+    end.
+    """
 
     def __init__(
         self,
         ends: tuple[Config, Config],
-        units: Sequence[Unit],
+        units: Sequence[OptionGroup],
         sides: tuple[BuiltSide, BuiltSide],
         workbench: Workbench,
         progress: Progress,
@@ -109,8 +112,8 @@ class Recompiler:
         self._progress = progress
         self._normalize = workbench.normalize()
 
-    def decide(self, found: Kept) -> UnitDecision:
-        """Whether the objects that the unit reaches come out the same with it flipped."""
+    def decide(self, found: NotExcluded) -> GroupDecision:
+        """Whether the objects that the option group reaches come out the same with it flipped."""
         undecided = decided(found, self._sides)
         targets = objects_to_recompile(found, self._sides[0].digest)
         unit = next(one for one in self._units if one.name == found.unit)
@@ -120,9 +123,8 @@ class Recompiler:
             return undecided
         step = f"recompile {found.unit}"
         self._progress.begin(step)
-        targets = self._telling_first(unit, targets)
-        remade = set(found.generated)
-        changed = self._difference(self._sides[0], {found.unit}, targets, remade)
+        targets = self._most_likely_first(unit, targets)
+        changed = self._difference(self._sides[0], {found.unit}, targets, set(found.generated))
         if changed is None and found.only_b:
             others = {one.name for one in self._units} - {found.unit}
             changed = self._difference(self._sides[1], others, found.only_b, set())
@@ -132,13 +134,13 @@ class Recompiler:
             return msgspec.structs.replace(undecided, why=changed.why, chance=chance)
         return msgspec.structs.replace(
             undecided,
-            fate=Fate.IDENTICAL,
+            fate=GroupOutcome.IDENTICAL,
             why=f"{undecided.alive} executed objects come out the same with it",
         )
 
-    def _telling_first(self, unit: Unit, targets: Sequence[str]) -> list[str]:
-        """The targets, those first whose own source names an option of the unit: most objects are
-        reached by a header, and come out the same.
+    def _most_likely_first(self, unit: OptionGroup, targets: Sequence[str]) -> list[str]:
+        """The targets, those first whose own source names an option of the option group: most
+        objects are reached by a header, and come out the same.
         """
         names = [flip.option.encode() for flip in (*unit.options, *unit.shared)]
         objects = self._sides[0].digest.objects
@@ -155,7 +157,8 @@ class Recompiler:
         self, side: BuiltSide, chosen: set[str], targets: Sequence[str], remade: set[str]
     ) -> "_Changed | None":
         """The first difference that matters between an end's objects and those of A with the
-        chosen units flipped. A few objects first: most units that matter show it in any of them.
+        chosen option groups flipped. A few objects first: most option groups that matter show it in
+        any of them.
 
         remade: the generated files that are among the targets; others, such as a linker script,
         are as whatever was built last left them.
@@ -170,6 +173,5 @@ class Recompiler:
             paths = [path for path in batch if path in side.digest.objects]
             for found in differences_that_matter(side, compiled, paths):
                 if found.matters and (found.what != "generated" or found.path in remade):
-                    why = f"{found.what} {found.name} in {found.path} {found.how}"
-                    return _Changed(why, found)
+                    return _Changed(f"{found.what} {found.name} in {found.path} {found.how}", found)
         return None

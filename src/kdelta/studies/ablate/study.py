@@ -1,39 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`kdelta ablate`: both ends, units, ruling out, the proof, the search, the switches."""
+"""`kdelta ablate`: both ends, option groups, ruling out, the proof, the search, the switches."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.estimate import Estimate, effect_between
-from kdelta.infer.reach.reach import Kept
+from kdelta.infer.reach.reach import NotExcluded
 from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.search import Search, begin
 from kdelta.infer.search.search_model import FlipSet, Limits, SearchAnswer, SearchUnit, Step
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.kernels.build.workbench import workbench
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
+from kdelta.kernels.config.option_groups import OptionGroup, find_units, flipped, flipped_units
 from kdelta.kernels.config.switches import boot_switch
-from kdelta.kernels.config.units import Unit, find_units, flipped, flipped_units
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
-from kdelta.studies.ablate.rule_out import Recompiler, UnitDecision, by_execution, decided
+from kdelta.studies.ablate.rule_out import GroupDecision, Recompiler, by_execution, decided
 from kdelta.studies.lab.requests import AblateRequest, Progress
+from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.measure import Bench, MeasuredKernel, built_side, config_file, end_config
-from kdelta.workloads.catalog import find_workload
 
 
 async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -> AblationReport:
     """The ablation from one config to another; what of it is there already is not made again."""
-    workloads = [find_workload(name) for name in request.workloads]
+    works = works_of(request.workloads, program=request.program, specs=[request.tree])
     # Of each kernel one run is traced, if it is to be replayed.
     lab = msgspec.structs.replace(request.lab, trace=request.cpu is not None)
-    bench = Bench(request.tree, workloads, lab, store, progress)
+    bench = Bench(request.tree, works, lab, store, progress)
+    bench.expect(2)
     paths = [
         end_config(Path(path), no_modules=request.no_modules)
         for path in (request.before, request.after)
@@ -49,11 +50,10 @@ async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -
     if before.failure or after.failure:
         return failed(request, bench, (before, after), store)
     before, after = bench.comparable((before, after), request.cpu)
-    study = _Study(request, bench, before, after, progress)
-    return await study.run(store)
+    return await _AblateStudy(request, bench, before, after, progress).run(store)
 
 
-class _Study:
+class _AblateStudy:
     """Two measured ends, and what is found out between them."""
 
     def __init__(
@@ -69,7 +69,7 @@ class _Study:
         self._ends = before, after
         self._configs: tuple[Config, Config] = before.config(), after.config()
         self._progress = progress
-        self._units: tuple[Unit, ...] = ()
+        self._units: tuple[OptionGroup, ...] = ()
         self._kernels: dict[FlipSet, MeasuredKernel] = {}
         self._rerun: set[FlipSet] = set()
         self._sizes: dict[frozenset[str], int] = {frozenset(): before.built.image_bytes}
@@ -78,10 +78,12 @@ class _Study:
         with interruptible():
             decisions = self._decide(store)
         pruned = sum(one.fate is not None for one in decisions.values())
-        self._progress.say(f"{len(self._units)} option groups, {pruned} of them ruled out")
+        self._progress.log(f"{len(self._units)} option groups, {pruned} of them ruled out")
         answer = await self._search(decisions)
         kept = [unit for unit in self._units if decisions[unit.name].fate is None]
-        shares = await self._switches(kept)
+        shares: dict[str, SwitchShare] = {}
+        if self._request.switches:
+            shares = await switch_shares(self._bench, self._ends[0], kept, self._configs[0])
         findings = AblationFindings(
             options=len(explain_diff(*self._configs)),
             units=self._units,
@@ -93,10 +95,9 @@ class _Study:
         )
         return assemble(self._request, self._bench, self._ends, store, findings)
 
-    def _decide(self, store: Store) -> dict[str, UnitDecision]:
-        """Units, and which of them need no kernel."""
-        before = self._ends[0]
-        with workbench(before.built, self._progress.say) as bench:
+    def _decide(self, store: Store) -> dict[str, GroupDecision]:
+        """Option groups, and which of them need no kernel."""
+        with workbench(self._ends[0].built, self._progress.log) as bench:
             step = "units"
             self._progress.begin(step)
             self._units = find_units(
@@ -107,24 +108,24 @@ class _Study:
             )
             self._progress.end(step, f"{len(self._units)}")
             if not self._request.rule_out:
-                return {u.name: UnitDecision(u.name, None, "", 0, 0) for u in self._units}
-            first, second = (built_side(end.built, end.done, store) for end in self._ends)
-            sides = first, second
+                return {u.name: GroupDecision(u.name, None, "", 0, 0) for u in self._units}
+            before, after = (built_side(end.built, end.done, store) for end in self._ends)
+            sides = before, after
             reached = by_execution(sides, self._units, bench)
             recompiler = Recompiler(self._configs, self._units, sides, bench, self._progress)
             return {
                 name: recompiler.decide(one)
-                if self._request.recompile and isinstance(one, Kept)
+                if self._request.recompile and isinstance(one, NotExcluded)
                 else decided(one, sides)
                 for name, one in reached.items()
             }
 
     async def _kernel(self, label: str, chosen: Collection[str]) -> MeasuredKernel:
-        """A with these units flipped, built and run."""
+        """A with these option groups flipped, built and run."""
         with interruptible():
-            with workbench(self._ends[0].built, self._progress.say) as bench:
+            with workbench(self._ends[0].built, self._progress.log) as bench:
                 config = flipped(*self._configs, self._units, chosen, bench.normalize())
-            found = self._bench.build(label, config_file("units", config))
+            found = self._bench.build(label, config_file(config))
         measured = await self._bench.measure(label, found)
         self._bench.note(measured)
         if measured.kernel is not None and not measured.failure:
@@ -136,7 +137,7 @@ class _Study:
                 )
         return measured
 
-    async def _search(self, decisions: Mapping[str, UnitDecision]) -> SearchAnswer:
+    async def _search(self, decisions: Mapping[str, GroupDecision]) -> SearchAnswer:
         units = [
             SearchUnit(
                 name=unit.name,
@@ -146,13 +147,21 @@ class _Study:
             )
             for unit in self._units
         ]
+
+        def distance(one: FlipSet, other: FlipSet) -> float:
+            """What building one after the other costs: the objects that what differs reaches."""
+            return float(sum(decisions[name].objects for name in one ^ other))
+
         search = self._begin(units)
-        for flips in self._singles(decisions) if self._request.one_by_one else ():
+        alone = [one for one in units if not one.pruned] if self._request.one_by_one else []
+        self._bench.expect(len(alone))
+        for flips in (frozenset({one.name, *one.needs}) for one in alone):
             measured = await self._kernel(f"{', '.join(sorted(flips))} from A", flips)
             search = search.observe(flips, measured.outcome, self._built(measured))
         search = await self._sure(search)
-        while plans := search.next_builds(_distance(decisions)):
+        while plans := search.next_builds(distance):
             plan = plans[0]
+            self._bench.expect(len(plans))
             measured = await self._kernel(f"{plan.step.value}: {plan.reason}", plan.flips)
             if plan.step is Step.PROOF and await self._more_runs(measured):
                 # B has more runs now: what was known before is told again.
@@ -181,7 +190,7 @@ class _Study:
         return search
 
     def _built(self, measured: MeasuredKernel) -> frozenset[str] | None:
-        """The units that are flipped in a kernel; None where there is none."""
+        """The option groups that are flipped in a kernel; None where there is none."""
         if measured.kernel is None:
             return None
         flips = flipped_units(self._configs[0], self._units, measured.config())
@@ -191,13 +200,12 @@ class _Study:
         return flips
 
     def _cycles(self, store: Store) -> FoundCycles | None:
-        cpu = self._request.cpu
-        if cpu is None:
+        if self._request.cpu is None:
             return None
         names = [unit.name for unit in self._units]
         before, after = self._ends
         kernels = {**self._kernels, frozenset(): before, frozenset(names): after}
-        study = CycleStudy(self._request, cpu, self._bench, store, self._progress)
+        study = CycleStudy(self._request, self._request.cpu, self._bench, store, self._progress)
         return study.find(kernels, names)
 
     def _begin(self, units: Sequence[SearchUnit]) -> Search:
@@ -212,48 +220,26 @@ class _Study:
                 fresh = fresh.observe(one.flips, one.outcome)
         return fresh
 
-    def _singles(self, decisions: Mapping[str, UnitDecision]) -> list[frozenset[str]]:
-        """Each unit that was kept, with what it needs."""
-        kept = [unit for unit in self._units if decisions[unit.name].fate is None]
-        return [frozenset({unit.name, *unit.needs}) for unit in kept]
-
     async def _more_runs(self, end: MeasuredKernel) -> bool:
         """Whether the proof's kernel parts from B, so that more runs were made of B: the spread of
         a few runs is itself uncertain.
         """
-        after = self._ends[1]
+        before, after = self._ends
         if end.failure or self._request.more_runs <= self._request.lab.perturbations:
             return False
-        effects = [
-            effect_between(end.code[name], path)
-            for name, path in after.code.items()
-            if name in end.code
-        ]
+        common = after.code.keys() & end.code.keys()
+        effects = [effect_between(end.code[name], after.code[name]) for name in common]
         if all(effect.low <= 0 <= effect.high for effect in effects):
             return False
-        again = await self._bench.measure(after.label, after.found, runs=self._request.more_runs)
-        self._ends = self._ends[0], again
+        runs = self._request.more_runs
+        self._ends = before, await self._bench.measure(after.label, after.found, runs=runs)
         return True
-
-    async def _switches(self, kept: Sequence[Unit]) -> dict[str, SwitchShare]:
-        if not self._request.switches:
-            return {}
-        return await switch_shares(self._bench, self._ends[0], kept, self._configs[0])
-
-
-def _distance(decisions: Mapping[str, UnitDecision]) -> Callable[[FlipSet, FlipSet], float]:
-    """What building one set after another costs: the objects that the units between them reach."""
-
-    def cost(one: FlipSet, other: FlipSet) -> float:
-        return float(sum(decisions[name].objects for name in one ^ other))
-
-    return cost
 
 
 async def switch_shares(
-    bench: Bench, before: MeasuredKernel, units: Sequence[Unit], config: Config
+    bench: Bench, before: MeasuredKernel, units: Sequence[OptionGroup], config: Config
 ) -> dict[str, SwitchShare]:
-    """For each unit that A can switch at boot, what A does with it switched."""
+    """For each option group that A can switch at boot, what A does with it switched."""
     found: dict[str, SwitchShare] = {}
     for unit in units:
         switch = boot_switch([(flip.option, flip.after) for flip in unit.options], config)
@@ -271,7 +257,7 @@ async def switch_shares(
 
 
 def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Estimate]:
-    """What the words do, by region and in the mean, by the rules that units are judged by."""
+    """What the words do, by region and in the mean, by the rules for option groups."""
     plain, with_words = FlipSet(), FlipSet({"switched"})
     kernels = ObservedKernels([(plain, before.outcome), (with_words, switched.outcome)])
     return kernels.with_mean(difference(with_words, plain))

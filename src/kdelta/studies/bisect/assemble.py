@@ -20,6 +20,7 @@ from kdelta.studies.bisect.model import (
 )
 from kdelta.studies.lab.reports import machine_facts
 from kdelta.studies.lab.requests import BisectRequest
+from kdelta.studies.lab.work import titles_of
 from kdelta.studies.search.measure import Ends, cycles_name, nothing_to_compare, warnings_of
 from kdelta.studies.search.model import BisectedRegion
 from kdelta.studies.tracing.comparable import end_notes
@@ -41,8 +42,7 @@ Parents = Mapping[str, tuple[str, ...]]
 def failed(search: BisectSearch) -> BisectReport:
     """The report of one of whose ends there is nothing to go by."""
     report = _begin(search)
-    failure = nothing_to_compare(search.ends, report.names)
-    return msgspec.structs.replace(report, failure=failure)
+    return msgspec.structs.replace(report, failure=nothing_to_compare(search.ends, report.names))
 
 
 def assemble(search: BisectSearch, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
@@ -94,7 +94,7 @@ def _begin(search: BisectSearch) -> BisectReport:
             good.side(commits.good.short, search.store),
             bad.side(commits.bad.short, search.store),
         ),
-        workloads=search.request.workloads,
+        workloads=titles_of(search.request.workloads, search.request.program),
         machine=machine_facts(good.done or bad.done, search.store),
         commits=len(commits.commits),
         builds=tuple(

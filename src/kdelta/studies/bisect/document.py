@@ -150,8 +150,7 @@ def _found(report: BisectReport) -> Iterator[Block]:
             blocks.append(_effects_table(f"commit-{number}", caption, found.effects, report))
         elif found.moved:
             blocks.append(Prose("No region changed: work moved between functions."))
-        functions = tuple(_functions(found))
-        if functions:
+        if functions := tuple(_functions(found)):
             blocks.append(Fold("Functions", (Items(functions),)))
         if log := report.logs.get(commit.name):
             blocks.append(Fold("As git bisect log would have it", (Verbatim(log),)))
@@ -224,10 +223,9 @@ def _placement(report: BisectReport) -> Iterator[Block]:
     yield Prose("Nothing that was executed differs there, only where it lies.")
     texts = []
     for one in report.placement:
-        most = changed_regions(one.effects, report)[:1]
         said = "".join(
             f": {region.name} {figures.difference(effect.value)} ({figures.spread(effect)})"
-            for region, effect in most
+            for region, effect in changed_regions(one.effects, report)[:1]
         )
         between = words.counted(one.commits, "commit")
         texts.append(f"{one.below.short}..{one.above.short} ({between}){said}")
@@ -342,8 +340,7 @@ def rounded_parts(region: BisectedRegion) -> tuple[int, int]:
             "this is an error of kdelta; please report it with the output of --json",
         )
     total = figures.scaled(region.bad.value) - figures.scaled(region.good.value)
-    parts = [region.explained.value, region.remainder.value]
     if region.remainder.value == ZERO:
         return total, 0
-    found, left = figures.rounded_to_total(parts, total)
+    found, left = figures.rounded_to_total([region.explained.value, region.remainder.value], total)
     return found, left

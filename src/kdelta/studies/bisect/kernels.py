@@ -7,10 +7,11 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.cpus.forced import FORCED_ON
 from kdelta.cpus.model import CPU
 from kdelta.host.dirs import data_dir
-from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import interruptible
+from kdelta.host.sealed import read_record, write_record
 from kdelta.infer.cycles.ensembles import mean_cycles
 from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.estimate import ZERO, Estimate
@@ -24,7 +25,8 @@ from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.sources.history import CommitRange
-from kdelta.kernels.sources.source import PatchFailure, Source, source_of
+from kdelta.kernels.sources.patches import PatchFailure
+from kdelta.kernels.sources.source import Source, source_of
 from kdelta.spec.change import ConfigFileChange, PatchChange, parse_change
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
@@ -32,7 +34,8 @@ from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import TRACES, Lab
-from kdelta.studies.lab.requests import BisectRequest, Progress, lab_like
+from kdelta.studies.lab.requests import BisectRequest, Progress, lab_like, machine_for
+from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.measure import (
     Bench,
     MeasuredKernel,
@@ -44,7 +47,6 @@ from kdelta.studies.search.measure import (
 from kdelta.studies.search.model import BisectBuild
 from kdelta.studies.tracing.cycles import SEED
 from kdelta.studies.tracing.placement import costs, drawn, placed_run
-from kdelta.workloads.catalog import Workload, find_workload
 
 FORMAT = 1
 
@@ -58,7 +60,7 @@ class FailedCommit(msgspec.Struct, frozen=True):
     identity: str
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _KeptSearch(msgspec.Struct, frozen=True):
     repository: str
     good: str
     bad: str
@@ -78,20 +80,18 @@ class Journal:
         facts = [repository, commits.good.name, commits.bad.name, list(asked)]
         key = identity({"facts": facts, "changes": [_content(one) for one in changes]})
         self.path = data_dir("bisect") / f"{key[:32]}.json"
-        self._kept = _Kept(repository, commits.good.name, commits.bad.name)
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            found = msgspec.json.decode(self.path.read_bytes(), type=_Kept)
-            self._kept = found if found.format == FORMAT else self._kept
+        self._kept = _KeptSearch(repository, commits.good.name, commits.bad.name)
+        found = read_record(self.path, _KeptSearch)
+        self._kept = found if found and found.format == FORMAT else self._kept
 
     def failure(self, commit: str) -> FailedCommit | None:
-        """How that commit failed, if it did."""
         return next((one for one in self._kept.failures if one.commit == commit), None)
 
     def add(self, failure: FailedCommit) -> None:
         """Remembers a failure; it is on disk when this returns."""
         others = tuple(one for one in self._kept.failures if one.commit != failure.commit)
         self._kept = msgspec.structs.replace(self._kept, failures=(*others, failure))
-        write_atomic(self.path, msgspec.json.format(msgspec.json.encode(self._kept)))
+        write_record(self.path, self._kept)
 
     def forget(self) -> None:
         """All failures are to be tried again."""
@@ -120,14 +120,15 @@ class Commits:
         if request.cpu is not None:  # model cycles need a trace
             lab = msgspec.structs.replace(lab, trace=True)
         self._lab = Lab(lab, store, progress)
-        workloads = [_only(find_workload(name), request) for name in request.workloads]
+        works = works_of(request.workloads, request.operations, request.program)
         self._changes = tuple(parse_change(word) for word in request.changes)
         self._repository = str(commits.repository)
         self._ends = (commits.good.name, commits.bad.name)
-        spec = str(self.spec(commits.good.name))
-        self._bench = Bench(spec, workloads, lab, store, progress)
-        machine = msgspec.to_builtins(lab.machine)
-        asked = [request.workloads, request.operations, machine]
+        self._bench = Bench(str(self.spec(commits.good.name)), works, lab, store, progress)
+        # A failure holds for the default CPU that there was: x86-64 alone has one.
+        machine = machine_for(lab.machine, FORCED_ON)
+        asked = [request.workloads, request.operations, msgspec.to_builtins(machine)]
+        asked += [msgspec.to_builtins(request.program)] if request.program else []
         self._journal = Journal(commits, asked, request.changes)
         if request.lab.again:
             self._journal.forget()
@@ -136,7 +137,6 @@ class Commits:
         self.builds: list[BisectBuild] = []
 
     def spec(self, commit: str) -> GitSpec:
-        """The kernel spec of a commit."""
         return GitSpec(self._repository, commit, self._changes)
 
     def source(self, commit: str) -> Source | None:
@@ -144,7 +144,7 @@ class Commits:
         does not apply.
         """
         try:
-            found = source_of(self.spec(commit), self._progress.say)
+            found = source_of(self.spec(commit), self._progress.log)
         except UserError:
             return None
         return None if isinstance(found, PatchFailure) else found
@@ -156,22 +156,26 @@ class Commits:
         return self._measured[commit]
 
     async def _made(self, commit: str, label: str) -> MeasuredKernel:
-        known = self._journal.failure(commit)
-        if known is not None:
+        if known := self._journal.failure(commit):
             kept = NoKernel(str(self.spec(commit)), known.status, known.identity, known.detail)
             self.builds.append(_entry(commit, label, kept, set()))
             return MeasuredKernel(label, kept, (), {}, known.detail, known.status)
-        self._progress.say(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
+        self._progress.log(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
         found = self._kernel(commit)
         self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
         measured = self._with_cycles(await self._bench.measure(label, found))
         if measured.failure:
-            failed = FailedCommit(commit, measured.status, measured.failure, found.identity)
-            self._journal.add(failed)
+            self._journal.add(
+                FailedCommit(commit, measured.status, measured.failure, found.identity)
+            )
             self.builds[-1] = msgspec.structs.replace(
                 self.builds[-1], status=measured.status.value, detail=measured.failure
             )
         return measured
+
+    def expect(self, kernels: int) -> None:
+        """Reports that about so many more commits will be measured."""
+        self._bench.expect(kernels)
 
     def comparable(self) -> tuple[MeasuredKernel, MeasuredKernel]:
         """Both measured ends, and from now on all commits, without regions that a path decides
@@ -184,9 +188,9 @@ class Commits:
 
     async def more_runs(self, commit: str) -> MeasuredKernel:
         """A measured commit with as many runs as leave nothing to chance."""
-        again = await self._bench.more_runs(self._measured[commit])
-        self._measured[commit] = self._with_cycles(again)
-        return self._measured[commit]
+        again = self._with_cycles(await self._bench.more_runs(self._measured[commit]))
+        self._measured[commit] = again
+        return again
 
     def _with_cycles(self, measured: MeasuredKernel) -> MeasuredKernel:
         """With model cycles as further regions, where a CPU was named."""
@@ -197,8 +201,9 @@ class Commits:
             measured, self._bench, cpu, layouts, store=self._store, progress=self._progress
         )
         parts = {**measured.parts, **{name: {} for name in cycles}}
-        regions = {**measured.regions, **cycles}
-        found = msgspec.structs.replace(measured, regions=regions, parts=parts)
+        found = msgspec.structs.replace(
+            measured, regions={**measured.regions, **cycles}, parts=parts
+        )
         return found.without(self._bench.left_out)
 
     def _kernel(self, commit: str) -> Kernel | NoKernel:
@@ -236,14 +241,6 @@ class Commits:
         return not any(
             one.matters for one in differences_that_matter(sides[0], sides[1].digest, paths)
         )
-
-
-def _only(workload: Workload, request: BisectRequest) -> Workload:
-    """The workload with the operations that are asked for; UserError if it has none such."""
-    for name in request.operations:
-        workload.operation(name)
-    arguments = (*workload.arguments, *request.operations)
-    return msgspec.structs.replace(workload, arguments=arguments)
 
 
 def _entry(commit: str, label: str, found: Kernel | NoKernel, known: set[str]) -> BisectBuild:

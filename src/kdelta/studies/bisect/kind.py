@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta bisect` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
-
 from kdelta.report import words
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
@@ -15,8 +13,7 @@ from kdelta.studies.bisect.model import BisectReport, FoundCommit
 from kdelta.studies.search.model import BisectedRegion
 
 
-def _question(reports: Sequence[BisectReport]) -> str:
-    (one,) = reports
+def _question(one: BisectReport) -> str:
     good, bad = one.names
     return (
         f"Which commits of {good}..{bad} make {one.repository} faster or slower under "

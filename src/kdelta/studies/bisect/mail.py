@@ -39,11 +39,11 @@ def bisect_mails(report: BisectReport) -> str:
 
 def regressions(report: BisectReport) -> list[Regression]:
     """A mail for each commit that makes some region slower."""
-    return [_mail(one, report) for one in report.found if _slower(one, report)]
-
-
-def _slower(found: FoundCommit, report: BisectReport) -> bool:
-    return any(effect.value > 0 for _, effect in changed_regions(found.effects, report))
+    return [
+        _mail(one, report)
+        for one in report.found
+        if any(effect.value > 0 for _, effect in changed_regions(one.effects, report))
+    ]
 
 
 def _mail(found: FoundCommit, report: BisectReport) -> Regression:
@@ -65,12 +65,12 @@ def _mail(found: FoundCommit, report: BisectReport) -> Regression:
     )
     lines.append("")
     for region, its in rows[:REGIONS]:
-        value = figures.brief(its.value, 10).strip()
+        value = figures.brief(its.value, 10)
         part = figures.percent(100 * part_of(its.value, region))
         lines += wrapped(f"{region.name} {value} ({part}, {figures.spread(its)})", "  ", "    ")
         functions = found.functions.get(region.name, {})
         ranked = sorted(functions.items(), key=lambda item: -abs(item[1].value))[:FUNCTIONS]
-        shown = [f"{name} {figures.brief(one.value, 10).strip()}" for name, one in ranked]
+        shown = [f"{name} {figures.brief(one.value, 10)}" for name, one in ranked]
         lines += wrapped(", ".join(shown), "    ", "    ") if shown else []
     lines.append("")
     lines += wrapped(

@@ -9,7 +9,7 @@ cycles an iteration where a CPU was named.
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.report.model import Facts, Side
+from kdelta.report.model import Facts, KernelRuns
 from kdelta.studies.search.model import BisectBuild, BisectedRegion
 
 
@@ -82,7 +82,7 @@ class BisectReport(msgspec.Struct, frozen=True):
     names: tuple[str, str]
     good: BisectedCommit
     bad: BisectedCommit
-    ends: tuple[Side, Side]
+    ends: tuple[KernelRuns, KernelRuns]
     workloads: tuple[str, ...]
     machine: Facts
     commits: int

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.reach.reach import Kept, Reach, RuledOut
+from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles, reach_of_changes, touches_config
 from kdelta.infer.search.bisect import Bisect, begin
 from kdelta.infer.search.bisect_model import Clues, History, PlannedCommit, Wants
@@ -46,15 +46,15 @@ async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -
     with interruptible():
         commits = read_range(repository, *parse_range(request.range))
     kernels = Commits(request, commits, store, progress)
+    kernels.expect(2)
     good = await kernels.measure(commits.good.name, "the good end")
     _must_have(request.regions, good)
     bad = await kernels.measure(commits.bad.name, "the bad end")
     search = BisectSearch(request, commits, kernels, (good, bad), store)
-    if not (good.failure or bad.failure):
-        search = msgspec.structs.replace(search, ends=kernels.comparable())
-        _must_have(request.regions, search.ends[0])
     if good.failure or bad.failure:
         return failed(search)
+    search = msgspec.structs.replace(search, ends=kernels.comparable())
+    _must_have(request.regions, search.ends[0])
     reached: dict[str, Reach] = {}
     if request.rule_out and commits.commits:
         with interruptible():
@@ -91,10 +91,10 @@ async def _searched(
     rerun: set[str] = set()
     found = await _sure(found, kernels, rerun)
     while (plan := _next(found)) is not None:
-        progress.say(f"{plan.left} commits left")
-        label = f"{plan.step.value}: {plan.reason}"
-        found = found.observe(plan.commit, (await kernels.measure(plan.commit, label)).outcome)
-        found = await _sure(found, kernels, rerun)
+        progress.log(f"{plan.left} commits left")
+        kernels.expect(plan.left.bit_length())  # as a search by halves
+        measured = await kernels.measure(plan.commit, f"{plan.step.value}: {plan.reason}")
+        found = await _sure(found.observe(plan.commit, measured.outcome), kernels, rerun)
     return found
 
 
@@ -108,15 +108,15 @@ async def _sure(found: Bisect, kernels: Commits, rerun: set[str]) -> Bisect:
     return found
 
 
+@interruptible()
 def _doubted(found: Bisect) -> frozenset[str]:
-    with interruptible():
-        return found.doubted
+    return found.doubted
 
 
+@interruptible()
 def _next(found: Bisect) -> PlannedCommit | None:
     """The next commit to measure; what that takes reads kernels."""
-    with interruptible():
-        return found.next_commit()
+    return found.next_commit()
 
 
 def _wants(request: BisectRequest, good: MeasuredKernel) -> Wants:
@@ -141,7 +141,7 @@ def reach_of_commits(
     configs = [kernels.config(commits.good.name), kernels.config(commits.bad.name)]
     changes = [TouchedFiles(one.name, one.files) for one in commits.commits]
     reached = reach_of_changes(ends, changes)
-    kept = {name for name, found in reached.items() if isinstance(found, Kept)}
+    kept = {name for name, found in reached.items() if isinstance(found, NotExcluded)}
     parsed = ends[0].parsed | ends[1].parsed
     same = _same_files([one for one in commits.commits if one.name in kept], commits, configs)
     changes = [
@@ -163,7 +163,9 @@ def _same_configs(
     """The commits before and after which the config is the same, of those that touch what it is
     made from; nothing if these are too many to ask.
     """
-    asked = [one for one in changes if touches_config(one) and isinstance(reached[one.name], Kept)]
+    asked = [
+        one for one in changes if touches_config(one) and isinstance(reached[one.name], NotExcluded)
+    ]
     if not 0 < len(asked) <= MOST_ASKED:
         return NOTHING
     parents = commits.parents
@@ -194,7 +196,7 @@ def _same_files(
 
 def ruled_out(reached: Mapping[str, Reach]) -> dict[str, str]:
     """The commits that no executed code depends on, and why."""
-    return {name: found.why for name, found in reached.items() if isinstance(found, RuledOut)}
+    return {name: found.why for name, found in reached.items() if isinstance(found, Excluded)}
 
 
 def clues_of(reached: Mapping[str, Reach], commits: CommitRange, kernels: Commits) -> Clues:
@@ -202,7 +204,7 @@ def clues_of(reached: Mapping[str, Reach], commits: CommitRange, kernels: Commit
     touches = {
         name: frozenset(thing.path for thing in found.alive)
         for name, found in reached.items()
-        if isinstance(found, Kept) and not found.undecided
+        if isinstance(found, NotExcluded) and not found.undecided
     }
     homes: dict[str, set[str]] = {}
     for end in (commits.good.name, commits.bad.name):

@@ -97,9 +97,8 @@ def held_out(text: str) -> HeldOut:
         raise UserError(f"{found.name!r} cannot name a program", "use letters, digits and -")
     if not found.objects:
         raise UserError(f"{found.name} has no objects", "write NAME=OBJECT,OBJECT,...")
-    for path in found.objects:
-        if not Path(path).is_file():
-            raise UserError(f"{found.name}: no such object: {path}")
+    if missing := [path for path in found.objects if not Path(path).is_file()]:
+        raise UserError(f"{found.name}: no such object: {missing[0]}")
     return found
 
 
@@ -110,8 +109,9 @@ def _from_file(path: Path) -> HeldOut:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: {error}", "docs/calibration describes the file") from error
-    objects = tuple(str(path.parent / one) for one in found.objects)
-    return msgspec.structs.replace(found, objects=objects)
+    return msgspec.structs.replace(
+        found, objects=tuple(str(path.parent / one) for one in found.objects)
+    )
 
 
 def linked_all(program: HeldOut, seeds: int, folder: Path) -> tuple[Path, ...]:
@@ -120,10 +120,9 @@ def linked_all(program: HeldOut, seeds: int, folder: Path) -> tuple[Path, ...]:
         folder.mkdir(parents=True, exist_ok=True)
     find_program(LINKER)
     with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
-        futures = [
-            pool.submit(_linked, program, seed, folder / str(seed)) for seed in range(1, seeds + 1)
-        ]
-        return tuple(future.result() for future in futures)
+        return tuple(
+            pool.map(lambda seed: _linked(program, seed, folder / str(seed)), range(1, seeds + 1))
+        )
 
 
 def must_time(program: HeldOut, link: Path, *, seconds: float = TRIAL_SECONDS) -> None:
@@ -134,10 +133,9 @@ def must_time(program: HeldOut, link: Path, *, seconds: float = TRIAL_SECONDS) -
         done = run([link, "time", str(core), "1", "0", *program.arguments], seconds=seconds)
     except LabError as error:
         raise UserError(f"{program.name} cannot be timed: {error.message}", hint) from error
-    if done.ok and done.stdout.startswith("clock ") and done.stdout.endswith("done\n"):
-        return
-    why = f"it ended with {done.returncode} and printed no times"
-    raise UserError(f"{program.name} cannot be timed: {why}", hint)
+    if not (done.ok and done.stdout.startswith("clock ") and done.stdout.endswith("done\n")):
+        why = f"it ended with {done.returncode} and printed no times"
+        raise UserError(f"{program.name} cannot be timed: {why}", hint)
 
 
 def _linked(program: HeldOut, seed: int, output: Path) -> Path:
@@ -172,7 +170,7 @@ async def run_check(
         progress.begin("clock")
         with interruptible():
             timings = run_here(
-                folder, busy_ok=request.busy_ok, talk=lambda line: progress.doing("clock", line)
+                folder, busy_ok=request.busy_ok, log=lambda line: progress.doing("clock", line)
             )
         progress.end("clock", f"{len(timings.programs)} programs")
         traces = await traced_first(request, timings, (folder, cpu), store=store, progress=progress)
@@ -203,15 +201,13 @@ def _this_host() -> CPU:
 def _folder() -> Iterator[Path]:
     """Where the links are made; gone afterwards, unless an error's words name what is in it."""
     folder = cache_dir("calibration") / "check"
-    keep = False
-    try:
-        yield folder
-    except LabError:
-        keep = True
-        raise
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        try:
+            yield folder
+        except LabError:
+            stack.pop_all()
+            raise
 
 
 def prices_of(cpu: CPU, document: Path) -> dict[str, FittedPrice]:
@@ -281,12 +277,8 @@ def _checked(
         links = links_of(folder, program)
         rows = rows_of(program, traces[program.name], links, cpu)
         functions = _by_function(traces[program.name], links, cpu)
-        seeds = [link.seed for link in program.links]
-        found.append(
-            CheckedProgram(
-                predicted(prices, rows), worst_links(rows, prices, seeds, functions), rows
-            )
-        )
+        worst = worst_links(rows, prices, [link.seed for link in program.links], functions)
+        found.append(CheckedProgram(predicted(prices, rows), worst, rows))
     return tuple(found)
 
 

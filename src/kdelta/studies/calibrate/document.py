@@ -36,7 +36,6 @@ def calibration_document(stored: Stored, report: CalibrationReport) -> Document:
     """Return the document of `kdelta calibrate`."""
     fitted = report.fitted
     none = "No mechanism predicts links of programs that were left out."
-    written = f"{report.written}; use it with --cpu host"
     sections = (
         Section("prices", "What a miss costs, in core cycles", tuple(_prices(report))),
         Section("left-out", "Left out of the prices", (_left_out(report),)),
@@ -47,9 +46,9 @@ def calibration_document(stored: Stored, report: CalibrationReport) -> Document:
         ),
         Section("specials", "What special instructions cost", (_specials(report.specials),)),
     )
-    facts = (("written", written),) if report.written else ()
+    written = ("written", f"{report.written}; use it with --cpu host")
     sentences = (*(() if fitted.prices else (none,)), *_sentences(fitted.quality))
-    return _document(stored, report, sentences, facts, sections)
+    return _document(stored, report, sentences, (written,) if report.written else (), sections)
 
 
 def check_document(stored: Stored, report: CheckReport) -> Document:
@@ -121,8 +120,7 @@ def _sentences(quality: Sequence[ProgramFit]) -> Iterator[str]:
 
 def _prices(report: CalibrationReport) -> Iterator[Table]:
     fitted = report.fitted
-    gains = {one.name: f"{one.gain:.0%}" for one in fitted.contributions}
-    rows = _price_rows(fitted.prices, gains)
+    rows = _price_rows(fitted.prices, {one.name: f"{one.gain:.0%}" for one in fitted.contributions})
     if fitted.base_rate:
         rows += _price_rows({"base": fitted.base_rate}, {})
     columns = (
@@ -133,10 +131,9 @@ def _prices(report: CalibrationReport) -> Iterator[Table]:
         Column("helps by", "number", "by which share errors are less with it"),
     )
     yield Table("prices-table", "From differences between links", columns, rows)
-    between = _price_rows(fitted.between, {})
     yield Table(
         "between-table", "From differences between programs, not between links",
-        columns[:-1], tuple(row[:-1] for row in between),
+        columns[:-1], tuple(row[:-1] for row in _price_rows(fitted.between, {})),
     )  # fmt: skip
 
 
@@ -177,8 +174,9 @@ def quality_table(quality: Sequence[ProgramFit]) -> Table:
         yield _figure(one.explained, ".0%")
         yield Cell("" if one.above_noise else "noise")
 
-    rows = tuple(tuple(row(one)) for one in quality)
-    return Table("quality-table", "How links differ", _QUALITY, rows)
+    return Table(
+        "quality-table", "How links differ", _QUALITY, tuple(tuple(row(one)) for one in quality)
+    )
 
 
 def _figure(value: float | None, spec: str) -> Cell:

@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 
 from kdelta.cpus.catalog import HOST, user_path
+from kdelta.cpus.cores import flags_of
 from kdelta.cpus.file import counts_of_front_end
-from kdelta.cpus.host import base_for, calibrated, flags_of
+from kdelta.cpus.host import base_for, calibrated
 from kdelta.cpus.misses import MISSES
 from kdelta.cpus.model import (
     CPU,
@@ -110,14 +111,15 @@ def _how(report: CalibrationReport) -> str:
 
 def measured_misses(report: CalibrationReport) -> dict[MissKind, Price]:
     """By kind, the intervals of what was priced, and of what was found not to matter."""
-    found: dict[MissKind, Price] = {}
     fitted = report.fitted
-    for name, price in (fitted.between | fitted.prices).items():
-        if name in MISSES:
-            found[_kind(name)] = Price(round(price.low, 3), round(price.high, 3))
+    found = {
+        _kind(name): Price(round(price.low, 3), round(price.high, 3))
+        for name, price in (fitted.between | fitted.prices).items()
+        if name in MISSES
+    }
     for one in fitted.left_out:
-        if one.name in MISSES and one.most is not None and _kind(one.name) not in found:
-            found[_kind(one.name)] = Price(0.0, round(one.most, 3))
+        if one.name in MISSES and one.most is not None:
+            found.setdefault(_kind(one.name), Price(0.0, round(one.most, 3)))
     if EXPOSED not in fitted.prices and LINES in fitted.prices:
         found.pop(EXPOSED, None)
     for first, second in _ONE_OF:

@@ -79,9 +79,9 @@ def make_bundle(request: CalibrateRequest, folder: Path, progress: Progress) -> 
     chosen = chosen_programs(request)
     with interruptible():
         bundle.make_bundle(
-            folder, chosen, arch=request.arch, relinks=request.relinks, talk=progress.say
+            folder, chosen, arch=request.arch, relinks=request.relinks, log=progress.log
         )
-    return told(chosen)
+    return described(chosen)
 
 
 async def run_calibrate(
@@ -124,8 +124,7 @@ def _written(base: CPU, report: CalibrationReport, path: Path | None) -> Calibra
     if written is None:
         return report
     report = msgspec.structs.replace(report, written=str(written))
-    document = written.with_suffix(".json")
-    write_atomic(document, document_text(report, __version__).encode())
+    write_atomic(written.with_suffix(".json"), document_text(report, __version__).encode())
     return report
 
 
@@ -156,12 +155,11 @@ def _folder(request: CalibrateRequest, progress: Progress) -> Path:
         return folder
     chosen = chosen_programs(request)
     made_of = [list(DATA_STAYS), bundle.harness(), [msgspec.structs.asdict(one) for one in chosen]]
-    name = identity(made_of)[:16]
-    folder = cache_dir("calibration") / f"{request.arch}-{name}"
+    folder = cache_dir("calibration") / f"{request.arch}-{identity(made_of)[:16]}"
     if not (folder / "manifest.json").exists():
         with interruptible():
             bundle.make_bundle(
-                folder, chosen, arch=request.arch, relinks=request.relinks, talk=progress.say
+                folder, chosen, arch=request.arch, relinks=request.relinks, log=progress.log
             )
     return folder
 
@@ -171,11 +169,11 @@ async def _timed(request: CalibrateRequest, folder: Path, progress: Progress) ->
         return read_results(request.results, busy_ok=request.busy_ok)
     if request.ssh:
         with interruptible():
-            return over_ssh(request.ssh, folder, busy_ok=request.busy_ok, talk=progress.say)
+            return over_ssh(request.ssh, folder, busy_ok=request.busy_ok, log=progress.log)
     progress.begin("clock")
     with interruptible():
         found = run_here(
-            folder, busy_ok=request.busy_ok, talk=lambda line: progress.doing("clock", line)
+            folder, busy_ok=request.busy_ok, log=lambda line: progress.doing("clock", line)
         )
     progress.end("clock", f"{len(found.programs)} programs in {found.quiet.seconds:.0f} s")
     return found
@@ -236,7 +234,7 @@ def _notes(timings: Timings, fitted: Fitted) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def told(sources: Sequence[ProgramSource]) -> str:
+def described(sources: Sequence[ProgramSource]) -> str:
     """How much of it there is, in words."""
     links = sum(one.relinks for one in {one.code: one for one in sources}.values())
     return f"{len(sources)} programs of {links} links"

@@ -27,7 +27,7 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.timings import TimedLink, TimedProgram
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import traces_of
-from kdelta.studies.lab.lab import Done, Lab, Work, work_of
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, work_of
 from kdelta.studies.lab.requests import LabRequest, Progress, lab_like
 from kdelta.studies.tracing.placement import tracing
 
@@ -72,19 +72,20 @@ async def traced_programs(
                 f"{work.name} is not linked statically: its libraries' addresses are not its own",
                 "link it with -static and -no-pie",
             )
-    request = lab_like(tracing(lab), cpu)
-    runner = Lab(request, store, progress)
+    runner = Lab(lab_like(tracing(lab), cpu), store, progress)
     found = runner.kernel(kernel)
     if isinstance(found, NoKernel):
         raise LabError(f"no kernel to trace programs under: {found.text}", "see --kernel")
     if found.arch != cpu.arch:
         raise UserError(f"{found.spec} is a kernel for {found.arch}, and {cpu.name} is {cpu.arch}")
     jobs = [_work(one, found) for one in works]
-    done = await runner.runs([found] * len(jobs), jobs)
+    kernels = [found] * len(jobs)
+    settled = await runner.settled(kernels, jobs)
+    done = await Lab(settled, store, progress).runs(kernels, jobs)
     return {one.name: _trace(one, runs[0], store) for one, runs in zip(works, done, strict=True)}
 
 
-def _work(one: TracedWork, kernel: Kernel) -> Work:
+def _work(one: TracedWork, kernel: Kernel) -> RunPlan:
     files = [found for path in one.files for found in parse_file_option(str(path))]
     carried = carry([str(one.program), *one.arguments], files, kernel.arch)
     job = Job(argv=carried.argv, env=carried.env, seconds=_GUEST_SECONDS, files=carried.files)
@@ -92,19 +93,16 @@ def _work(one: TracedWork, kernel: Kernel) -> Work:
     return work_of(f"calibrate {one.name}", job, binaries)
 
 
-def _trace(one: TracedWork, done: Done, store: Store) -> Trace:
+def _trace(one: TracedWork, done: RunResult, store: Store) -> Trace:
     if done.counts is None:
         raise LabError(
             f"{one.name} did not run in the guest: {done.run.status} {done.run.detail}",
             f"kdelta show {done.run.id} --console",
         )
-    traces = [
-        trace
-        for trace in traces_of(store, done.run)
-        if not one.region or trace.region == one.region
-    ]
+    every = traces_of(store, done.run)
+    traces = [trace for trace in every if not one.region or trace.region == one.region]
     if len(traces) != 1:
-        regions = ", ".join(trace.region for trace in traces_of(store, done.run))
+        regions = ", ".join(trace.region for trace in every)
         raise UserError(
             f"{one.name} marks {regions or 'no region'}, and one is wanted",
             "mark one by kdelta_begin(), kdelta_iter() and kdelta_end() of kdelta.h",

@@ -3,19 +3,25 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 
 import msgspec
 
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
+from kdelta.infer.effects.estimate import Quantity
 from kdelta.report import figures, words
-from kdelta.report.lines import function_name
-from kdelta.report.model import Compared, CompareReport, Side
+from kdelta.report.lines import function_name, is_bare
+from kdelta.report.model import Compared, CompareReport, KernelRuns
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.tables import by_size
+from kdelta.studies.lab.plan import COMMAND_REGION
 
 LEAST = Fraction(5, 1000)
 """The part of its cost from which on a change of an operation is listed."""
+
+WIDE = Fraction(1, 100)
+"""The part of its cost from which on a change that could be missed is named."""
 
 LEAST_PPM = "least_ppm"
 """Of `Stored.shown`: another such part, in millionths."""
@@ -24,6 +30,7 @@ LISTED = (Word.SLOWER, Word.FASTER, Word.MIXED)
 """Words of changes that are named."""
 
 _PERCENT_DIGITS = 2
+_TITLE = 40
 _WHOLE_FROM = 10
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")
 
@@ -41,6 +48,14 @@ class Pair(msgspec.Struct, frozen=True):
         operations = self.compared.effects.operations
         return [one for one in by_size(operations) if one.verdict.word in words]
 
+    @property
+    def vague(self) -> dict[str, Fraction]:
+        """The operations called the same whose runs differ so much that they could hide a change
+        that matters, by name, and how large a part of their cost it could be.
+        """
+        found = {one.name: _within(one) for one in self.of(Word.SAME)}
+        return {name: part for name, part in found.items() if part > WIDE}
+
     def matters(self, one: OperationEffect) -> bool:
         """Whether its change is large enough to be listed."""
         part = one.costs.insns.percent if one.costs else None
@@ -52,6 +67,11 @@ def least_of(stored: Stored) -> Fraction:
     return Fraction(stored.shown[LEAST_PPM], 10**6) if LEAST_PPM in stored.shown else LEAST
 
 
+def pairs_of(reports: Sequence[CompareReport], least: Fraction) -> list[Pair]:
+    """Return every pair of a report's base and another kernel."""
+    return [pair_of(report, other, least) for report in reports for other in report.others]
+
+
 def pair_of(report: CompareReport, compared: Compared, least: Fraction) -> Pair:
     """Return the pair of a report's base and another kernel."""
     return Pair(report, compared, _short_names(report.base, compared.side), least)
@@ -60,10 +80,13 @@ def pair_of(report: CompareReport, compared: Compared, least: Fraction) -> Pair:
 def path_text(pair: Pair) -> str:
     """Return the verdict on the path of all operations."""
     base, other = pair.names
-    cpu = f", as on {pair.report.cpu.title}" if pair.report.cpu else ""
+    cpu = _as_on(pair.report)
     what = words.counted(len(pair.compared.effects.operations), "operation")
     linux = "Linux " if base != "base" else ""
     parts = [f"{count} {word}" for word, count in tally(pair).items()]
+    whole = whole_program(pair)
+    if whole and whole.costs:
+        return f"{linux}{other} against {base}, {pair.report.workload}{cpu}: {_whole_text(whole)}"
     text = f"{linux}{other} against {base}, {what} of {pair.report.workload}{cpu}: "
     text += f"{', '.join(parts)}."
     for word, title in ((Word.SLOWER, "Slower by most"), (Word.FASTER, "Faster by most")):
@@ -73,17 +96,83 @@ def path_text(pair: Pair) -> str:
     return text
 
 
+def whole_program(pair: Pair) -> OperationEffect | None:
+    """Return the effect on a program that marks no regions, if that is what was compared."""
+    operations = pair.compared.effects.operations
+    is_whole = [one.name for one in operations] == [COMMAND_REGION]
+    return operations[0] if is_whole else None
+
+
+def _whole_text(one: OperationEffect) -> str:
+    """The verdict on a whole program, and what its kernel and user instructions are."""
+    assert one.costs is not None
+    parts = {
+        "": one.costs.insns,
+        "kernel ": one.costs.kernel_insns,
+        "user ": one.costs.user_insns,
+    }
+    texts = [
+        f"{name}instructions {part_change(quantity)} "
+        f"({round(quantity.base.value)} to {round(quantity.other.value)})"
+        for name, quantity in parts.items()
+    ]
+    reason = f" ({one.verdict.reason})" if one.verdict.reason else ""
+    cause = cause_of(one)
+    most = f" Largest part: {cause}." if cause else ""
+    return f"{one.verdict.word}{reason}. {_capital('; '.join(texts))}.{most}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def part_change(quantity: Quantity) -> str:
+    """Return by how many per cent a figure changed; of the same one no sign is shown."""
+    part = quantity.percent
+    if part is not None and round(float(part), _PERCENT_DIGITS) == 0:
+        return "same" if quantity.effect.value == 0 else "+-0%"
+    return figures.percent(part)
+
+
+def like_name(report: CompareReport) -> str:
+    """Return what the machine is like: the CPU that was named, or else the default one; empty if it
+    is neither.
+    """
+    return report.cpu.title if report.cpu else str(report.machine.get("cpu_like", ""))
+
+
+def _as_on(report: CompareReport) -> str:
+    title = like_name(report)
+    bare = " without its forced features" if is_bare(report.machine) and not report.cpu else ""
+    return f", as on {title}{bare}" if title else ""
+
+
 def tally(pair: Pair) -> dict[str, int]:
     """Return how many operations there are of each kind; changes too small to matter are one."""
     firm = [one for one in pair.of(*FIRM) if pair.matters(one)]
     counts = Counter(one.verdict.word for one in firm)
     rest = Counter(one.verdict.word for one in pair.compared.effects.operations)
+    vague = pair.vague
     found = {
         **{word.value: counts[word] for word in LISTED},
         f"changed by less than {percent(pair.least)}": len(pair.of(*FIRM)) - len(firm),
-        **{word.value: rest[word] for word in Word if word not in FIRM},
+        Word.SAME.value: rest.pop(Word.SAME, 0) - len(vague),
+        f"same within {about(max(vague.values(), default=WIDE))}": len(vague),
+        **{word.value: rest[word] for word in Word if word not in FIRM and word in rest},
     }
     return {word: count for word, count in found.items() if count}
+
+
+def about(part: Fraction) -> str:
+    """Return a part in per cent, with two digits."""
+    return f"{100 * float(part):.2g}%"
+
+
+def _within(one: OperationEffect) -> Fraction:
+    """How large a change could be missed, as a part of the base."""
+    if one.costs is None or not one.verdict.within or not one.costs.insns.base.value:
+        return Fraction(0)
+    return one.verdict.within / one.costs.insns.base.value
 
 
 def _named(one: OperationEffect) -> str:
@@ -111,7 +200,7 @@ def cause_of(one: OperationEffect) -> str:
         return ""
     most = max(same_way, key=lambda found: abs(found.cost.effect.value))
     value = most.cost.effect.value
-    size = figures.brief(Fraction(round(value)) if abs(value) >= _WHOLE_FROM else value, 6).strip()
+    size = figures.brief(Fraction(round(value)) if abs(value) >= _WHOLE_FROM else value, 6)
     return f"{size} {function_name(most.name, most.origin)}"
 
 
@@ -120,7 +209,29 @@ def percent(part: Fraction) -> str:
     return f"{float(100 * part):g}%"
 
 
-def _short_names(base: Side, other: Side) -> tuple[str, str]:
+def heading(reports: Sequence[CompareReport]) -> str:
+    """Return what was compared with what, in some words."""
+    first = reports[0]
+    base, *others = title_names([first.base, *(one.side for one in first.others)])
+    cpus = [report.cpu.name for report in reports if report.cpu]
+    on = f" on {words.listed(cpus)}" if cpus else ""
+    return f"{words.some(others, 2)} against {base}: {first.workload}{on}"
+
+
+def title_names(sides: Sequence[KernelRuns]) -> list[str]:
+    """Return names for titles: the kernels' versions, or else what is special in their specs."""
+    names = [_version(side) for side in sides]
+    if all(names) and len(set(names)) == len(sides):
+        return names
+    specs = [side.spec.split() for side in sides]
+    common = set.intersection(*map(set, specs))
+    own = [" ".join(word for word in spec if word not in common) for spec in specs]
+    # What all have and one has nothing besides: a tree, and the tree with a patch.
+    names = [name or side.spec for name, side in zip(own, sides, strict=True)]
+    return [name if len(name) <= _TITLE else f"...{name[-_TITLE:]}" for name in names]
+
+
+def _short_names(base: KernelRuns, other: KernelRuns) -> tuple[str, str]:
     """Names for columns: the kernels' versions if they differ."""
     versions = [_version(side) for side in (base, other)]
     if all(versions) and versions[0] != versions[1]:
@@ -128,7 +239,7 @@ def _short_names(base: Side, other: Side) -> tuple[str, str]:
     return "base", "other"
 
 
-def _version(side: Side) -> str:
+def _version(side: KernelRuns) -> str:
     """The version in the spec's package, or else in the release."""
     _, equal, package = side.spec.rpartition("=")
     for text in (package if equal and side.spec.startswith("deb") else "", side.release):

@@ -33,12 +33,20 @@ from kdelta.report.document import (
     Verbatim,
 )
 from kdelta.report.groups import report_groups
-from kdelta.report.model import Compared, CompareReport, Side
+from kdelta.report.model import Compared, CompareReport, KernelRuns
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import functions, packets
-from kdelta.studies.compare.answer import least_of, pair_of, path_text, tally
-from kdelta.studies.compare.tables import BACKGROUND_NAMES, TRADED, by_size
+from kdelta.studies.compare.answer import (
+    heading,
+    least_of,
+    like_name,
+    pair_of,
+    path_text,
+    tally,
+    title_names,
+)
+from kdelta.studies.compare.tables import BACKGROUND_NAMES, TRADED, in_order
 
 
 class ComparedPair(msgspec.Struct, frozen=True):
@@ -62,9 +70,7 @@ class ComparedPair(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         """What is compared with what."""
-        other, base = map(common.brief_name, (self.compared.side, self.report.base))
-        if other == base:
-            other, base = self.compared.side.spec, self.report.base.spec
+        base, other = title_names([self.report.base, self.compared.side])
         return f"{other} against {base}{self.on_cpu}"
 
     @property
@@ -98,8 +104,17 @@ def document(
     sides = _all_sides(reports)
     return Document(
         title=_title(found),
+        heading=heading(reports),
         made=common.made_of(stored),
-        notices=tuple(f"Control groups: {one}." for one in groups if one),
+        notices=(
+            *(f"Control groups: {one}." for one in groups if one),
+            *(
+                f"The program's output differs, so it may not have done the same work: {output} "
+                f"under {pair.compared.side.release}."
+                for pair in found
+                if (output := pair.compared.output)
+            ),
+        ),
         answers=answers,
         facts=facts_of(reports),
         sections=tuple(sections),
@@ -151,6 +166,8 @@ def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
     facts.append(("workload", first.workload))
     if cpus := [report.cpu.title for report in reports if report.cpu]:
         facts.append(("CPU", ", ".join(cpus)))
+    elif like := first.machine.get("cpu_like"):
+        facts.append(("CPU", f"{like}, since none was named"))
     sides = [side for report in reports for _, side in _sides(report)]
     counts = sorted({len(side.runs) for side in sides})
     runs = f"{' and '.join(map(str, counts))} a kernel, perturbed by {words.PERTURBED}"
@@ -191,7 +208,10 @@ def sections_of(pair: ComparedPair) -> Iterator[Section]:
     yield Section(f"operations{pair.mark}", pair.title("Operations"), tuple(_tables(pair)))
     yield from packets.sections(compared, pair.cycles, pair.report.cpu, pair.about, pair.mark)
     yield from cycles.sections(pair.report, compared, pair.about, pair.mark)
-    folds = functions.folds(by_size(operations), pair.mark, pair.functions)
+    like = pair.report.cpu.name if pair.report.cpu else like_name(pair.report)
+    yield from common.unlike_section(like, compared.unlike, f"unlike{pair.mark}")
+    yield from common.gains_section(like, compared.gains, f"gains{pair.mark}")
+    folds = functions.folds(in_order(operations), pair.mark, pair.functions)
     folds += functions.background_folds(compared.effects.background, pair.mark, pair.functions)
     if folds:
         lead = Prose(
@@ -207,7 +227,9 @@ def _effects(pair: ComparedPair) -> tuple[Block, ...]:
     """The charts of both effects, side by side."""
     drawn = [*_path_chart(pair)]
     if pair.report.cpu and pair.compared.cycles:
-        drawn += cycles.effect_chart(pair.compared.cycles.effects, pair.report.cpu)
+        found = pair.cycles
+        ordered = [found[one.name] for one in in_order(pair.operations) if one.name in found]
+        drawn += cycles.effect_chart(ordered, pair.report.cpu)
     return (Charts(tuple(drawn)),) if drawn else ()
 
 
@@ -219,7 +241,7 @@ def _path_chart(pair: ComparedPair) -> Iterator[Chart]:
             *_in_percent(one.costs.insns),
             tone=TONES[one.verdict.word],
         )
-        for one in sorted(pair.compared.effects.operations, key=_by_percent)
+        for one in in_order(pair.operations)
         if one.costs and one.costs.insns.base.value
     ]
     if not rows:
@@ -236,11 +258,6 @@ def _path_chart(pair: ComparedPair) -> Iterator[Chart]:
     )
 
 
-def _by_percent(operation: OperationEffect) -> float:
-    part = operation.costs.insns.percent if operation.costs else None
-    return 0.0 if part is None else -float(part)
-
-
 def _in_percent(cost: Quantity) -> tuple[float, float, float]:
     """The effect with its interval, in per cent of the base."""
     base, effect = cost.base.value, cost.effect
@@ -255,7 +272,7 @@ def _tables(pair: ComparedPair) -> Iterator[Block]:
     if background:
         yield _background_table(background, pair.mark)
     yield from _bytes_table(pair)
-    yield from functions.kinds_folds(pair.compared.effects.operations, pair.mark)
+    yield from functions.kinds_folds(in_order(pair.operations), pair.mark)
 
 
 def _bytes_table(pair: ComparedPair) -> Iterator[Table]:
@@ -266,7 +283,7 @@ def _bytes_table(pair: ComparedPair) -> Iterator[Table]:
             Cell(one.name),
             *cells.between(*(end.value / sizes[one.name] for end in (insns.base, insns.other))),
         )
-        for one in pair.operations
+        for one in in_order(pair.operations)
         if one.costs and one.name in sizes
         for insns in (one.costs.insns,)
     )
@@ -278,8 +295,7 @@ def _bytes_table(pair: ComparedPair) -> Iterator[Table]:
 
 def _operations(pair: ComparedPair) -> Iterator[Block]:
     """The operations by verdict; those that are the same in all that was judged are folded."""
-    order = words.ORDER.index
-    ordered = sorted(by_size(pair.operations), key=lambda one: order(one.verdict.word))
+    ordered = in_order(pair.operations)
     same = [one for one in ordered if _is_same(one, pair)]
     caption = "Instructions an iteration of the measured tasks' own work"
     if pair.cycles and pair.report.cpu:
@@ -341,7 +357,8 @@ def _background_table(background: Sequence[BackgroundEffect], mark: str) -> Tabl
     rows = tuple(
         (
             Cell(BACKGROUND_NAMES[one.context]),
-            cells.verdict(one.verdict.word),
+            # What others did is no finding on the operations: without their colours.
+            msgspec.structs.replace(cells.verdict(one.verdict.word), tone="same"),
             *cells.effect(one.rate),
         )
         for one in background
@@ -384,7 +401,7 @@ def _notes(pair: ComparedPair) -> Iterator[str]:
         yield from pair.compared.cycles.notes
 
 
-def _all_sides(reports: Sequence[CompareReport]) -> list[tuple[str, Side]]:
+def _all_sides(reports: Sequence[CompareReport]) -> list[tuple[str, KernelRuns]]:
     """The kernels on every CPU, and the runs of one operation alone that failed."""
     found = []
     for report in reports:
@@ -402,7 +419,7 @@ def _all_sides(reports: Sequence[CompareReport]) -> list[tuple[str, Side]]:
     return found
 
 
-def _sides(report: CompareReport) -> list[tuple[str, Side]]:
+def _sides(report: CompareReport) -> list[tuple[str, KernelRuns]]:
     alone = len(report.others) == 1
     others = [
         ("other" if alone else f"other {number + 1}", one.side)

@@ -3,27 +3,30 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+
+import msgspec
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import FIRM, OPEN, Costs, OperationEffect, Word
-from kdelta.report import figures
-from kdelta.report.cycles import cpus_lines, in_per_cent
-from kdelta.report.groups import report_groups
-from kdelta.report.lines import WIDTH, failed_lines, finished, wrapped
-from kdelta.report.model import CompareReport
-from kdelta.studies.compare.answer import (
-    LEAST,
-    LISTED,
-    Pair,
-    cause_of,
-    change,
-    pair_of,
-    path_text,
-    percent,
+from kdelta.report import words
+from kdelta.report.cycles import in_per_cent
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Facts,
+    Items,
+    Prose,
+    Section,
+    Table,
 )
-from kdelta.studies.compare.tables import account_lines
+from kdelta.report.text import GAP, WIDTH, text_of
+from kdelta.studies.compare.answer import LISTED, Pair, about, cause_of, change, path_text, percent
+from kdelta.studies.compare.functions import functions_table
 
 LINES = 50
 """Of one screen."""
@@ -32,160 +35,126 @@ _NAMED = 3
 _FUNCTIONS = 10
 _LEAST_ROWS = 3
 _FEW = 5
-_CERTAINTY = 7
 _LONGEST_NAME = 24
+_BOUND = 44
+"""Of a line's characters, those after what is always there."""
+_CAUSE = "largest part"
 _DEPENDS = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
+_FOOTER = (
+    "Instructions of the measured tasks, kernel and user; not time. +-: how far the change may be "
+    "off by all runs, which start in different states. "
+    "All figures and functions: kdelta report --all, or --format html -o FILE."
+)
+
+Groups = tuple[list[OperationEffect], ...]
+"""The operations with a row: what is slower, what is faster, and what changed by little."""
 
 
-def first_screen(reports: Sequence[CompareReport], least: Fraction = LEAST) -> str:
-    """Return the first screen of a comparison: at most LINES lines where there is one pair of
-    kernels and nothing failed. least: see LEAST.
+def first_screen(document: Document, pairs: Sequence[Pair]) -> Document:
+    """Return the first screen of a comparison's document: at most LINES lines of text where there
+    is one pair of kernels and nothing failed.
     """
-    pairs = [pair_of(report, other, least) for report in reports for other in report.others]
-    footer = _footer(pairs)
-    room = max(1, LINES - len(footer)) // len(pairs)
-    lines: list[str] = []
-    for pair in pairs:
-        lines += [""] if lines else []
-        lines += _screen(pair, room)
-    return finished([*lines, *cpus_lines(reports), *footer])
+    found = [(pair, _groups(pair)) for pair in pairs]
+    sizes = [len(group) for _, groups in found for group in groups]
+    document = msgspec.structs.replace(
+        document,
+        answers=tuple(Answer((_answer(pair),)) for pair in pairs),
+        facts=(),
+        environment=(Section("more", "", (Prose(_FOOTER),)),),
+        notes=(),
+        warnings=_first_of(document.warnings),
+    )
+    cpus = [one for one in document.sections if one.id == "cpus"]
+    least, room = _LEAST_ROWS * len(sizes), sum(sizes)
+    while True:
+        tables = _sections(found, _shared(sizes, room))
+        screen = msgspec.structs.replace(document, sections=(*tables, *cpus))
+        excess = _excess(screen)
+        if excess <= 0 or room <= least:
+            return _with_accounts(screen, pairs)
+        room = max(least, room - excess)
 
 
-def _screen(pair: Pair, room: int) -> list[str]:
-    head = [*_answer(pair), *_failures(pair)]
-    shown = _shown(pair)
-    tail = [*_lists(pair, shown), *_cycles(pair), *_warnings(pair)]
-    left = room - len(head) - len(tail) - 2  # a blank line and the heading
-    table = _table(pair, shown, left)
-    lines = [*head, *table, *tail]
-    return [*lines, *_accounts(pair, room - len(lines))]
+def _excess(document: Document) -> int:
+    """How many lines it has too many."""
+    return text_of(document).count("\n") - LINES
 
 
-def _shown(pair: Pair) -> list[list[OperationEffect]]:
-    """Which operations have a row: what is slower, what is faster, and what changed by less where
-    that is little; without these all operations.
-    """
+def _groups(pair: Pair) -> Groups:
+    """What changed by less has rows where that is little; if nothing else has, all operations."""
     rows = pair.of(Word.SLOWER), pair.of(Word.FASTER)
-    shown = [[one for one in found if pair.matters(one)] for found in rows]
+    shown = tuple([one for one in found if pair.matters(one)] for found in rows)
     if not any(shown):
-        return [[one for one in pair.of(*Word) if one.costs]]
+        return ([one for one in pair.of(*Word) if one.costs],)
     others = [one for one in pair.of(Word.SAME, *FIRM) if not pair.matters(one)]
-    return [*shown, others] if len(others) <= _FEW else shown
+    return (*shown, others) if len(others) <= _FEW else shown
 
 
-def _answer(pair: Pair) -> list[str]:
+def _answer(pair: Pair) -> str:
     """What a reader wants to know, in sentences."""
-    operations = pair.compared.effects.operations
-    base, other = pair.names
-    if not any(one.costs for one in operations):
-        text = f"{other} against {base}: nothing to compare, no operation succeeded on both sides."
-        return [*wrapped(text, "", ""), *_specs(pair)]
-    text = path_text(pair) + _cycles_sentence(pair)
-    groups = report_groups(pair.report)
-    # Before the first figure, since it bears on all of them.
-    lines = wrapped(f"Control groups: {groups}.", "", "") if groups else []
-    return [*lines, *wrapped(text, "", ""), *_specs(pair)]
-
-
-def _cycles_sentence(pair: Pair) -> str:
-    """How many operations there are of each kind by their model cycles."""
+    if not any(one.costs for one in pair.compared.effects.operations):
+        base, other = pair.names
+        return f"{other} against {base}: nothing to compare, no operation succeeded on both sides."
     cycles = pair.compared.cycles
     found = Counter(one.verdict.word for one in cycles.effects) if cycles else Counter[Word]()
     why = {Word.PLACEMENT_ONLY: " (where the linker put the code, not what it does)"}
     parts = [f"{found[word]} {word}{why.get(word, '')}" for word in Word if found[word]]
-    return f" In model cycles: {', '.join(parts)}." if parts else ""
+    return path_text(pair) + (f" In model cycles: {', '.join(parts)}." if parts else "")
 
 
-def _specs(pair: Pair) -> list[str]:
+def _sections(found: Sequence[tuple[Pair, Groups]], budgets: Sequence[int]) -> Iterator[Section]:
+    """Each pair's rows, as many of each group as its budget says, and what else is known."""
+    left = list(budgets)
+    for at, (pair, groups) in enumerate(found):
+        title = " against ".join(reversed(pair.names)) if len(found) > 1 else ""
+        title += f" on {pair.report.cpu.name}" if title and pair.report.cpu else ""
+        own, left = left[: len(groups)], left[len(groups) :]
+        blocks = (*_specs(pair), *_table(pair, groups, own), *_lists(pair, groups))
+        yield Section(f"changes-{at}", title, blocks)
+        yield from _cycles(pair)
+
+
+def _specs(pair: Pair) -> Iterator[Facts]:
     """Which kernels they are, where their versions are alike."""
-    if pair.names[0] != "base":
-        return []
-    sides = pair.report.base, pair.compared.side
-    return [
-        line
-        for name, side in zip(pair.names, sides, strict=True)
-        for line in wrapped(side.spec, f"  {name:<5} ", "        ")
-    ]
-
-
-def _failures(pair: Pair) -> list[str]:
-    lines = []
-    for who, side in zip(pair.names, (pair.report.base, pair.compared.side), strict=True):
-        if side.failure:
-            lines += wrapped(f"{who}: no kernel: {side.failure}", "  ", "    ")
-        lines += failed_lines(who, side.failed)
-    for more in pair.compared.more:
-        for who, runs in zip(pair.names, (more.base, more.other), strict=True):
-            failed = [run for run in runs if not run.ok]
-            lines += failed_lines(f"{who}, {more.operation} alone", failed)
-    return ["", "failed runs", *lines] if lines else []
-
-
-def _table(pair: Pair, shown: Sequence[Sequence[OperationEffect]], left: int) -> list[str]:
-    """The rows of slower and faster operations, as many of each as there is room for."""
-    if not any(shown):
-        return []
-    columns = _Columns(pair, [one for found in shown for one in found])
-    lines = ["", columns.heading()]
-    budgets = _shared([len(found) for found in shown], left)
-    for found, budget in zip(shown, budgets, strict=True):
-        kept = found if len(found) <= budget else found[: budget - 1]
-        lines += [columns.row(one, one.costs) for one in kept if one.costs]
-        if rest := found[len(kept) :]:
-            ends = figures.percent(_part(rest[-1])), figures.percent(_part(rest[0]))
-            lines.append(f"  ... {len(rest)} more from {ends[0]} to {ends[1]}")
-    return lines
-
-
-def _part(one: OperationEffect) -> Fraction | None:
-    return one.costs.insns.percent if one.costs else None
+    if pair.names[0] == "base":
+        sides = pair.report.base, pair.compared.side
+        yield Facts(tuple(zip(pair.names, (side.spec for side in sides), strict=True)))
 
 
 def _shared(sizes: Sequence[int], left: int) -> list[int]:
     """How many lines each group has: an equal share, and what others do not need."""
-    left = max(left, _LEAST_ROWS * len(sizes))
     budgets = [min(size, left // len(sizes)) for size in sizes]
     for at, size in enumerate(sizes):
-        more = min(size - budgets[at], left - sum(budgets))
-        budgets[at] += more
+        budgets[at] += min(size - budgets[at], left - sum(budgets))
     return budgets
 
 
-class _Columns:
-    """How wide the columns of the table are; the cause has what is left."""
-
-    def __init__(self, pair: Pair, operations: Sequence[OperationEffect]) -> None:
-        self._names = pair.names
-        longest = max(len("operation"), *(len(one.name) for one in operations))
-        self._name = min(longest, _LONGEST_NAME)
-        costs = [one.costs.insns for one in operations if one.costs]
-        texts = [_whole(side.value) for one in costs for side in (one.base, one.other)]
-        self._figure = max(map(len, [*texts, *self._names]))
-        self._change = max(len("change"), *(len(change(one)) for one in operations))
-
-    def heading(self) -> str:
-        """The names of the columns."""
-        figure = self._figure
-        heads = f"{self._names[0]:>{figure}}  {self._names[1]:>{figure}}"
-        return (
-            f"{'operation':<{self._name}}  {heads}  {'change':>{self._change}} "
-            f"{'':<{_CERTAINTY}}  largest part"
-        )
-
-    def row(self, one: OperationEffect, costs: Costs) -> str:
-        """An operation's line."""
-        sides = costs.insns.base, costs.insns.other
-        cells = (f"{_whole(side.value):>{self._figure}}" for side in sides)
-        name = _cut(one.name, self._name)
-        line = (
-            f"{name:<{self._name}}  {'  '.join(cells)}  {change(one):>{self._change}} "
-            f"{_certainty(costs):<{_CERTAINTY}}  "
-        )
-        return line + _cut(cause_of(one), WIDTH - 1 - len(line))
+def _table(pair: Pair, groups: Groups, budgets: Sequence[int]) -> Iterator[Block]:
+    """The operations with most change, then how many more there are."""
+    rows, more = [], []
+    for found, budget in zip(groups, budgets, strict=True):
+        kept = found if len(found) <= budget else found[: max(0, budget - 1)]
+        rows += [_row(one, one.costs) for one in kept if one.costs]
+        if rest := found[len(kept) :]:
+            named = " and ".join(dict.fromkeys(one.verdict.word for one in rest))
+            ends = dict.fromkeys((change(rest[-1]), change(rest[0])))
+            more.append(f"{len(rest)} more {named}: {' to '.join(ends)}")
+    if not rows:
+        return
+    titles = ("operation", *pair.names, "change", "", _CAUSE)
+    figures = (Column(title, "number") for title in titles[1:4])
+    columns = (Column(titles[0], "name"), *figures, Column(""), Column(_CAUSE))
+    widths = [max(map(len, texts)) for texts in zip(titles, *rows, strict=True)]
+    room = max(len(_CAUSE), WIDTH - sum(widths[:-1]) - len(GAP) * (len(widths) - 1))
+    cells = tuple((*map(Cell, row[:-1]), Cell(_cut(row[-1], room))) for row in rows)
+    yield Table("changes", "Instructions an iteration", columns, cells)
+    if more:
+        yield Items(tuple(more))
 
 
-def _whole(value: Fraction) -> str:
-    return str(round(value))
+def _row(one: OperationEffect, costs: Costs) -> tuple[str, ...]:
+    sides = (str(round(side.value)) for side in (costs.insns.base, costs.insns.other))
+    return _cut(one.name, _LONGEST_NAME), *sides, change(one), _certainty(costs), cause_of(one)
 
 
 def _certainty(costs: Costs) -> str:
@@ -205,51 +174,64 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 2]}.."
 
 
-def _lists(pair: Pair, shown: Sequence[Sequence[OperationEffect]]) -> list[str]:
+def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
     """What is known of operations besides their rows."""
-    lines: list[str] = []
-    small = [
-        one
-        for one in pair.of(*FIRM)
-        if not pair.matters(one) and not any(one in of for of in shown)
-    ]
-    mixed = [one for one in pair.of(Word.MIXED) if pair.matters(one)]
+    shown = [one for found in groups for one in found]
     traded = "instructions were traded for bytes of string operations; --cpu CPU weighs them"
-    lines += _list("mixed", mixed, traded)
-    for word in _DEPENDS:
-        for one in pair.of(word):
-            lines += wrapped(f"{word}: {one.name}: {one.verdict.reason}", "", "  ")
-    for word in (Word.UNRESOLVED, Word.NOT_COMPARABLE):
-        found = pair.of(word)
-        for reason in dict.fromkeys(one.verdict.reason for one in found):
-            lines += _list(word, [one for one in found if one.verdict.reason == reason], reason)
-    lines += _list(f"less than {percent(pair.least)}", small)
-    return ["", *lines] if lines else []
+    mixed = [one for one in pair.of(Word.MIXED) if pair.matters(one)]
+    small = [one for one in pair.of(*FIRM) if not pair.matters(one) and one not in shown]
+    same = [one for one in pair.of(Word.SAME) if one not in shown and one.name not in pair.vague]
+    texts = [_list("mixed", mixed, traded, change)]
+    texts += [_list(one.verdict.word, [one], one.verdict.reason) for one in pair.of(*_DEPENDS)]
+    missed = "a smaller change would be missed, since runs differ by so much"
+    texts += [f"same within {about(part)}: {name} ({missed})" for name, part in pair.vague.items()]
+    alike: dict[tuple[Word, str], list[OperationEffect]] = {}
+    for one in pair.of(Word.UNRESOLVED, Word.NOT_COMPARABLE):
+        alike.setdefault((one.verdict.word, one.verdict.reason), []).append(one)
+    texts += [_list(word, found, reason) for (word, reason), found in alike.items()]
+    texts += [_list(f"less than {percent(pair.least)}", small), _list("same", same), _unlike(pair)]
+    if listed := tuple(filter(None, texts)):
+        yield Items(listed)
 
 
-def _list(title: str, operations: Sequence[OperationEffect], note: str = "") -> list[str]:
-    if not operations:
-        return []
-    names = ", ".join(one.name for one in operations)
-    because = f" ({note})" if note else ""
-    return wrapped(f"{title}: {names}{because}", "", "  ")
+def _unlike(pair: Pair) -> str:
+    """In a line how far figures are from the default CPU's: where none is named."""
+    count = len({one.name for one in pair.compared.unlike})
+    if not count:
+        return ""
+    bases = {one.name: float(one.base.value) for one in pair.of(*Word) if one.base}
+    parts = {
+        one.region: max(one.base.most, one.other.most) / bases[one.region]
+        for one in pair.compared.gains
+        if bases.get(one.region)
+    }
+    most = max(parts, key=lambda name: parts[name], default="")
+    bound = f"; by their bounds {most} most: {about(Fraction(parts[most]))}" if most else ""
+    return f"not as on a real CPU: {words.counted(count, 'path')}{_cut(bound, _BOUND)}"
 
 
-def _cycles(pair: Pair) -> list[str]:
+def _list(
+    title: str,
+    operations: Sequence[OperationEffect],
+    note: str = "",
+    figure: Callable[[OperationEffect], str] | None = None,
+) -> str:
+    names = ", ".join(f"{one.name} {figure(one)}" if figure else one.name for one in operations)
+    return f"{title}: {names}" + (f" ({note})" if note else "") if operations else ""
+
+
+def _cycles(pair: Pair) -> Iterator[Section]:
     """The verdicts on model cycles, a line for each word."""
     cycles, cpu = pair.compared.cycles, pair.report.cpu
     if cycles is None or cpu is None:
-        return []
-    lines = ["", f"Model cycles on {cpu.name}, means over random layouts of each kernel:"]
-    words = dict.fromkeys((*(Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY), *OPEN, *Word))
-    for word in words:
-        found = [one for one in cycles.effects if one.verdict.word is word]
-        if found:
-            lines += wrapped(f"{word} ({len(found)}): {_regions(found, word)}", "  ", "    ")
-    if cycles.unlike:
-        names = dict.fromkeys(one.name for one in cycles.unlike)
-        lines += wrapped(f"not as on a real {cpu.name}: {', '.join(names)}", "  ", "    ")
-    return lines
+        return
+    order = dict.fromkeys((Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, *OPEN, *Word))
+    found = {word: [one for one in cycles.effects if one.verdict.word is word] for word in order}
+    texts = [f"{word} ({len(of)}): {_regions(of, word)}" for word, of in found.items() if of]
+    if names := dict.fromkeys(one.name for one in cycles.unlike):
+        texts += [f"not as on a real {cpu.name}: {', '.join(names)}"]
+    title = f"Model cycles on {cpu.name}: means over random layouts of each kernel"
+    yield Section("cycles", title, (Items(tuple(texts)),))
 
 
 def _regions(found: Sequence[PlacementEffect], word: Word) -> str:
@@ -260,33 +242,27 @@ def _regions(found: Sequence[PlacementEffect], word: Word) -> str:
 
 def _size(effect: PlacementEffect, word: Word) -> str:
     if word is Word.PLACEMENT_ONLY:
-        return f" {in_per_cent(effect.shipped.relative)} in the two layouts as linked"
+        return f" (as these two are linked: {in_per_cent(effect.shipped.relative)})"
     return f" {in_per_cent(effect.relative)}" if word in FIRM else ""
 
 
-def _warnings(pair: Pair) -> list[str]:
-    texts = list(dict.fromkeys((*pair.report.warnings, *pair.compared.effects.warnings)))
-    lines = [line for text in texts[:_NAMED] for line in wrapped(text, "  ", "    ")]
-    if len(texts) > _NAMED:
-        lines.append(f"  {len(texts) - _NAMED} more: --all")
-    return ["", "warnings", *lines] if lines else []
+def _first_of(warnings: Sequence[str]) -> tuple[str, ...]:
+    texts = tuple(dict.fromkeys(warnings))
+    more = (f"{len(texts) - _NAMED} more: --all",) if len(texts) > _NAMED else ()
+    return (*texts[:_NAMED], *more)
 
 
-def _accounts(pair: Pair, left: int) -> Iterator[str]:
+def _with_accounts(screen: Document, pairs: Sequence[Pair]) -> Document:
     """The functions of what changed most, where there is still room for all of an account."""
-    for one in (one for word in LISTED for one in pair.of(word)):
-        if one.costs is None or not pair.matters(one):
-            continue
-        lines = account_lines(one.name, one.costs.insns, one.functions, _FUNCTIONS)
-        if len(lines) > left:
-            return
-        left -= len(lines)
-        yield from lines
-
-
-def _footer(pairs: Sequence[Pair]) -> list[str]:
-    text = (
-        "Instructions of the measured tasks an iteration, kernel and user; not time. "
-        "All figures and functions: kdelta report --all, or --format html -o FILE."
-    )
-    return ["", *wrapped(text, "", "")] if pairs else []
+    for pair in pairs:
+        for one in (one for word in LISTED for one in pair.of(word)):
+            if one.costs is None or not pair.matters(one):
+                continue
+            table = functions_table(one.name, one.name, one.costs.insns, one.functions, _FUNCTIONS)
+            table = msgspec.structs.replace(table, caption="")
+            account = Section(one.name, f"{one.name}, instructions an iteration", (table,))
+            more = msgspec.structs.replace(screen, sections=(*screen.sections, account))
+            if _excess(more) > 0:
+                return screen
+            screen = more
+    return screen

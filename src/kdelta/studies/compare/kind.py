@@ -15,17 +15,17 @@ from kdelta.report import words
 from kdelta.report.document import Document
 from kdelta.report.groups import report_groups
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind
+from kdelta.report.kind import ALL, Kind
 from kdelta.report.model import Compared, CompareReport, ComparisonReport, comparison
 from kdelta.report.packets import NOT_IN_IT, ModelRate, model_rates
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
-from kdelta.studies.compare.answer import least_of
+from kdelta.studies.compare.answer import least_of, pairs_of
 from kdelta.studies.compare.document import document
 from kdelta.studies.compare.first_screen import first_screen
 
 
-def _question(reports: Sequence[CompareReport]) -> str:
+def _question(*reports: CompareReport) -> str:
     return asked_between(reports, "faster or slower")
 
 
@@ -95,6 +95,7 @@ _SHAPES: dict[type, Shape] = {
         adds={"kernel": "side", "more_runs": "more"},
         omits=("phases", "config"),
         flat=("effects",),
+        sparse=("unlike", "gains"),
     ),
     FunctionEffect: Shape(adds={"kernel": _is_kernel, "insns": "cost"}),
     OperationEffect: Shape(adds={"functions": _changed, "unchanged": _unchanged}),
@@ -102,14 +103,12 @@ _SHAPES: dict[type, Shape] = {
 }
 
 
-def _first_screen(stored: Stored) -> str:
-    return first_screen(stored.of(CompareReport), least_of(stored))
-
-
 def _printed(stored: Stored) -> Document:
-    """All of it, with as many functions of as many operations as were asked for."""
-    most = stored.shown.get("functions", 10)
-    found = document(stored, stored.of(CompareReport), most)
+    """The first screen, or all with as many functions of as many operations as were asked for."""
+    reports = stored.of(CompareReport)
+    found = document(stored, reports, stored.shown.get("functions", 10))
+    if ALL not in stored.shown:
+        return first_screen(found, pairs_of(reports, least_of(stored)))
     return shortened(found, "functions", "folds", stored.shown.get("explain", 5))
 
 
@@ -118,7 +117,6 @@ KIND = Kind(
     json="kdelta.compare/2",
     document=lambda s: document(s, s.of(CompareReport)),
     printed=_printed,
-    text=_first_screen,
     question=_question,
     shapes=_SHAPES,
     whole=(ComparisonReport, comparison),

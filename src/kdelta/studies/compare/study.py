@@ -2,28 +2,25 @@
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
 import itertools
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.cpus.model import CPU
-from kdelta.guests.image import stop_address
-from kdelta.guests.job import Job, JobFile
-from kdelta.guests.modules import modules_for, modules_if_there, with_dependencies
-from kdelta.host.command import quiet
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.infer.effects.effects import Effects
+from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PhaseCost
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import check_kernels
 from kdelta.spec.errors import KdeltaError, UserError
-from kdelta.spec.run import CALLS, Mode
 from kdelta.store.store import Store
+from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.judges import CountedKernel, Judge, OperationRuns, OtherStates
-from kdelta.studies.lab.lab import Done, Lab
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.requests import (
     CompareRequest,
     LabRequest,
@@ -32,23 +29,14 @@ from kdelta.studies.lab.requests import (
     must_fit,
     must_replay_data,
 )
-from kdelta.studies.lab.same_code import Known, codes_of
-from kdelta.studies.lab.work import (
-    GuestPart,
-    Work,
-    carried_files,
-    check_needs,
-    in_mode,
-    library_of,
-    linked_in,
-    work_of,
-)
+from kdelta.studies.lab.same_code import KernelCode, codes_of
+from kdelta.studies.lab.steps import expect_kernels, expect_runs
+from kdelta.studies.lab.work import Work
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, traced_runs
+from kdelta.studies.tracing.gains import gained
 from kdelta.studies.tracing.phases import phase_costs
 from kdelta.studies.tracing.placement import kept_digest, run_symbols, was_relinked
-from kdelta.workloads.catalog import Workload, build_workload, find_workload
-from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
 
 class RunSide(msgspec.Struct, frozen=True):
@@ -56,7 +44,7 @@ class RunSide(msgspec.Struct, frozen=True):
 
     spec: str
     kernel: Kernel | None
-    done: tuple[Done, ...] = ()
+    done: tuple[RunResult, ...] = ()
     failure: str = ""
 
     @property
@@ -71,7 +59,9 @@ class Comparison(msgspec.Struct, frozen=True):
     cpu: what the machine looked like, None where it was nothing in particular. cycles: what is
     known of model cycles on it, where both sides have a run that went well. more: the runs that
     decided what the sides' own left to chance. phases: by side and region that is about packets,
-    what each phase of the workload costs.
+    what each phase of the workload costs. gains: what paths of the CPU, or of the default one,
+    could add to operations, which QEMU cannot offer. work: what was run; None is all of the
+    workload.
     """
 
     workload: str
@@ -82,6 +72,8 @@ class Comparison(msgspec.Struct, frozen=True):
     cycles: Cycles | None = None
     more: tuple[OperationRuns, ...] = ()
     phases: dict[str, dict[str, tuple[PhaseCost, ...]]] = {}
+    work: Work | None = None
+    gains: tuple[PathGain, ...] = ()
 
 
 async def run_compare(
@@ -90,11 +82,12 @@ async def run_compare(
     """One comparison for each of the other kernels, in their order; of each CPU, in its."""
     if not request.others:
         raise UserError("nothing to compare with", "name a base kernel and at least one other")
-    workload = find_workload(request.workload)
-    for name in request.operations:
-        workload.operation(name)
+    work = Work(request.workload, request.operations, request.program)
+    work.check((request.base, *request.others))
     _must_replay(request)
+    check_kernels((request.base, *request.others))
     cpus: Sequence[CPU | None] = request.cpus or (None,)
+    _expect(request, len(cpus), progress)
     machines = [(cpu, lab_like(request.lab, cpu)) for cpu in cpus]
     lab = Lab(request.lab, store, progress)
     wanted = [_side(lab, request.base), *_others(lab, request.others)]
@@ -102,37 +95,44 @@ async def run_compare(
     _must_be_of_one_arch(kernels)
     for named, kernel in itertools.product(request.cpus, kernels):
         must_fit(named, kernel)
-    for kernel in kernels:
-        check_needs(workload, kernel)
-    mode = request.lab.mode
-    works = [workload_work(workload, request.operations, k, progress.say, mode) for k in kernels]
+    work = await with_files(work, kernels, machines[0][1], store, progress)
+    works = work.plans(kernels, request.lab, progress.log)
     found: list[Comparison] = []
-    for cpu, lab_request in machines:
+    for cpu, machine in machines:
+        lab_request = await Lab(machine, store, progress).settled(kernels, works)
         if cpu is None:
             runs = await Lab(lab_request, store, progress).runs(kernels, works)
             results = [Traced(tuple(done)) for done in runs]
         else:
             results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)
-        judge = path_judge(lab_request, store, progress, workload)
-        states = other_states(lab_request, store, progress, workload) if request.states else None
+        judge = path_judge(lab_request, store, progress, work)
+        states = other_states(lab_request, store, progress, work) if request.states else None
         base, *others = _with(wanted, results)
-        phases = [_phases(made, workload, store, cpu) for _, made in (base, *others)]
+        phases = [_phases(made, work, store, cpu) for _, made in (base, *others)]
         for other, theirs in zip(others, phases[1:], strict=True):
             one = await _compared(request, cpu, (judge, states), (base, other), progress)
-            one = _without_lost_paths(one, store)
+            one = _without_open_paths(one, store)
             sides = {"base": phases[0], "other": theirs}
-            found.append(msgspec.structs.replace(one, phases=sides))
+            found.append(msgspec.structs.replace(one, workload=work.title, work=work, phases=sides))
     return tuple(found)
 
 
+def _expect(request: CompareRequest, machines: int, progress: Progress) -> None:
+    """Reports what will be obtained, run and replayed, as far as it is known before."""
+    specs = (request.base, *request.others)
+    expect_kernels(progress, specs)
+    expect_runs(progress, request.lab, len(specs), machines)
+    progress.expect("replay", len(request.others) * len(request.cpus))
+
+
 def _phases(
-    traced: Traced, workload: Workload, store: Store, cpu: CPU | None
+    traced: Traced, work: Work, store: Store, cpu: CPU | None
 ) -> dict[str, tuple[PhaseCost, ...]]:
     placed = traced.placed
-    if cpu is None or placed is None or not workload.phases:
+    if cpu is None or placed is None or not work.phases:
         return {}
     symbols = run_symbols(placed.kernel, store, placed.run)
-    return phase_costs(placed, workload.phases, symbols, cpu)
+    return phase_costs(placed, work.phases, symbols, cpu)
 
 
 def _with(wanted: Sequence[RunSide], results: Sequence[Traced]) -> list[tuple[RunSide, Traced]]:
@@ -145,31 +145,30 @@ def _with(wanted: Sequence[RunSide], results: Sequence[Traced]) -> list[tuple[Ru
     ]
 
 
-def path_judge(request: LabRequest, store: Store, progress: Progress, workload: Workload) -> Judge:
-    """Who judges the paths of that workload's operations, as `compare` does."""
+def path_judge(request: LabRequest, store: Store, progress: Progress, work: Work) -> Judge:
+    """Who judges the paths of that work's operations, as `compare` does."""
     return Judge(
         request,
         store,
         progress,
-        [one.name for one in workload.operations],
-        lambda kernel, operation: workload_work(workload, (operation,), kernel, mode=request.mode),
+        work.has,
+        lambda kernel, operation: work.only((operation,)).plan(kernel, request),
     )
 
 
 def other_states(
-    request: LabRequest, store: Store, progress: Progress, workload: Workload
+    request: LabRequest, store: Store, progress: Progress, work: Work
 ) -> OtherStates | None:
     """Who looks whether verdicts hold from other states; None for a workload that is one run, whose
     operations make each other's state, and where one run of a kernel has no verdicts.
     """
-    if not workload.own_starts or request.perturbations < 2:
+    if not work.own_starts or request.perturbations < 2:
         return None
-    mode = request.mode
     return OtherStates(
         request,
         store,
         progress,
-        lambda kernel, operations: workload_work(workload, operations, kernel, mode=mode),
+        lambda kernel, operations: work.only(operations).plan(kernel, request),
     )
 
 
@@ -209,13 +208,17 @@ async def _compared(
     return Comparison(request.workload, base, other, effects, cpu, cycles, more)
 
 
-def _without_lost_paths(one: Comparison, store: Store) -> Comparison:
-    """The same without verdicts that a path decides which a kernel has lost in the guest."""
+def _without_open_paths(one: Comparison, store: Store) -> Comparison:
+    """The same without verdicts that a path decides which a kernel has lost in the guest, and firm
+    ones that a path could turn round which QEMU cannot offer.
+    """
     if one.effects is None:
         return one
     guests = guest_of(one.base.done, store), guest_of(one.other.done, store)
     effects, cycles = comparable(one.effects, one.cycles, one.cpu, guests)
-    return msgspec.structs.replace(one, effects=effects, cycles=cycles)
+    sides = one.base.done, one.other.done
+    effects, cycles, gains = gained(effects, cycles, one.cpu, sides, store)
+    return msgspec.structs.replace(one, effects=effects, cycles=cycles, gains=gains)
 
 
 def _with_more(base: Traced, other: Traced, more: Sequence[OperationRuns]) -> tuple[Traced, Traced]:
@@ -237,14 +240,14 @@ def relinked_regions(base: RunSide, other: RunSide, *, ask: bool = False) -> tup
     return tuple(name for name, code in codes_of(*known).items() if code is CodeChange.RELINKED)
 
 
-def _known(side: RunSide) -> list[Known]:
+def _known(side: RunSide) -> list[KernelCode]:
     """What is known of the code that a side executed, if it has a run that went well."""
     done = next((one for one in side.done if one.counts is not None), None)
     if side.kernel is None or done is None or done.counts is None:
         return []
     digest = kept_digest(side.kernel)
     program = done.run.workload_identity
-    return [Known(side.kernel.identity, digest, done.counts, program, side.kernel.parameters)]
+    return [KernelCode(side.kernel.identity, digest, done.counts, program, side.kernel.parameters)]
 
 
 def _must_replay(request: CompareRequest) -> None:
@@ -288,79 +291,3 @@ def _others(lab: Lab, specs: Sequence[str]) -> list[RunSide]:
     if len(errors) == len(specs):
         raise errors[0]
     return sides
-
-
-def workload_work(
-    workload: Workload,
-    operations: tuple[str, ...],
-    kernel: Kernel,
-    talk: Callable[[str], None] = quiet,
-    mode: Mode = "user",
-) -> Work:
-    """A workload, or some of its operations, as a job for that kernel. What of it cannot be built
-    for the kernel is left out, and the work's warnings say why. UserError where programs cannot run
-    in that mode.
-    """
-    with interruptible():
-        program = build_workload(workload, arch=kernel.arch, more=linked_in(mode, kernel))
-        part = build_kernel_part(workload, kernel, talk)
-        carried = carried_files(workload, program, kernel.arch, talk)
-        if mode in CALLS and workload.image == "small":  # that in the image calls as ever
-            carried.append(JobFile(program, workload.program, 0o755))
-    binaries, files = {workload.file_name: program.read_bytes()}, []
-    warnings = list(part.warnings)
-    files += carried
-    programs = [file for file in carried if file.mode & 0o111]
-    binaries |= {Path(file.guest).name: file.host.read_bytes() for file in programs}
-    optional = modules_if_there(workload.modules_if_there, kernel)
-    if part.program:
-        binaries[part.program.name] = part.program.read_bytes()
-        files.append(JobFile(part.program, workload.program + KERNEL_FLAGS_ENDING, 0o755))
-    if part.module:
-        try:
-            optional += with_dependencies(part.module, kernel)
-        except UserError as error:
-            warnings.append(f"{part.module.stem} cannot be loaded: {error}")
-    job = Job(
-        argv=(workload.program, *workload.arguments, *workload.wanted(operations)),
-        modules=modules_for(workload.modules, kernel),
-        optional_modules=tuple(dict.fromkeys(optional)),
-        seconds=workload.timeout_seconds,
-        files=tuple(files),
-    )
-    job = in_mode(job, mode, kernel, talk)
-    return work_of(
-        workload.name,
-        job,
-        binaries | library_of(job),
-        tuple(warnings),
-        parts=_parts(workload, operations, job),
-        memory_mib=workload.memory_mib,
-        host_seconds=workload.host_seconds,
-        asks_at=stop_address(program) if workload.own_starts else 0,
-    )
-
-
-LEVELS = 3
-"""How many times a region that is not steady is run for longer."""
-LATER = "--later"
-"""Makes a program of own starts ask what it is to do when it is ready."""
-
-
-def _parts(workload: Workload, operations: tuple[str, ...], job: Job) -> tuple[GuestPart, ...]:
-    """Each operation as a job of its own, so that its figure is the same whatever else is run."""
-    if not workload.own_starts:
-        return ()
-    usual = tuple(one.name for one in workload.operations if not one.on_request)
-    program = (workload.program, *workload.arguments, LATER)
-    levels = [(), *((workload.longer, str(level + 1)) for level in range(LEVELS))]
-    return tuple(
-        GuestPart(
-            name,
-            tuple(
-                msgspec.structs.replace(job, argv=program, later=(*level, name))
-                for level in (levels if workload.longer else levels[:1])
-            ),
-        )
-        for name in operations or usual
-    )

@@ -24,14 +24,14 @@ from kdelta.report.document import (
 )
 from kdelta.report.stored import Stored
 from kdelta.report.words import PERTURBED
-from kdelta.studies.crossing.model import ARM_NAMES, ARM_TEXTS, NOT_AFFECTED, CrossingReport
+from kdelta.studies.crossing.model import NOT_AFFECTED, VARIANT_NAMES, VARIANT_TEXTS, CrossingReport
 
-HEADS = dict(zip(ARM_NAMES, ("stock", "mit.off", "kernel", "direct", "no entry"), strict=True))
-"""By arm, a name that fits above a column."""
+HEADS = dict(zip(VARIANT_NAMES, ("stock", "mit.off", "kernel", "direct", "no entry"), strict=True))
+"""By variant, a name that fits above a column."""
 
 
 def document(stored: Stored) -> Document:
-    """Return the document of the arms."""
+    """Return the document of the variants."""
     report = stored.one(CrossingReport)
     total = shown_total(report.found)
     sentence = crossing_sentence(total)
@@ -41,13 +41,18 @@ def document(stored: Stored) -> Document:
         answers=(Answer((f"{sentence[:1].upper()}{sentence[1:]}.",), tone="same"),),
         facts=(
             ("workload", report.workload),
-            *((ARM_NAMES[arm.name], ARM_TEXTS[arm.name]) for arm in report.arms),
+            *(
+                (VARIANT_NAMES[variant.name], VARIANT_TEXTS[variant.name])
+                for variant in report.arms
+            ),
             *((("priced", f"{report.cpu.name} ({report.cpu.title})"),) if report.cpu else ()),
             ("runs", f"{_runs(report)} a variant, perturbed by {PERTURBED}"),
             ("counted", words.COUNTED),
         ),
         sections=(
-            Section("arms", f"The variants: {_title(total, report)}, one iteration", _arms(total)),
+            Section(
+                "arms", f"The variants: {_title(total, report)}, one iteration", _variants(total)
+            ),
             Section("operations", "Operations", tuple(_operations(report))),
             *_chosen(report),
             *(common.unlike_section(report.cpu.name, report.unlike) if report.cpu else ()),
@@ -71,7 +76,7 @@ def _title(total: OperationCrossing, report: CrossingReport) -> str:
 
 
 def _runs(report: CrossingReport) -> str:
-    return " and ".join(map(str, sorted({len(arm.side.runs) for arm in report.arms})))
+    return " and ".join(map(str, sorted({len(variant.side.runs) for variant in report.arms})))
 
 
 def crossing_sentence(total: OperationCrossing) -> str:
@@ -82,8 +87,8 @@ def crossing_sentence(total: OperationCrossing) -> str:
     gained = figures.percent(-100 * total.whole.insns / first) if first else "0%"
     shares = ", ".join(f"{share_name(one)} {share_text(one)}" for one in total.shares)
     return (
-        f"from {ARM_NAMES[total.whole.before]} to {ARM_NAMES[total.whole.after]} {gained} of "
-        f"instructions, of which {shares}"
+        f"from {VARIANT_NAMES[total.whole.before]} to {VARIANT_NAMES[total.whole.after]} {gained} "
+        f"of instructions, of which {shares}"
     )
 
 
@@ -92,10 +97,8 @@ def _case(one: OperationCrossing) -> Case:
     return Case(one.name, Outcome.OK if one.whole else Outcome.UNKNOWN, crossing_sentence(one))
 
 
-def _arms(total: OperationCrossing) -> tuple[Block, ...]:
-    if not total.arms:
-        return ()
-    return (_costs(total), *_shares(total), _specials(total))
+def _variants(total: OperationCrossing) -> tuple[Block, ...]:
+    return (_costs(total), *_shares(total), _specials(total)) if total.arms else ()
 
 
 def _costs(total: OperationCrossing) -> Table:
@@ -113,14 +116,14 @@ def _costs(total: OperationCrossing) -> Table:
     first = total.arms[0].insns.value
     rows = tuple(
         (
-            Cell(ARM_NAMES[arm.arm]),
-            *(cells.number(one.value) for one in (arm.insns, arm.user, arm.kernel)),
-            cells.percent(100 * (first - arm.insns.value) / first if first else None),
-            cells.spread(arm.insns),
-            *(cells.number(one.value) for one in (arm.interrupts, arm.other)),
-            _cycles(arm.cycles),
+            Cell(VARIANT_NAMES[variant.arm]),
+            *(cells.number(one.value) for one in (variant.insns, variant.user, variant.kernel)),
+            cells.percent(100 * (first - variant.insns.value) / first if first else None),
+            cells.spread(variant.insns),
+            *(cells.number(one.value) for one in (variant.interrupts, variant.other)),
+            _cycles(variant.cycles),
         )
-        for arm in total.arms
+        for variant in total.arms
     )
     return Table("arms-table", "What each variant executes", columns, rows)
 
@@ -162,43 +165,46 @@ def _share_row(share: Share, insns: int, user: int, kernel: int) -> tuple[Cell, 
 
 
 def _specials(total: OperationCrossing) -> Table:
-    kinds = sorted({kind for arm in total.arms for kind in arm.specials})
+    kinds = sorted({kind for variant in total.arms for kind in variant.specials})
     columns = (
         Column("instruction", "name"),
-        *(Column(HEADS[arm.arm], "number") for arm in total.arms),
+        *(Column(HEADS[variant.arm], "number") for variant in total.arms),
     )
     rows = tuple(
-        (Cell(kind), *(cells.number(arm.amounts.get(kind, ZERO)) for arm in total.arms))
+        (Cell(kind), *(cells.number(variant.amounts.get(kind, ZERO)) for variant in total.arms))
         for kind in kinds
     )
     return Table("specials", "Special instructions of the tasks' own work", columns, rows)
 
 
 def _operations(report: CrossingReport) -> Iterator[Block]:
-    arms = [arm.name for arm in report.arms]
+    variants = [variant.name for variant in report.arms]
     columns = (
         Column("operation", "name"),
-        *(Column(HEADS[name], "number") for name in arms),
+        *(Column(HEADS[name], "number") for name in variants),
         Column("gain", "number", "of its instructions in the first variant"),
     )
-    rows = []
-    for one in sorted(report.found.operations, key=gained, reverse=True):
-        having = [one.arm(name) for name in arms]
-        shown = (cells.number(arm.insns.value) if arm else cells.NOTHING for arm in having)
-        rows.append((Cell(one.name), *shown, Cell(gain_text(one), float(gained(one)))))
-    yield Table(
-        "operations-table", "Instructions an iteration", columns, tuple(rows), filtered=True
+    rows = tuple(
+        (
+            Cell(one.name),
+            *(
+                cells.number(variant.insns.value) if variant else cells.NOTHING
+                for variant in map(one.variant, variants)
+            ),
+            Cell(gain_text(one), float(gained(one))),
+        )
+        for one in sorted(report.found.operations, key=gained, reverse=True)
     )
-    if report.found.left_out:
-        names = ", ".join(report.found.left_out)
-        yield Prose(f"Not in the total, since not every run has it: {names}.")
+    yield Table("operations-table", "Instructions an iteration", columns, rows, filtered=True)
+    if left_out := ", ".join(report.found.left_out):
+        yield Prose(f"Not in the total, since not every run has it: {left_out}.")
 
 
 def _chosen(report: CrossingReport) -> tuple[Section, ...]:
     """What the kernels said of vulnerabilities, each answer once; and what prices are no more than
     assumed.
     """
-    names = sorted({name for arm in report.arms for name in arm.chose})
+    names = sorted({name for variant in report.arms for name in variant.chose})
     if not names:
         return tuple(_prices(report))
     columns = (Column("vulnerability", "name"), Column("the kernel said"), Column("of variant"))
@@ -213,23 +219,23 @@ def _chosen(report: CrossingReport) -> tuple[Section, ...]:
 
 def _answers(name: str, report: CrossingReport) -> Iterator[tuple[Cell, ...]]:
     said: dict[str, list[str]] = {}
-    for arm in report.arms:
-        if name in arm.chose:
-            said.setdefault(arm.chose[name], []).append(ARM_NAMES[arm.name])
+    for variant in report.arms:
+        if name in variant.chose:
+            said.setdefault(variant.chose[name], []).append(VARIANT_NAMES[variant.name])
     if set(said) != {NOT_AFFECTED}:
-        for text, arms in said.items():
-            yield (Cell(name), Cell(text), Cell(", ".join(arms)))
+        for text, variants in said.items():
+            yield (Cell(name), Cell(text), Cell(", ".join(variants)))
 
 
 def _prices(report: CrossingReport) -> Iterator[Section]:
     """Prices that were neither published nor measured."""
-    told = (
+    reasons = (
         (report.found.assumed, "assumed by the CPU's file"),
         (report.found.unpriced, "the file has none: from least to most"),
     )
     rows = tuple(
         (Cell(kind), _cycles(price), Cell(why))
-        for priced, why in told
+        for priced, why in reasons
         for kind, price in priced.items()
     )
     if rows:
@@ -254,7 +260,7 @@ def added_up(values: Sequence[Fraction]) -> list[int]:
 
 
 def share_name(share: Share) -> str:
-    """What was left out between two arms."""
+    """What was left out between two variants."""
     return " + ".join(share.parts)
 
 
@@ -264,7 +270,7 @@ def share_text(share: Share) -> str:
 
 
 def gained(one: OperationCrossing) -> Fraction:
-    """Which part of its work in the first arm the last one does without."""
+    """Which part of its work in the first variant the last one does without."""
     first = one.arms[0].insns.value
     return one.whole.insns / first if one.whole and first else ZERO
 

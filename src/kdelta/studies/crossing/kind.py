@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta crossing` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 
-from kdelta.infer.cycles.crossing import ArmCost, Share
+from kdelta.infer.cycles.crossing import Share, VariantCost
 from kdelta.infer.effects.estimate import ZERO
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
 from kdelta.studies.crossing.document import document
-from kdelta.studies.crossing.model import CrossingArm, CrossingReport
+from kdelta.studies.crossing.model import CrossingReport, CrossingVariant
 
 
-def _question(reports: Sequence[CrossingReport]) -> str:
-    (one,) = reports
+def _question(one: CrossingReport) -> str:
     return f"What does crossing into the kernel cost {one.workload} on {one.arms[0].side.spec}?"
 
 
@@ -28,16 +26,16 @@ def _paths(report: CrossingReport) -> tuple[str, ...]:
     return tuple(one.text for one in report.unlike)
 
 
-def _string_bytes(arm: ArmCost) -> Fraction:
-    return arm.amounts.get("string_bytes", ZERO)
+def _string_bytes(variant: VariantCost) -> Fraction:
+    return variant.amounts.get("string_bytes", ZERO)
 
 
 _SHAPES: dict[type, Shape] = {
-    ArmCost: Shape(
+    VariantCost: Shape(
         adds={"system": "kernel", "string_bytes": _string_bytes, "specials": "specials"},
         omits=("amounts",),
     ),
-    CrossingArm: Shape(adds={"vulnerabilities": "chose"}),
+    CrossingVariant: Shape(adds={"vulnerabilities": "chose"}),
     CrossingReport: Shape(adds={"cpu": _cpu_name, "unlike": _paths}, flat=("found",)),
     Share: Shape(adds={"system": "kernel"}),
 }

@@ -3,19 +3,19 @@
 
 import msgspec
 
-from kdelta.infer.cycles.crossing import ArmName, Crossing
-from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
+from kdelta.infer.cycles.crossing import Crossing, VariantName
+from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 
-ARM_NAMES: dict[ArmName, str] = {
+VARIANT_NAMES: dict[VariantName, str] = {
     "stock": "stock",
     "mitigations-off": "mitigations=off",
     "kernel": "kernel mode",
     "kernel-direct": "direct call",
     "kernel-skip": "no entry work",
 }
-"""What an arm is called in a table."""
+"""What a variant is called in a table."""
 
-ARM_TEXTS: dict[ArmName, str] = {
+VARIANT_TEXTS: dict[VariantName, str] = {
     "stock": "the kernel as it is, programs in user mode",
     "mitigations-off": "the same kernel, with mitigations=off",
     "kernel": (
@@ -30,31 +30,31 @@ NOT_AFFECTED = "Not affected"
 """What the kernel says of a vulnerability that the CPU has not."""
 
 
-class CrossingArm(msgspec.Struct, frozen=True):
-    """An arm: its kernel with its runs, and what that kernel said of the CPU's vulnerabilities:
+class CrossingVariant(msgspec.Struct, frozen=True):
+    """A variant: its kernel with its runs, and what that kernel said of the CPU's vulnerabilities:
     file -> words, empty without a run that went well.
     """
 
-    name: ArmName
-    side: Side
+    name: VariantName
+    side: KernelRuns
     chose: dict[str, str] = {}
 
 
 class CrossingReport(msgspec.Struct, frozen=True):
-    """The arms under one workload on one machine, and what was found. `cpu`: whose prices model
+    """The variants under one workload on one machine, and what was found. `cpu`: whose prices model
     cycles have, None without. `notes`: what is to be known of the figures.
     """
 
     workload: str
     machine: Facts
-    arms: tuple[CrossingArm, ...]
+    arms: tuple[CrossingVariant, ...]
     found: Crossing
     cpu: ReportedCPU | None = None
-    unlike: tuple[Unlike, ...] = ()
+    unlike: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
-    def sides(self) -> tuple[tuple[str, Side], ...]:
-        """Each arm's kernel and runs, by the arm's name for people."""
-        return tuple((ARM_NAMES[arm.name], arm.side) for arm in self.arms)
+    def sides(self) -> tuple[tuple[str, KernelRuns], ...]:
+        """Each variant's kernel and runs, by the variant's name for people."""
+        return tuple((VARIANT_NAMES[variant.name], variant.side) for variant in self.arms)

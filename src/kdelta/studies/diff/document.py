@@ -27,7 +27,6 @@ from kdelta.report.document import (
     Verbatim,
 )
 from kdelta.report.lines import function_name
-from kdelta.report.model import ReportedRun, Side
 from kdelta.report.stored import Stored
 from kdelta.studies.diff.model import DiffReport, without_lines
 from kdelta.studies.profile.parts import CODE, WORK, left_out_text
@@ -53,18 +52,18 @@ def document(stored: Stored, report: DiffReport, functions: int = 0) -> Document
     """Return the document of two runs. functions: how many are named, those that changed most; 0
     is all.
     """
-    sides = (("A", _side(report.a)), ("B", _side(report.b)))
+    sides = (("A", common.run_side(report.a)), ("B", common.run_side(report.b)))
     *_, (total, _) = function_rows(report, 0)
     counted = COUNTS[report.by] + (", one pass of each region" if report.each else "")
     views = f"{COUNTS[Sort.INSNS]}, whole regions" if report.views.any else counted
-    whole = figures.difference(total.added)
-    said = f"{whole} {counted} ({figures.percent(total.percent)})"
+    said = f"{figures.difference(total.added)} {counted} ({figures.percent(total.percent)})"
     names = [one.run.kernel_release or one.run.kernel_spec for one in (report.a, report.b)]
     # One run of each says nothing of the spread, so that no case is slower.
     case = Case("total", Outcome.UNKNOWN, f"{said}; of two runs, whose spread is not known")
     notes = [f"regions that only one has: {', '.join(report.left_out)}"] * bool(report.left_out)
     return Document(
         title=f"{report.b.run.workload}: {said} from {names[0]} to {names[1]}",
+        heading=f"{names[1]} against {names[0]}: {report.b.run.workload}, one run of each",
         made=common.made_of(stored),
         answers=(_answer(report),),
         facts=(
@@ -84,11 +83,6 @@ def document(stored: Stored, report: DiffReport, functions: int = 0) -> Document
     )
 
 
-def _side(one: ReportedRun) -> Side:
-    run = one.run
-    return Side(run.kernel_spec, run.kernel_identity, run.kernel_release, (one,))
-
-
 def _answer(report: DiffReport) -> Answer:
     *rows, (total, _) = function_rows(report, 0)
     more, less = (sum(sign * line.added > 0 for line, _ in rows) for sign in (1, -1))
@@ -97,8 +91,7 @@ def _answer(report: DiffReport) -> Answer:
         f"({figures.percent(total.percent)}), exact of these two runs; kdelta compare measures "
         "their spread."
     )
-    most = sorted(rows, key=lambda row: -abs(row[0].added))[:_NAMED]
-    if most:
+    if most := sorted(rows, key=lambda row: -abs(row[0].added))[:_NAMED]:
         named = [f"{name} ({figures.difference(line.added)})" for line, name in most]
         text += f" Most: {words.listed(named)}."
     chips = (Chip("do more", more, "slower"), Chip("do less", less, "faster"))
@@ -117,8 +110,7 @@ def _sections(report: DiffReport, functions: int) -> Iterator[Section]:
         if hints := tuple(hint_texts(report)):
             yield Section("hints", "Perhaps, by their callers", (Items(hints),))
     left_out = left_out_text(report.selection)
-    less = (Prose(left_out),)
-    blocks = (_parts(report), *(less if left_out else ()))
+    blocks = (_parts(report), *((Prose(left_out),) if left_out else ()))
     yield Section("whose", "Whose work, and whose code", blocks)
 
 
@@ -133,8 +125,8 @@ def _parts(report: DiffReport) -> Table:
     rows = tuple(
         (Cell(CODE[part]), *(cells.signed(added[part, one]) for one in CONTEXTS)) for part in Part
     )
-    totals = [sum(added[part, one] for part in Part) for one in CONTEXTS]
-    foot = (Cell("total"), *(cells.signed(total) for total in totals))
+    totals = (sum(added[part, one] for part in Part) for one in CONTEXTS)
+    foot = (Cell("total"), *map(cells.signed, totals))
     return Table("parts-table", "Instructions added, in whole regions", columns, rows, foot)
 
 
@@ -200,12 +192,11 @@ def function_rows(report: DiffReport, limit: int) -> list[tuple[DiffLine, str]]:
     more = [line for line in rest if line.added > 0]
     less = [line for line in rest if line.added < 0]
     at = sum(line.added > 0 for line, _ in rows)
-    between = [
+    rows[at:at] = [
         (total_line(group), f"other functions, {word} ({len(group)})")
         for group, word in ((more, "more"), (less, "less"))
         if group
     ]
-    rows[at:at] = between
     total = total_line(report.lines)
     must_add_up("the lines", [line.added for line, _ in rows], total.added)
     return [*rows, (total, "total")]
@@ -229,10 +220,8 @@ def unmatched(report: DiffReport) -> Iterator[str]:
     """How many functions did the same, and which are on one side only."""
     same = [line for line in report.lines if not line.added]
     yield f"{_functions(same)} did as much in both, {_most(same)} {COUNTS[report.by]}."
-    gone = [line for line in report.lines if line.match.how is MatchKind.ONLY_A]
-    come = [line for line in report.lines if line.match.how is MatchKind.ONLY_B]
-    for lines, where, other in ((gone, "A", "B"), (come, "B", "A")):
-        if lines:
+    for how, where, other in ((MatchKind.ONLY_A, "A", "B"), (MatchKind.ONLY_B, "B", "A")):
+        if lines := [line for line in report.lines if line.match.how is how]:
             yield (
                 f"{_functions(lines)} only in {where} with {_most(lines)}: new or gone, not "
                 f"called, or inlined or renamed in {other}."
@@ -254,12 +243,11 @@ def hint_texts(report: DiffReport) -> Iterator[str]:
     for hint in report.views.hints:
         name = function_name(hint.key[1], hint.key[0])
         others = ", ".join(function_name(key[1], key[0]) for key in hint.others)
-        texts = {
+        yield {
             HintFate.RENAMED: f"{name} is called {others} in B",
             HintFate.INLINED: f"{name} was inlined into {others}",
             HintFate.OUTLINED: f"{name} is no more inlined into {others}",
-        }
-        yield texts[hint.fate]
+        }[hint.fate]
 
 
 def view_lines(report: DiffReport, limit: int) -> list[str]:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta diff` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
-
 import msgspec
 
 from kdelta.infer.profiles.calls import CallChange
@@ -129,8 +127,7 @@ SHAPES: dict[type, Shape] = {
 }
 
 
-def _question(reports: Sequence[DiffReport]) -> str:
-    (one,) = reports
+def _question(one: DiffReport) -> str:
     a, b = one.a.run, one.b.run
     return (
         f"What did each function gain and lose from {a.kernel_spec} (run {a.id}) to "

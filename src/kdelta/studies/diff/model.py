@@ -24,10 +24,10 @@ class SideBySide(msgspec.Struct, frozen=True):
 def without_lines(unlined: tuple[Sequence[str], Sequence[str]]) -> list[str]:
     """Origins of which no line is known, in words: those of both sides, then those of one."""
     both = set(unlined[0]).intersection(unlined[1])
-    told = sorted(both)
+    names = sorted(both)
     for who, origins in zip("AB", unlined, strict=True):
-        told += [f"{origin} of {who}" for origin in origins if origin not in both]
-    return told
+        names += [f"{origin} of {who}" for origin in origins if origin not in both]
+    return names
 
 
 class DiffViews(msgspec.Struct, frozen=True):

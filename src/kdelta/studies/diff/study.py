@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Two runs of one workload compared: by function, and by what else is recorded."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -30,6 +31,7 @@ from kdelta.infer.profiles.profile import (
     region_profile,
 )
 from kdelta.infer.profiles.source import by_line, inlined_in, line_changes
+from kdelta.kernels.obtain import check_kernels
 from kdelta.machines.arch import arch_machine
 from kdelta.report.lines import function_name
 from kdelta.report.model import ReportedRun
@@ -37,10 +39,12 @@ from kdelta.spec.errors import UserError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide, without_lines
-from kdelta.studies.lab.command import COMMAND_REGION
 from kdelta.studies.lab.lab import mode_of
+from kdelta.studies.lab.plan import COMMAND_REGION
 from kdelta.studies.lab.requests import LabRequest, Progress
-from kdelta.studies.profile.study import ProfileJob, kernel_run
+from kdelta.studies.lab.steps import expect_kernels
+from kdelta.studies.lab.work import Work
+from kdelta.studies.profile.study import kernel_run
 from kdelta.studies.profile.views import (
     Views,
     disassembler,
@@ -125,8 +129,7 @@ def plain_diff(
     names = _common(sides, request.regions)
     ours, theirs = ([region_profile(side[name]) for name in names] for side in sides)
     unlike = unlike_iterations(ours, theirs)
-    each = _is_each(ours) if request.each is None else request.each
-    each = each or bool(unlike)
+    each = bool(unlike) or (_is_each(ours) if request.each is None else request.each)
     figures = [figures_of(s, request.selection, request.by, each=each) for s in (ours, theirs)]
     return DiffReport(
         a=ReportedRun(a, from_store=True),
@@ -167,12 +170,16 @@ def _is_each(regions: Sequence[RegionProfile]) -> bool:
 
 
 async def kernels_diff(
-    specs: tuple[str, str], what: ProfileJob, store: Store, progress: Progress, request: DiffRequest
+    specs: tuple[str, str], what: Work, store: Store, progress: Progress, request: DiffRequest
 ) -> DiffReport | Run | None:
     """The same of two kernels under a workload. A run that failed is returned as it is; None if
     there is no kernel, which is reported to progress.
     """
     lab = msgspec.structs.replace(request.lab, calls="all") if request.is_recorded else request.lab
+    what.check(specs)
+    check_kernels(specs)
+    expect_kernels(progress, specs)
+    progress.expect("run", len(specs))
     runs: list[Run] = []
     for spec in specs:
         done = await kernel_run(spec, what, store, progress, lab)
@@ -217,8 +224,7 @@ async def with_recordings(
         changes = line_changes(
             by_source[0], by_source[1], texts_of(runs[0].kernel), texts_of(runs[1].kernel)
         )
-        unlined = _unlined(sides, selection)
-        views = msgspec.structs.replace(views, lines=changes, unlined=unlined)
+        views = msgspec.structs.replace(views, lines=changes, unlined=_unlined(sides, selection))
     elif request.inlined and (unknown := without_lines(_unlined(sides, selection))):
         said = f"No debug info, so what is inlined there is not known: {', '.join(unknown)}."
         report = msgspec.structs.replace(report, notes=(*report.notes, said))
@@ -250,10 +256,10 @@ def _lines(report: DiffReport, sides: _Sides, request: DiffRequest) -> tuple[Dif
         inlined_in(side, selection, known, by=by, each=each)
         for side, known in zip(sides.profiles, sides.lines, strict=True)
     ]
-    figures = [
+    a, b = (
         figures_of(side, selection, by, each=each) for side in (report.a_regions, report.b_regions)
-    ]
-    return diff_lines(figures[0], figures[1], (inlined[0], inlined[1]))
+    )
+    return diff_lines(a, b, (inlined[0], inlined[1]))
 
 
 def _annotated(
@@ -276,10 +282,11 @@ def _annotated(
 
 
 def _both(sides: _Sides, match: Match, selection: Selection) -> SideBySide:
+    # The function itself comes before its parts and clones.
     shown = [
         [
             annotated(side, key, selection, disassembler(one, key[0]), known.line)
-            for key in _by_size(keys)
+            for key in sorted(keys, key=lambda key: (len(key[1]), key))
         ]
         for side, one, keys, known in zip(
             sides.profiles, sides.runs, (match.a, match.b), sides.lines, strict=True
@@ -290,21 +297,16 @@ def _both(sides: _Sides, match: Match, selection: Selection) -> SideBySide:
     return SideBySide(name, (names[0], names[1]), side_by_side(shown[0], shown[1]))
 
 
-def _by_size(keys: Iterable[Key]) -> list[Key]:
-    """The function itself before its parts and clones."""
-    return sorted(keys, key=lambda key: (len(key[1]), key))
-
-
 def must_be_comparable(a: Run, b: Run) -> None:
     """UserError, with all that differs, for runs of different workloads or on unlike machines."""
-    found = []
-    if a.workload != b.workload:
-        found.append(f"workload {a.workload} and {b.workload}")
-    for fact, name in _MACHINE.items():
-        ours, theirs = a.machine.get(fact, "none"), b.machine.get(fact, "none")
-        if ours != theirs:
-            found.append(f"{name} {ours} and {theirs}")
-    if found:
+    facts = {
+        "workload": (a.workload, b.workload),
+        **{
+            name: (a.machine.get(fact, "none"), b.machine.get(fact, "none"))
+            for fact, name in _MACHINE.items()
+        },
+    }
+    if found := [f"{name} {x} and {y}" for name, (x, y) in facts.items() if x != y]:
         raise UserError(
             f"runs {a.id} and {b.id} cannot be compared: {'; '.join(found)}",
             "kdelta runs lists them; compare runs that differ in their kernels alone",
@@ -316,10 +318,9 @@ def _common(
 ) -> list[str]:
     """The regions that both have: those that are asked for, or all."""
     common = [name for name in own_regions(sides[0]) if name in sides[1]]
-    for name in asked:
-        for who, side in zip("AB", sides, strict=True):
-            if name not in side:
-                raise UserError(f"{who} has no region {name!r}", f"it has: {nearest(name, side)}")
+    for name, (who, side) in itertools.product(asked, zip("AB", sides, strict=True)):
+        if name not in side:
+            raise UserError(f"{who} has no region {name!r}", f"it has: {nearest(name, side)}")
     if not common and not asked:
         raise UserError(
             "the runs have no region in common",
@@ -346,13 +347,12 @@ def _notes(
             f"The runs were perturbed differently, {a.perturbation} and {b.perturbation}: a part "
             "of what differs may be that."
         )
-    for name, (ours, theirs) in unlike.items():
-        notes.append(
-            f"{name} went through {ours} iterations in A and {theirs} in B, so figures are those "
-            "of one pass."
-        )
+    notes += [
+        f"{name} went through {ours} iterations in A and {theirs} in B, so figures are those of "
+        "one pass."
+        for name, (ours, theirs) in unlike.items()
+    ]
     for who, side, other in (("A", *sides), ("B", *sides[::-1])):
-        alone = [name for name in side if name not in other]
-        if alone:
+        if alone := [name for name in side if name not in other]:
             notes.append(f"Only {who} has the regions {nearest('', alone)}.")
     return tuple(notes)

@@ -23,7 +23,9 @@ from kdelta.report.document import (
     Section,
     Suite,
     Table,
+    Verbatim,
 )
+from kdelta.report.kind import ALL
 from kdelta.report.lines import ascii_only
 from kdelta.report.model import CompareReport
 from kdelta.report.stored import Stored
@@ -67,7 +69,7 @@ def document(stored: Stored, report: GateReport) -> Document:
     found = Counter(one.word for one in report.judged if not one.is_bounded)
     chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
     chips += (Chip(BOUNDED, bounded, TONES[Word.SAME]),) if bounded else ()
-    line = gate_line(decision, report.judged).strip()
+    line = gate_line(decision, report.judged)
     text = f"{_ANSWERS[decision.exit]} Exit code {int(decision.exit)}."
     sentences = (text, f"The gate says: {line}.")
     answer = Answer(sentences, chips, "gate", _TONES.get(decision.exit, "unresolved"))
@@ -98,6 +100,15 @@ def document(stored: Stored, report: GateReport) -> Document:
         suites=(*kernels, suite),
         notes=(*report.notes, *below.notes),
     )
+
+
+def printed(stored: Stored, report: GateReport) -> Document:
+    """Return the document of what the command prints: a line, or all of it."""
+    whole = document(stored, report)
+    if ALL in stored.shown:
+        return whole
+    line = Section("line", "", (Verbatim(gate_line(report.decision, report.judged), wide=True),))
+    return Document(whole.title, whole.made, (), (), (line,), ())
 
 
 def _case(one: Judged) -> Case:
@@ -135,4 +146,4 @@ def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:
     if decision.exit is Exit.NOT_SLOWER:
         words = Counter(one.words for one in judged)
         why = [f"{count} {word}" for word, count in sorted(words.items())]
-    return ascii_only(f"{ANSWERS[decision.exit]}: {', '.join(why)}".replace("\n", " ")) + "\n"
+    return ascii_only(f"{ANSWERS[decision.exit]}: {', '.join(why)}".replace("\n", " "))

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta gate` as a kind of study: its report, question, JSON and text."""
 
-from collections.abc import Sequence
-
 from kdelta.infer.effects.gate import Judged
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.studies.compare.kind import asked_between
-from kdelta.studies.gate.document import ANSWERS, GateReport, document, gate_line
+from kdelta.studies.gate.document import ANSWERS, GateReport, document, printed
 
 
-def _question(reports: Sequence[GateReport]) -> str:
-    compared = reports[0].compared
+def _question(one: GateReport) -> str:
+    compared = one.compared
     return asked_between(compared, "slower") if compared else "Is the other kernel slower?"
 
 
@@ -29,7 +27,7 @@ KIND = Kind(
     report=GateReport,
     json="kdelta.gate/1",
     document=lambda s: document(s, s.one(GateReport)),
-    text=lambda s: gate_line(s.one(GateReport).decision, s.one(GateReport).judged),
+    printed=lambda s: printed(s, s.one(GateReport)),
     question=_question,
     shapes=_SHAPES,
 )

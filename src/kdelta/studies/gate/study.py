@@ -9,7 +9,7 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
-from kdelta.infer.effects.gate import Decision, Judged, decide
+from kdelta.infer.effects.gate import Decision, Judged, decide, judge_path
 from kdelta.report.cut import cut_note
 from kdelta.store.model import Run
 from kdelta.store.store import Store
@@ -47,7 +47,7 @@ def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
         return
     decided = _decided_by_cycles(comparison)
     for operation in sorted(comparison.effects.operations, key=_percent, reverse=True):
-        judged = _on_path(operation, path_margin)
+        judged = judge_path(operation, path_margin)
         if judged.word is not Word.MIXED or operation.name not in decided:
             yield judged
     if comparison.cpu:
@@ -126,19 +126,3 @@ def _without_cycles(comparison: Comparison, cpu: CPU) -> Iterator[Judged]:
             verdict = untraced.get(one.name)
             reason = verdict.reason if verdict else "its model cycles are not known"
             yield Judged(f"{one.name} on {cpu.name}", Word.UNRESOLVED, reason)
-
-
-def _on_path(operation: OperationEffect, margin: Fraction) -> Judged:
-    """The path's verdict: slower by the margin or less is the same."""
-    name, verdict = operation.name, operation.verdict
-    if verdict.word is not Word.SLOWER or operation.costs is None:
-        return Judged(name, verdict.word, verdict.reason)
-    insns = operation.costs.insns
-    allowed = margin * insns.base.value
-    if insns.effect.high <= allowed:
-        return Judged(name, Word.SAME)
-    if insns.effect.low <= allowed:
-        return Judged(name, Word.UNRESOLVED, "the path's spread reaches over the margin")
-    part = insns.percent
-    size = f"{float(insns.effect.value):+.6g}" if part is None else f"{float(part):+.3g}%"
-    return Judged(f"{name} {size} instructions", Word.SLOWER, name=name)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is kept of a run besides its counts: by which names, and how it is read again."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,11 +15,13 @@ from kdelta.counts.simulated import (
     encode_simulated,
     read_simulated,
 )
+from kdelta.counts.symbols import Symbol, parse_symbols
 from kdelta.counts.trace import Trace, decode_traces, encode_traces, have_data
 from kdelta.counts.trace_file import read_traces
 from kdelta.cpus.model import Cache
+from kdelta.guests.job import Job
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Recording
-from kdelta.replay.kernel_text import Symbol, parse_symbols
 from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
@@ -39,7 +42,11 @@ its addresses without the guest."""
 MODULE_SYMBOLS = "module-symbols"
 """The same of the modules that were loaded for the run."""
 
+FOUND = "files"
+"""The attachment of a run that names the files of the host that its program was given."""
+
 _MISSES = "misses-"
+_MESSAGES = ("hello", "cpuinfo", "vulnerabilities", "group", "stdout", "stderr", "note", "memory")
 
 
 class Recordings(msgspec.Struct, frozen=True):
@@ -82,6 +89,16 @@ def recorded(found: Recordings, sources: Sources, recording: Recording) -> dict[
     return kept
 
 
+def kept_of(outcome: GuestOutcome, job: Job, counted: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What is kept with a run: facts, the workload's own output, the names of found files, and what
+    was executed.
+    """
+    kept = {name: outcome.messages[name] for name in _MESSAGES if outcome.messages.get(name)}
+    if job.found:
+        kept[FOUND] = "".join(f"{one.word} {one.path}\n" for one in job.found).encode()
+    return {**kept, **counted}
+
+
 def misses_name(cache: Cache) -> str:
     """The attachment of a run that keeps what its regions missed in that simulated cache."""
     return f"{_MISSES}{cache.sets}x{cache.ways}x{cache.line_bytes}"
@@ -95,47 +112,44 @@ def is_recording(name: str) -> bool:
 def has_recorded(store: Store, run: Run, wanted: Recording) -> bool:
     """Whether a run has all that is asked for besides counts."""
     kept = run.attachments
-    if wanted.simulate and misses_name(wanted.simulate) not in kept:
-        return False
-    if wanted.calls != "off" and not {PROFILES, SYMBOLS} <= kept.keys():
-        return False
-    if wanted.calls == "all" and not followed_all(store.get(kept[PROFILES])):
-        return False
-    if wanted.trace != "off" and not {TRACES, SYMBOLS} <= kept.keys():
-        return False
-    return wanted.trace != "data" or have_data(store.get(kept[TRACES]))
+    return (
+        (wanted.simulate is None or misses_name(wanted.simulate) in kept)
+        and (wanted.calls == "off" or {PROFILES, SYMBOLS} <= kept.keys())
+        and (wanted.calls != "all" or followed_all(store.get(kept[PROFILES])))
+        and (wanted.trace == "off" or {TRACES, SYMBOLS} <= kept.keys())
+        and (wanted.trace != "data" or have_data(store.get(kept[TRACES])))
+    )
 
 
 def misses_of(store: Store, run: Run, cache: Cache) -> tuple[SimulatedMisses, ...]:
     """What is kept of it with a run; LabError when that cache was not simulated."""
     name = misses_name(cache)
-    if name not in run.attachments:
-        raise LabError(f"run {run.id} has no {name}", "make the run again with --again")
-    return decode_simulated(store.get(run.attachments[name]))
+    return decode_simulated(_content(store, run, name, f"has no {name}"))
 
 
 def traces_of(store: Store, run: Run) -> tuple[Trace, ...]:
     """The traces that are kept with a run; LabError when there are none, or they are damaged."""
-    if TRACES not in run.attachments:
-        raise LabError(f"run {run.id} was not traced", "make the run again with --again")
-    return decode_traces(store.get(run.attachments[TRACES]))
+    return decode_traces(_content(store, run, TRACES, "was not traced"))
 
 
 def profiles_of(store: Store, run: Run) -> tuple[Profile, ...]:
     """The profiles that are kept with a run, in the order of their regions' first begins; LabError
     when its calls were not followed, or they are damaged.
     """
-    if PROFILES not in run.attachments:
-        raise LabError(
-            f"run {run.id} has no profile: its calls were not followed",
-            "make the run again with --again",
-        )
-    return decode_profiles(store.get(run.attachments[PROFILES]))
+    lacks = "has no profile: its calls were not followed"
+    return decode_profiles(_content(store, run, PROFILES, lacks))
 
 
 def symbols_of(store: Store, run: Run) -> list[Symbol]:
     """The symbols of a traced run's kernel and modules, by address; LabError if none are kept."""
-    if SYMBOLS not in run.attachments:
-        raise LabError(f"run {run.id} kept no symbols", "make the run again with --again")
-    kept = [run.attachments[name] for name in (SYMBOLS, MODULE_SYMBOLS) if name in run.attachments]
-    return [row for blob in kept for row in parse_symbols(store.get(blob))]
+    kept = [_content(store, run, SYMBOLS, "kept no symbols")]
+    if MODULE_SYMBOLS in run.attachments:
+        kept.append(store.get(run.attachments[MODULE_SYMBOLS]))
+    return [row for content in kept for row in parse_symbols(content)]
+
+
+def _content(store: Store, run: Run, name: str, lacks: str) -> bytes:
+    """An attachment; LabError, which says what the run lacks, where there is none."""
+    if name not in run.attachments:
+        raise LabError(f"run {run.id} {lacks}", "make the run again with --again")
+    return store.get(run.attachments[name])

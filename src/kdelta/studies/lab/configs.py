@@ -7,7 +7,7 @@ from kdelta.counts.executed import decode_executed
 from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors
 from kdelta.infer.reach.alive import BuiltSide
-from kdelta.infer.reach.reach import Kept, reach
+from kdelta.infer.reach.reach import NotExcluded, reach
 from kdelta.kernels.build.built import DIGEST, BuiltKernel
 from kdelta.kernels.build.workbench import workbench
 from kdelta.kernels.config.kconfig import Config, OptionFlip, explain_diff, parse_config
@@ -45,7 +45,7 @@ def compare_configs(one: BuiltKernel, other: BuiltKernel) -> ConfigDifference:
     found = reach(sides[0], sides[1], {flip.option: [flip.option] for flip in flips}, mentions)
     said = {
         name: f"reaches {len(one.alive)} executed of {one.objects} objects"
-        if isinstance(one, Kept)
+        if isinstance(one, NotExcluded)
         else f"reaches no executed code ({one.objects} objects)"
         for name, one in found.items()
     }

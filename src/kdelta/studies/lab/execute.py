@@ -2,6 +2,7 @@
 """One run: each part of its work in a guest of its own, and what they counted as one."""
 
 import asyncio
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +20,10 @@ from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Guest, Setting, Snapshot, prepare, run
 from kdelta.spec.run import RunStatus, perturbation
 from kdelta.studies.lab.attachments import EXECUTED, Recordings, read_recordings, recorded
-from kdelta.studies.lab.explain import must_be_taken, not_reported
-from kdelta.studies.lab.work import GuestPart, Work
+from kdelta.studies.lab.explain import must_be_forced, must_be_taken, not_reported
+from kdelta.studies.lab.plan import GuestPart, RunPlan
 
+_TICKS = re.compile("[0-9]{1,18}")
 _NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"
 WORTH_PREPARING = 3
 """How many guests save more than preparing takes."""
@@ -52,7 +54,7 @@ class Ready(msgspec.Struct, frozen=True):
 
     kernel: Kernel
     guest: Guest
-    work: Work
+    work: RunPlan
     index: int
     start: Snapshot | None
 
@@ -111,13 +113,13 @@ async def _part(
         async with slots:
             outcome = await run(ready.guest, ready.handed_over(job), mine, ready.start)
             must_be_taken(ready.kernel, outcome.messages)
+            must_be_forced(ready.kernel, ready.guest, outcome.messages)
             if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
                 return _Ended(outcome)
             # In a thread, so that the other guests are not kept waiting.
             sources = _sources(ready, outcome)
             counts = await asyncio.to_thread(_counts, outcome, sources)
-            is_last = job is part.jobs[-1]
-            if is_last or not any(map(levels, counts.regions)):
+            if job is part.jobs[-1] or not any(map(levels, counts.regions)):
                 found = await asyncio.to_thread(
                     read_recordings, outcome.counts, sources, setting.recording
                 )
@@ -133,24 +135,35 @@ def _sources(ready: Ready, outcome: GuestOutcome) -> Sources:
         modules=outcome.messages.get("modules", b"") + arch_machine(ready.guest.arch).unnamed(),
         binaries=ready.work.binaries,
         vdso=outcome.messages.get("vdso", b""),
+        symbol_files=ready.work.symbol_files,
     )
 
 
 def _counts(outcome: GuestOutcome, sources: Sources) -> RunCounts:
     assert outcome.counts
-    counts = read_counts(outcome.counts, sources, _clock_ticks(outcome))
-    told = outcome.messages.get("warning", b"").decode("utf-8", "replace").splitlines()
-    warnings = (*counts.warnings, *told)
+    ticks, odd = clock_ticks(outcome.messages.get("region-clock", b""))
+    counts = read_counts(outcome.counts, sources, ticks)
+    reported = outcome.messages.get("warning", b"").decode("utf-8", "replace").splitlines()
+    warnings = (*counts.warnings, *reported, *odd)
     if b"\nquiet no\n" in outcome.messages.get("hello", b""):
         warnings = (*warnings, _NEVER_QUIET)
     regions = with_packets(counts.regions, outcome.messages.get("packets", b""))
     return msgspec.structs.replace(counts, regions=regions, warnings=warnings)
 
 
-def _clock_ticks(outcome: GuestOutcome) -> dict[str, int]:
-    lines = outcome.messages.get("region-clock", b"").decode("utf-8", "replace").splitlines()
-    rows = [line.rsplit(None, 2) for line in lines]
-    return {row[0]: int(row[1]) - int(row[2]) for row in rows if len(row) == 3}
+def clock_ticks(message: bytes) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the virtual clock's ticks of each region from lines of "REGION TICKS OVERHEAD", and
+    what is to be said of lines that are none: a guest's program may have sent anything.
+    """
+    ticks, odd = {}, 0
+    for line in message.decode("utf-8", "replace").splitlines():
+        words = line.rsplit(None, 2)
+        if len(words) == 3 and all(map(_TICKS.fullmatch, words[1:])):
+            ticks[words[0]] = int(words[1]) - int(words[2])
+        else:
+            odd += 1
+    warning = f"lines of the region clock that are none, and were left out: {odd}"
+    return ticks, (warning,) if odd else ()
 
 
 def _counted(ready: Ready, setting: Setting, ended: Sequence[_Ended]) -> KeptFiles:
@@ -158,17 +171,15 @@ def _counted(ready: Ready, setting: Setting, ended: Sequence[_Ended]) -> KeptFil
     sources = next(one.sources for one in ended if one.sources)
     every = [one.counts for one in ended if one.counts]
     warnings = dict.fromkeys(text for counts in every for text in counts.warnings)
-    unclear = not_reported(ready.kernel, ended[0].outcome.messages)
     counts = RunCounts(
         tuple(region for counts in every for region in counts.regions),
-        (*warnings, *unclear, *ready.work.warnings),
+        (*warnings, *not_reported(ready.kernel, ended[0].outcome.messages), *ready.work.warnings),
     )
     files = [one.outcome.counts for one in ended if one.outcome.counts]
     recordings = sum((one.recordings for one in ended), Recordings())
     kept = recorded(recordings, sources, setting.recording)
     boot = ready.start.whole_boot if ready.start else ()
-    executed = _executed([*boot, *files], sources, ready.guest)
-    return KeptFiles(counts, {EXECUTED: executed, **kept})
+    return KeptFiles(counts, {EXECUTED: _executed([*boot, *files], sources, ready.guest), **kept})
 
 
 def _executed(files: list[Path], sources: Sources, guest: Guest) -> bytes:
@@ -187,10 +198,9 @@ def _joined(parts: Sequence[GuestPart], outcomes: Sequence[GuestOutcome]) -> Gue
     ]
     part, found = failed[0] if failed else (parts[-1], outcomes[-1])
     messages = {name: b"".join(one.messages.get(name, b"") for one in outcomes) for name in _JOINED}
-    detail = f"{part.name}: {found.detail}" if found.detail else ""
     return GuestOutcome(
         found.status,
-        detail,
+        f"{part.name}: {found.detail}" if found.detail else "",
         found.console,
         sum(one.seconds for one in outcomes),
         {**found.messages, **messages},

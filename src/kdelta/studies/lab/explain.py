@@ -6,14 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdelta.counts.binaries import load_binary
+from kdelta.counts.model import RunCounts
+from kdelta.cpus.forced import features
+from kdelta.cpus.representative import not_taken
+from kdelta.infer.effects.same import partings
 from kdelta.kernels.arches import kernel_arch
 from kdelta.kernels.config.lab_config import missing_options
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.outcome import GuestOutcome
-from kdelta.spec.errors import UserError
+from kdelta.machines.tcg import Guest
+from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.parameters import parameter, unknown_parameters
 from kdelta.spec.run import RunStatus
+from kdelta.store.model import Run
 
 _PAGE_BYTES = 4096
 _TRAP = re.compile(
@@ -37,25 +43,24 @@ _HINT = (
 def advice(outcome: GuestOutcome, kernel: Kernel, binaries: Mapping[str, bytes]) -> str:
     """What follows a failed run's reason: empty, or a clause that starts with a semicolon."""
     if outcome.status is RunStatus.BOOT_FAILED:
-        return _about_config(kernel)
-    if outcome.detail.startswith("signal 4"):
-        return _about_instruction(outcome.console, binaries)
-    return ""
+        return about_config(kernel)
+    is_illegal = outcome.detail.startswith("signal 4")
+    return _about_instruction(outcome.console, binaries) if is_illegal else ""
 
 
-def _about_config(kernel: Kernel) -> str:
+def about_config(kernel: Kernel) -> str:
+    """What a kernel's config lacks of what guests need, as a clause; empty if that is nothing."""
     if not kernel.config:
         return ""
-    text = Path(kernel.config).read_text(errors="replace")
-    missing = missing_options(text, kernel.image_format, kernel.arch)
+    config = Path(kernel.config).read_text(errors="replace")
+    missing = missing_options(config, kernel.image_format, kernel.arch)
     named = [f"{option.option} ({option.needed_for})" for option in missing]
     return f"; its config lacks {', '.join(named)}" if named else ""
 
 
 def _about_instruction(console: str, binaries: Mapping[str, bytes]) -> str:
-    found = _TRAP.search(console)
     feature = ""
-    if found:
+    if found := _TRAP.search(console):
         address, name, start = int(found[1], 16), found[2], int(found[3], 16)
         for path, content in binaries.items():
             if Path(path).name == name:
@@ -102,11 +107,11 @@ def must_fit(kernel: Kernel, command_line: str) -> None:
     """
     most = kernel_arch(kernel.arch).command_line_bytes - 1
     if len(command_line) > most:
-        asked = len(" ".join(kernel.parameters))
         raise UserError(
             f"cannot boot {kernel.release} as asked: its command line has {len(command_line)} "
             f"bytes, and kernels for {kernel.arch} take {most} at most",
-            f"boot parameters are {asked} of these bytes; name fewer, or shorter ones",
+            f"boot parameters are {len(' '.join(kernel.parameters))} of these bytes; name fewer, "
+            "or shorter ones",
         )
 
 
@@ -129,22 +134,68 @@ def must_be_taken(kernel: Kernel, messages: Mapping[str, bytes]) -> None:
             f"{' '.join(unknown)}",
             _HINT,
         )
-    refused = _COMPLAINT.findall(_text(messages, "complaints"))
-    for word in kernel.parameters:
-        if parameter(word)[0] in refused:
-            raise UserError(
-                f"cannot boot {kernel.spec} as asked: {kernel.release} cannot read the value of "
-                f"{word}",
-                _HINT,
-            )
+    complaints = _COMPLAINT.findall(_text(messages, "complaints"))
+    if refused := [word for word in kernel.parameters if parameter(word)[0] in complaints]:
+        raise UserError(
+            f"cannot boot {kernel.spec} as asked: {kernel.release} cannot read the value of "
+            f"{refused[0]}",
+            _HINT,
+        )
+
+
+class NotForcedError(LabError):
+    """A kernel that did not take the features that the CPU's file forces."""
+
+
+def clears(guest: Guest) -> bool:
+    """Return whether a boot parameter takes features away and the CPU's file forces some: to a
+    kernel, what is forced counts.
+    """
+    words = [parameter(word)[0] for word in guest.command_line.split()]
+    return bool(guest.force) and "clearcpuid" in words
+
+
+def must_not_clear(kernel: Kernel, guest: Guest) -> None:
+    """Raise UserError where a boot parameter takes away what the CPU's file forces."""
+    if clears(guest):
+        raise UserError(
+            f"cannot boot {kernel.release} as asked: clearcpuid= does nothing to features that the "
+            "CPU's file forces",
+            "take a copy of the CPU's file without them in `force`, or no --cpu",
+        )
+
+
+def must_be_forced(kernel: Kernel, guest: Guest, messages: Mapping[str, bytes]) -> None:
+    """NotForcedError if the kernel of a guest that sent these messages did not take the features
+    that the CPU's file forces.
+    """
+    if not guest.force or "cpuinfo" not in messages:
+        return
+    names = guest.forcing.names if guest.forcing else guest.force
+    said = (_text(messages, name) for name in ("cpuinfo", "vulnerabilities"))
+    signs = not_taken((features()[name] for name in names), *said)
+    if signs and guest.forcing and not guest.forcing.array:
+        raise NotForcedError(
+            f"cannot force features in {kernel.release}: its symbols do not list cpu_caps_set, and "
+            f"it ignores setcpuid=: {', '.join(signs)}",
+            "build it with CONFIG_KALLSYMS_ALL=y, or take Linux 6.15 or later; a copy of the CPU's "
+            "file without `force` does without, and so does --qemu-cpu",
+        )
+    if signs:
+        raise NotForcedError(
+            f"cannot force features in {kernel.release}: it did not take {', '.join(signs)}",
+            "it does not know them, or numbers them in another way; take a copy of the CPU's file "
+            "without them in `force`, or --qemu-cpu, with which nothing is forced",
+        )
 
 
 def not_reported(kernel: Kernel, messages: Mapping[str, bytes]) -> tuple[str, ...]:
     """Warnings of boot parameters of which the kernel does not report whether it knows them. Those
     that it reports as unknown are here such as it looks for itself.
     """
+    dotted = [word for word in kernel.parameters if "." in parameter(word)[0]]
     warnings = (
-        ("kernels do not report whether they know names with a dot", _silent(kernel)),
+        ("kernels do not report whether they know names with a dot", dotted),
         (
             "the kernel reports as unknown what it looks for itself, whether it has it or not",
             _unknown(kernel, messages),
@@ -157,10 +208,6 @@ def not_reported(kernel: Kernel, messages: Mapping[str, bytes]) -> tuple[str, ..
     )
 
 
-def _silent(kernel: Kernel) -> list[str]:
-    return [word for word in kernel.parameters if "." in parameter(word)[0]]
-
-
 def _unknown(kernel: Kernel, messages: Mapping[str, bytes]) -> list[str]:
     """The boot parameters that the kernel gave its init."""
     arguments = _text(messages, "arguments").split("\0")[1:]
@@ -171,3 +218,14 @@ def _unknown(kernel: Kernel, messages: Mapping[str, bytes]) -> list[str]:
 
 def _text(messages: Mapping[str, bytes], name: str) -> str:
     return messages.get(name, b"").decode("utf-8", "replace")
+
+
+def must_agree(earlier: RunCounts, counts: RunCounts, first: Run, second: Run) -> None:
+    """LabError for two runs that are the same and counted differently."""
+    found = list(partings(earlier, counts))
+    if found:
+        raise LabError(
+            f"runs {first.id} and {second.id} are the same and counted differently: {found[0]}"
+            + (f" (and {len(found) - 1} more places)" if len(found) > 1 else ""),
+            "exactness is broken; please report it with the output of kdelta doctor",
+        )

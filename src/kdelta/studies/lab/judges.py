@@ -7,12 +7,12 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.model import RegionCounts, RunCounts, is_kernel, merged_regions
-from kdelta.infer.effects.chance import ENOUGH, by_chance, left_open, of_relinked, with_operations
-from kdelta.infer.effects.effects import FIRM, Effects, OperationEffect, Verdict, Word, compare
+from kdelta.infer.effects.chance import ENOUGH, first_verdicts, settled
+from kdelta.infer.effects.effects import FIRM, Effects, OperationEffect, Verdict, Word
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Done, Lab, Work
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.requests import LabRequest, Progress
 
 LEFT_OPEN = "what chance may have made, and cannot be derived from it"
@@ -30,8 +30,8 @@ class OperationRuns(msgspec.Struct, frozen=True):
     """The runs of both kernels in which an operation was run alone."""
 
     operation: str
-    base: tuple[Done, ...]
-    other: tuple[Done, ...]
+    base: tuple[RunResult, ...]
+    other: tuple[RunResult, ...]
 
 
 class JudgedEffects(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class JudgedEffects(msgspec.Struct, frozen=True):
 class Judge:
     """Judges the paths of pairs of kernels; runs of one kernel serve all its pairs.
 
-    operations: which can be run alone. work: what a kernel is to do for one of them.
+    alone: whether an operation can be run alone. work: what a kernel is to do for one of them.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Judge:
         request: LabRequest,
         store: Store,
         progress: Progress,
-        operations: Collection[str],
-        work: Callable[[Kernel, str], Work],
+        alone: Callable[[str], bool],
+        work: Callable[[Kernel, str], RunPlan],
     ) -> None:
         plain = msgspec.structs.replace(
             request,
@@ -65,9 +65,9 @@ class Judge:
         self._lab = Lab(plain, store, progress)
         self._runs = plain.perturbations
         self._progress = progress
-        self._operations = operations
+        self._alone = alone
         self._work = work
-        self._made: dict[tuple[str, str], tuple[Done, ...]] = {}
+        self._made: dict[tuple[str, str], tuple[RunResult, ...]] = {}
 
     async def judge(
         self, base: CountedKernel, other: CountedKernel, relinked: Collection[str] = ()
@@ -76,34 +76,28 @@ class Judge:
         is that of more runs of the operation alone: all under one condition, and chosen before
         they were made. relinked: regions whose code is the same, only relinked.
         """
-        effects = of_relinked(compare(base.counts, other.counts), relinked)
-        doubtful = by_chance(effects, base.counts, other.counts)
+        first = first_verdicts(base.counts, other.counts, relinked)
         more = [
             await self._more(name, base.kernel, other.kernel)
-            for name in doubtful
-            if name in self._operations
+            for name in first[1]
+            if self._alone(name)
         ]
-        sides = [
-            (*base.counts, *(counts for one in more for counts in _counts(one.base))),
-            (*other.counts, *(counts for one in more for counts in _counts(one.other))),
-        ]
-        told = [found for one in more for found in _told(one)]
-        effects = with_operations(effects, told, sides[0], sides[1])
-        left = set(doubtful) - {one.name for one in told}
-        return JudgedEffects(left_open(effects, left, LEFT_OPEN), tuple(more))
+        alone = {one.operation: (_counts(one.base), _counts(one.other)) for one in more}
+        effects = settled(first, alone, base.counts, other.counts, LEFT_OPEN)
+        return JudgedEffects(effects, tuple(more))
 
     async def _more(self, operation: str, base: Kernel, other: Kernel) -> OperationRuns:
         kernels = {one.identity: one for one in (base, other)}
         missing = [kernel for key, kernel in kernels.items() if (key, operation) not in self._made]
         if missing:
-            self._progress.say(
+            self._progress.log(
                 f"{operation}: runs may differ so by chance; {self._runs} of it alone"
             )
             works = [self._work(kernel, operation) for kernel in missing]
             for kernel, done in zip(missing, await self._lab.runs(missing, works), strict=True):
                 self._made[kernel.identity, operation] = tuple(done)
-        sides = [self._made[kernel.identity, operation] for kernel in (base, other)]
-        return OperationRuns(operation, sides[0], sides[1])
+        ours, theirs = (self._made[kernel.identity, operation] for kernel in (base, other))
+        return OperationRuns(operation, ours, theirs)
 
 
 LEAST = Fraction(1, 1000)
@@ -113,20 +107,8 @@ _REFILLS = frozenset({"___slab_alloc", "__slab_alloc", "new_slab", "rmqueue_bulk
 """mm/slub.c and mm/page_alloc.c: what takes over where a list of free objects is empty."""
 
 
-def _counts(done: Sequence[Done]) -> list[RunCounts]:
+def _counts(done: Sequence[RunResult]) -> list[RunCounts]:
     return [one.counts for one in done if one.counts is not None]
-
-
-def _told(more: OperationRuns) -> list[OperationEffect]:
-    """The operation's effect, if these runs have it."""
-    base, other = _counts(more.base), _counts(more.other)
-    effects = compare(base, other)
-    doubtful = by_chance(effects, base, other)
-    return [
-        one
-        for one in effects.operations
-        if one.name == more.operation and one.costs is not None and one.name not in doubtful
-    ]
 
 
 class MachineState(msgspec.Struct, frozen=True):
@@ -155,7 +137,7 @@ class OtherStates:
         request: LabRequest,
         store: Store,
         progress: Progress,
-        work: Callable[[Kernel, tuple[str, ...]], Work],
+        work: Callable[[Kernel, tuple[str, ...]], RunPlan],
     ) -> None:
         """work: what a kernel is to do for these operations."""
         plain = msgspec.structs.replace(
@@ -182,18 +164,32 @@ class OtherStates:
         )
         if not wanted:
             return effects
-        found = {one.name: one for one in effects.operations}
         works = [self._work(kernel, wanted) for kernel in kernels]
         for state, lab in zip(STATES, self._labs, strict=True):
-            sides = [_regions(done) for done in await lab.runs(kernels, works)]
-            for name in wanted:
-                if all(name in side for side in sides):
-                    base, other = (side[name].mean_own_insns() for side in sides)
-                    found[name] = in_state(found[name], base, other, state)
-        return msgspec.structs.replace(effects, operations=tuple(found.values()))
+            base, other = await lab.runs(kernels, works)
+            effects = in_other_state(effects, wanted, (base, other), state)
+        return effects
 
 
-def _regions(done: Sequence[Done]) -> Mapping[str, RegionCounts]:
+def in_other_state(
+    effects: Effects,
+    wanted: Collection[str],
+    sides: tuple[Sequence[RunResult], Sequence[RunResult]],
+    state: MachineState,
+) -> Effects:
+    """The effects, where operations of these names have the other state's word if their sign is
+    another one there. sides: each kernel's run there.
+    """
+    base, other = map(_regions, sides)
+    found = {one.name: one for one in effects.operations}
+    for name in wanted:
+        if name in base and name in other:
+            ends = base[name].mean_own_insns(), other[name].mean_own_insns()
+            found[name] = in_state(found[name], *ends, state)
+    return msgspec.structs.replace(effects, operations=tuple(found.values()))
+
+
+def _regions(done: Sequence[RunResult]) -> Mapping[str, RegionCounts]:
     """Of the one run that there is of a kernel; none if it did not go well."""
     counts = next((one.counts for one in done if one.counts), None)
     return merged_regions(counts) if counts else {}

@@ -3,33 +3,43 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.guests.image import base_image
+from kdelta.guests.job import handed_over
 from kdelta.host.command import echo_line
 from kdelta.host.dirs import data_dir
+from kdelta.host.emulator import find_qemu
 from kdelta.host.interrupt import interruptible
 from kdelta.host.lock import work_folder
-from kdelta.host.native import build
+from kdelta.host.target import target
 from kdelta.infer.effects.same import partings
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.obtain import obtain
+from kdelta.kernels.obtain import arch_of
+from kdelta.machines.answering import Answer, run_answering
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.chunks import read_messages
 from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import GuestOutcome, read_console
-from kdelta.machines.snapshots import obtain_snapshot
+from kdelta.machines.snapshots import (
+    keep_refusal,
+    known_forcing,
+    known_refusal,
+    obtain_forcing,
+    obtain_snapshot,
+)
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode
-from kdelta.spec.errors import KdeltaError, LabError
+from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
-from kdelta.spec.run import MODES, MachineOptions, Mode, RunStatus, perturbation
-from kdelta.store.model import NewRun, Run
+from kdelta.spec.run import RunStatus, perturbation
+from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import (
     EXECUTED,
@@ -39,6 +49,7 @@ from kdelta.studies.lab.attachments import (
     TRACES,
     has_recorded,
     is_recording,
+    kept_of,
     misses_name,
     misses_of,
     profiles_of,
@@ -46,9 +57,27 @@ from kdelta.studies.lab.attachments import (
     traces_of,
 )
 from kdelta.studies.lab.execute import KeptFiles, Ready, execute
-from kdelta.studies.lab.explain import advice, must_be_taken, must_fit
-from kdelta.studies.lab.requests import LabRequest, Progress
-from kdelta.studies.lab.work import Work, work_of
+from kdelta.studies.lab.explain import (
+    NotForcedError,
+    advice,
+    clears,
+    must_agree,
+    must_be_forced,
+    must_be_taken,
+    must_fit,
+    must_not_clear,
+)
+from kdelta.studies.lab.failed_program import about_program
+from kdelta.studies.lab.plan import RunPlan, guest_compiler, work_of
+from kdelta.studies.lab.requests import LabRequest, Progress, machine_for
+from kdelta.studies.lab.run_facts import (
+    machine_of,
+    mode_of,
+    new_run,
+    no_kernel_key,
+    no_kernel_run,
+)
+from kdelta.studies.lab.steps import expect_runs, obtained
 
 __all__ = [
     "EXECUTED",
@@ -57,10 +86,11 @@ __all__ = [
     "RECORD",
     "SYMBOLS",
     "TRACES",
-    "Done",
     "Lab",
-    "Work",
+    "RunPlan",
+    "RunResult",
     "is_recording",
+    "machine_of",
     "misses_name",
     "misses_of",
     "mode_of",
@@ -72,12 +102,12 @@ __all__ = [
     "work_of",
 ]
 
-_FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities", "group")
+_T = TypeVar("_T")
 RECORD = 3
 """What is kept of a run; a run of which less was kept is made again."""
 
 
-class Done(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True):
     """A run and what it counted (None unless it went well); `stored`: it was in the store."""
 
     run: Run
@@ -90,7 +120,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
     kernel: Kernel
     guest: Guest
-    work: Work
+    work: RunPlan
     index: int
 
     @property
@@ -102,6 +132,9 @@ class _Wanted(msgspec.Struct, frozen=True):
 _Start = Snapshot | GuestOutcome | None
 """A guest's snapshot; how its boot failed; or None when runs are to begin at power-on."""
 
+_Booted = tuple[Guest, _Start]
+"""A guest, with how features are forced in it, and where its runs begin."""
+
 
 class Lab:
     """The shared steps of studies, for one request.
@@ -110,46 +143,53 @@ class Lab:
     """
 
     def __init__(self, request: LabRequest, store: Store, progress: Progress) -> None:
-        self._request = request
-        self._store = store
-        self._progress = progress
+        self._request, self._store, self._progress = request, store, progress
         # A run has many guests. They share the slots, and no more runs begin than there are slots.
         self._slots = asyncio.Semaphore(max(1, request.jobs))
         self._runs_at_once = asyncio.Semaphore(max(1, request.jobs))
 
     def kernel(self, spec: str) -> Kernel | NoKernel:
-        """The kernel of a spec's text; one that cannot be built is kept as a run that failed."""
+        """The kernel of a spec's text; one that cannot be built is kept as a run that failed.
+
+        LabError or UserError, before it is fetched or built, if there is no QEMU to run it.
+        """
+        wanted = parse_kernel_spec(spec)
         with interruptible():
-            found = obtain(parse_kernel_spec(spec), self._progress.say)
+            if arch := arch_of(wanted):
+                self._must_have_qemu(arch)
+            found = obtained(wanted, self._progress)
+            if isinstance(found, Kernel) and found.arch != arch:
+                self._must_have_qemu(found.arch)
         if isinstance(found, NoKernel):
             self._keep(found)
         return found
 
+    def _must_have_qemu(self, arch: str) -> None:
+        """Raises unless kdelta's plugin loads into the QEMU for it, which is fetched if need be."""
+        emulator = find_qemu(target(arch), self._request.machine.qemu, self._progress.log)
+        _ = emulator.plugin_apis
+
     def _keep(self, failure: NoKernel) -> None:
-        run_id = self._store.start_run(
-            NewRun(
-                key=no_kernel_key(failure.identity),
-                kernel_identity=failure.identity,
-                kernel_spec=failure.spec,
-                kernel_release="",
-                machine={},
-                workload="",
-                workload_identity="",
-                perturbation=0,
-            )
-        )
+        run_id = self._store.start_run(no_kernel_run(failure))
         self._store.finish_run(run_id, failure.status, detail=failure.detail, console="")
 
-    def guest(self, kernel: Kernel, work: Work | None = None, index: int = 0) -> Guest:
+    def guest(self, kernel: Kernel, work: RunPlan | None = None, index: int = 0) -> Guest:
         """That kernel with the base image, on the machine that the request describes, with as much
         memory as the work needs, for the perturbation of that index.
         """
-        machine = self._request.machine
+        guest = self._guest(kernel, work, index)
+        must_fit(kernel, guest.command_line)
+        must_not_clear(kernel, guest)
+        return guest
+
+    def _guest(self, kernel: Kernel, work: RunPlan | None, index: int) -> Guest:
+        machine = machine_for(self._request.machine, kernel.arch)
         memory_mib = max(machine.memory_mib, work.memory_mib if work else 0)
         arch_machine(kernel.arch).board(machine.cpu).must_have(memory_mib)
-        image = base_image(kernel.arch, self._progress.say)
-        tree = device_tree(kernel, machine.cpu)
-        guest = Guest(
+        by = (work and work.by) or guest_compiler(kernel.arch, machine, self._progress.log)
+        image = base_image(by, self._progress.log)
+        qemu = find_qemu(target(kernel.arch), machine.qemu, self._progress.log)  # perhaps fetched
+        return Guest(
             kernel_identity=kernel.identity,
             kernel_image=kernel.image,
             arch=kernel.arch,
@@ -158,18 +198,70 @@ class Lab:
             stop_address=image.stop_address,
             memory_mib=memory_mib,
             cpu=machine.cpu,
+            qemu=machine.qemu,
             append=machine.append,
-            device_tree=tree,
+            device_tree=device_tree(kernel, machine.cpu),
             runs_as=machine.runs_as,
             loaded=machine.loaded,
             icount_shift=machine.icount_shift,
             parameters=kernel.parameters,
             boot=perturbation(index).boot,
+            force=machine.force,
+            programs_by="" if by.pin and by.pin == qemu.pin else by.title,
         )
-        must_fit(kernel, guest.command_line)
-        return guest
 
-    async def runs(self, kernels: Sequence[Kernel], works: Sequence[Work]) -> list[list[Done]]:
+    async def settled(self, kernels: Sequence[Kernel], works: Sequence[RunPlan] = ()) -> LabRequest:
+        """The request for runs of these kernels that are compared with each other. Where it names
+        no CPU, and features of the default one cannot be forced in each of them, they are forced in
+        none. Kernels are booted for that, unless it is known.
+
+        works: of the kernels, as far as they decide how much memory guests have.
+        """
+        if self._request.machine.cpu or not kernels:
+            return self._request
+        with interruptible():
+            plans: Sequence[RunPlan | None] = works or [None] * len(kernels)
+            guests = {
+                kernel.identity: (kernel, self._guest(kernel, plan, 0))
+                for kernel, plan in zip(kernels, plans, strict=True)
+            }
+            for guest in [guest for _, guest in guests.values()]:
+                guest.emulator.plugin(self._progress.log)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._refusal(*one)) for one in guests.values()]
+        refusals = [task.result() for task in tasks if task.result()]
+        if not refusals:
+            return self._request
+        machine = machine_for(self._request.machine, kernels[0].arch)
+        self._progress.log(f"no features of the default CPU are forced: {'; '.join(refusals)}")
+        return msgspec.structs.replace(
+            self._request, machine=msgspec.structs.replace(machine, force=())
+        )
+
+    async def _refusal(self, kernel: Kernel, guest: Guest) -> str:
+        """Why features cannot be forced in a kernel; empty where they can, or need not be, or where
+        the kernel does not boot as asked.
+        """
+        if not guest.force:
+            return ""
+        if clears(guest):
+            return f"clearcpuid= of {kernel.release} does nothing to features that are forced"
+        if (known := known_refusal(guest)) is not None:
+            return known
+        try:
+            _, start = await self.start(kernel, guest, snapshots=True)
+        except NotForcedError as error:
+            keep_refusal(guest, error.message)
+            return error.message
+        except UserError:  # of its boot parameters, which its runs will report
+            return ""
+        if isinstance(start, Snapshot):
+            keep_refusal(guest, "")
+        return ""
+
+    async def runs(
+        self, kernels: Sequence[Kernel], works: Sequence[RunPlan]
+    ) -> list[list[RunResult]]:
         """For each kernel, with its work, one run a perturbation, in that order."""
         with interruptible():
             indexes = range(self._request.perturbations)
@@ -177,95 +269,134 @@ class Lab:
                 [_Wanted(kernel, self.guest(kernel, work, index), work, index) for index in indexes]
                 for kernel, work in zip(kernels, works, strict=True)
             ]
-            self._tell_memory(works)
-            build("plugin", self._progress.say)
+            self._log_memory(works)
+            for emulator in {one.guest.emulator for row in wanted for one in row}:
+                emulator.plugin(self._progress.log)
+        expect_runs(self._progress, self._request, len(wanted))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._runs_of(one)) for one in wanted]
         return [task.result() for task in tasks]
 
-    def _tell_memory(self, works: Sequence[Work]) -> None:
+    def _log_memory(self, works: Sequence[RunPlan]) -> None:
         for name, least in {work.name: work.memory_mib for work in works}.items():
             if least > self._request.machine.memory_mib:
-                self._progress.say(f"{name} needs {least} MiB of memory: its guests have that")
+                self._progress.log(f"{name} needs {least} MiB of memory: its guests have that")
 
-    async def one(self, kernel: Kernel, work: Work, index: int) -> Done:
+    async def one(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
         """The run of that perturbation alone."""
         with interruptible():
             wanted = _Wanted(kernel, self.guest(kernel, work, index), work, index)
-            build("plugin", self._progress.say)
+            wanted.guest.emulator.plugin(self._progress.log)
         (done,) = await self._runs_of([wanted])
         return done
 
-    def key(self, kernel: Kernel, work: Work, index: int) -> str:
+    async def answered(self, kernel: Kernel, work: RunPlan, answer: Answer) -> GuestOutcome:
+        """How the work's job ended, uncounted, with a host that answers what its program asks."""
+        with interruptible():
+            guest = self.guest(kernel, work)
+            guest.emulator.plugin(self._progress.log)
+        guest, start = await self.start(kernel, guest)
+        if isinstance(start, GuestOutcome):
+            return start
+        step = f"find files of {work.name}"
+        async with self._slots, _work_folder() as folder:
+            self._progress.begin(step)
+            setting = self._setting(folder, step, work)
+            ended = await run_answering(guest, handed_over(work.job), setting, start, answer)
+            self._progress.end(step, "done")
+        return ended
+
+    def key(self, kernel: Kernel, work: RunPlan, index: int) -> str:
         """What makes a run of that perturbation the same as another."""
         return _key(self.guest(kernel, work, index), work, index)
 
-    async def _runs_of(self, wanted: Sequence[_Wanted]) -> list[Done]:
+    async def _runs_of(self, wanted: Sequence[_Wanted]) -> list[RunResult]:
         """Runs of one kernel with one work."""
         known = {} if self._request.again else self._known(wanted)
         missing = [one for one in wanted if one.index not in known]
         boots = {one.guest.boot: one for one in missing}
         async with asyncio.TaskGroup() as group:
             starts = {
-                boot: group.create_task(self._start(one.kernel, one.guest))
+                boot: group.create_task(self.start(one.kernel, one.guest))
                 for boot, one in boots.items()
             }
             tasks = {
-                one.index: group.create_task(self._from(one, starts[one.guest.boot]))
+                one.index: group.create_task(self._one(one, starts[one.guest.boot]))
                 for one in missing
             }
         made = {index: task.result() for index, task in tasks.items()}
         return [known.get(one.index) or made[one.index] for one in wanted]
 
-    async def _from(self, wanted: _Wanted, start: asyncio.Task[_Start]) -> Done:
-        return await self._one(wanted, await start)
-
-    def _known(self, wanted: Sequence[_Wanted]) -> dict[int, Done]:
+    def _known(self, wanted: Sequence[_Wanted]) -> dict[int, RunResult]:
         found = {}
         for one in wanted:
             stored = self._store.find_run(one.key)
             if stored and has_recorded(self._store, stored, self._recording):
-                found[one.index] = Done(stored, self._store.counts(stored), stored=True)
+                self._progress.found(_step(one))
+                found[one.index] = RunResult(
+                    stored, one.work.counted(self._store.counts(stored)), stored=True
+                )
         return found
 
     @property
     def _recording(self) -> Recording:
-        trace: TraceMode = "on" if self._request.trace else "off"
-        if self._request.data_lines:
-            trace = "data"
         request = self._request
+        trace: TraceMode = "data" if request.data_lines else "on" if request.trace else "off"
         return Recording(trace, request.trace_limit, request.simulate, request.calls)
 
-    async def _start(self, kernel: Kernel, guest: Guest) -> _Start:
-        """Where runs on that guest begin."""
-        if not (self._request.snapshots and guest.board.snapshots):
-            return None
-        step = f"boot {kernel.title}" + (f" #{guest.boot}" if guest.boot else "")
+    async def start(
+        self, kernel: Kernel, guest: Guest, *, snapshots: bool | None = None
+    ) -> _Booted:
+        """Where runs on that guest begin. snapshots: as in the request, if it is not said."""
+        number = f" #{guest.boot}" if guest.boot else ""
+        if guest.force:
+            found: Guest | GuestOutcome | None = await asyncio.to_thread(known_forcing, guest)
+            if found is None:
+                step = f"look up symbols of {kernel.title}{number}"
+                found = await self._booting(step, obtain_forcing, guest)
+            if isinstance(found, GuestOutcome):
+                return guest, found
+            guest = found
+        wanted = self._request.snapshots if snapshots is None else snapshots
+        if not (wanted and guest.board.snapshots):
+            return guest, None
+        step = f"boot {kernel.title}{number}"
+        start = await self._booting(step, obtain_snapshot, guest)
+        if isinstance(start, Snapshot) and (kernel.parameters or guest.force):
+            messages = await asyncio.to_thread(read_messages, start.boot)
+            must_be_taken(kernel, messages)
+            must_be_forced(kernel, guest, messages)
+        return guest, start
+
+    async def _booting(
+        self, step: str, obtain: Callable[[Guest, Setting], Awaitable[_T]], guest: Guest
+    ) -> _T:
+        """What a boot of the guest is for, as a step."""
         async with self._slots, _work_folder() as folder:
             self._progress.begin(step)
-            found = await obtain_snapshot(guest, self._setting(folder, step, None))
-            refused = isinstance(found, GuestOutcome)
-            self._progress.end(step, "failed" if refused else "ready")
-        if isinstance(found, Snapshot) and kernel.parameters:
-            must_be_taken(kernel, await asyncio.to_thread(read_messages, found.boot))
+            found = await obtain(guest, self._setting(folder, step, None))
+            self._progress.end(step, "failed" if isinstance(found, GuestOutcome) else "ready")
         return found
 
-    def _setting(self, folder: Path, step: str, work: Work | None) -> Setting:
+    def _setting(self, folder: Path, step: str, work: RunPlan | None) -> Setting:
         machine = self._request.machine
         return Setting(
             folder=folder,
             seconds=work.seconds_on(machine) if work else machine.timeout_seconds,
-            say=lambda what: self._progress.doing(step, what),
+            log=lambda what: self._progress.doing(step, what),
             echo=echo_line,
             recording=self._recording,
         )
 
-    async def _one(self, wanted: _Wanted, start: _Start) -> Done:
-        step = f"run {wanted.kernel.title} {wanted.work.name} #{wanted.index}"
+    async def _one(self, wanted: _Wanted, starting: asyncio.Task[_Booted]) -> RunResult:
+        start = await starting
+        step = _step(wanted)
         # There is one, too, when it lacks what is now to be recorded.
         earlier = self._store.find_run(wanted.key)
         async with self._runs_at_once, _work_folder() as folder:
-            run_id = self._store.start_run(_new_run(wanted))
+            run_id = self._store.start_run(
+                new_run(wanted.kernel, wanted.guest, wanted.work, wanted.index, wanted.key)
+            )
             self._progress.begin(step)
             try:
                 setting = self._setting(folder, step, wanted.work)
@@ -286,25 +417,30 @@ class Lab:
             finished = self._store.finish_run(
                 run_id,
                 outcome.status,
-                detail=outcome.detail + advice(outcome, wanted.kernel, wanted.work.binaries),
+                detail=outcome.detail
+                + advice(outcome, wanted.kernel, wanted.work.binaries)
+                + about_program(outcome, wanted.kernel, wanted.work),
                 counts=counted.counts if counted else None,
                 console=outcome.console,
                 seconds=outcome.seconds,
-                attachments=_attachments(outcome, counted),
+                attachments=kept_of(
+                    outcome, wanted.work.job, counted.attachments if counted else {}
+                ),
                 kept=kept,
             )
             self._progress.end(step, outcome.status.value)
         if earlier and counted:
-            _must_agree(self._store.counts(earlier), counted.counts, earlier, finished)
-        return Done(finished, counted.counts if counted else None)
+            must_agree(self._store.counts(earlier), counted.counts, earlier, finished)
+        return RunResult(finished, wanted.work.counted(counted.counts) if counted else None)
 
     async def _executed(
-        self, wanted: _Wanted, start: _Start, setting: Setting
+        self, wanted: _Wanted, booted: _Booted, setting: Setting
     ) -> tuple[KeptFiles | None, GuestOutcome]:
         """The run itself; of a guest that did not boot, how that ended."""
+        guest, start = booted
         if isinstance(start, GuestOutcome):
             return None, start
-        ready = Ready(wanted.kernel, wanted.guest, wanted.work, wanted.index, start)
+        ready = Ready(wanted.kernel, guest, wanted.work, wanted.index, start)
         return await execute(ready, setting, self._slots)
 
     def _with_recorded(self, earlier: Run, counted: KeptFiles) -> tuple[KeptFiles, dict[str, str]]:
@@ -326,11 +462,9 @@ class Lab:
         return counted, kept
 
 
-@contextlib.contextmanager
-def open_store() -> Iterator[Store]:
+def open_store() -> contextlib.AbstractContextManager[Store]:
     """The user's store."""
-    with Store.open(data_dir()) as store:
-        yield store
+    return Store.open(data_dir())
 
 
 @contextlib.asynccontextmanager
@@ -339,75 +473,18 @@ async def _work_folder() -> AsyncIterator[Path]:
         yield folder
 
 
-def _key(guest: Guest, work: Work, index: int) -> str:
+def _key(guest: Guest, work: RunPlan, index: int) -> str:
     """What makes two runs the same run. Snapshot or power-on is no part: the counts are equal."""
     return identity(
         {
             "guest": guest.snapshot_facts(),
             "job": work.identity,
             "perturbation": msgspec.to_builtins(perturbation(index)),
-            "plugin": build("plugin").parent.name,
+            "plugin": guest.emulator.plugin().parent.name,
             "record": RECORD,
         }
     )
 
 
-def _new_run(wanted: _Wanted) -> NewRun:
-    facts = wanted.guest.snapshot_facts()
-    return NewRun(
-        key=wanted.key,
-        kernel_identity=wanted.kernel.identity,
-        kernel_spec=wanted.kernel.spec,
-        kernel_release=wanted.kernel.release,
-        machine={
-            "name": "tcg",
-            "qemu": str(facts["qemu"]),
-            "cpu": str(facts["cpu"]),
-            "memory_mib": wanted.guest.memory_mib,
-            "append": wanted.guest.append,
-            **_unusual(wanted),
-        },
-        workload=wanted.work.name,
-        workload_identity=wanted.work.identity,
-        perturbation=wanted.index,
-    )
-
-
-def _unusual(wanted: _Wanted) -> dict[str, str | int | float]:
-    """What of the machine and the mode is not as usual."""
-    usual = MachineOptions()
-    facts: dict[str, tuple[str | int, str | int]] = {
-        "as": (wanted.guest.runs_as, usual.runs_as),
-        "loaded": (int(wanted.guest.loaded), int(usual.loaded)),
-        "icount_shift": (wanted.guest.icount_shift, usual.icount_shift),
-        "mode": (wanted.work.job.mode, MODES[0]),
-    }
-    return {name: value for name, (value, usually) in facts.items() if value != usually}
-
-
-def _attachments(outcome: GuestOutcome, counted: KeptFiles | None) -> dict[str, bytes]:
-    """What is kept with the run: facts, the workload's own output, and what was executed."""
-    names = (*_FACTS_SHOWN, "stdout", "stderr", "note")
-    kept = {name: outcome.messages[name] for name in names if outcome.messages.get(name)}
-    return {**kept, **counted.attachments} if counted else kept
-
-
-def mode_of(run: Run) -> Mode:
-    """The mode that a run's programs were in."""
-    name = run.machine.get("mode", "user")
-    return next(mode for mode in MODES if mode == name)
-
-
-def no_kernel_key(asked: str) -> str:
-    """The key of the run that is kept in place of a kernel which could not be built."""
-    return identity({"no-kernel": asked})
-
-
-def _must_agree(earlier: RunCounts, counts: RunCounts, first: Run, second: Run) -> None:
-    found = list(partings(earlier, counts))
-    if found:
-        raise LabError(
-            f"runs {first.id} and {second.id} are the same and counted differently: {found[0]}"
-            + (f" (and {len(found) - 1} more places)" if len(found) > 1 else ""),
-            "exactness is broken; please report it with the output of kdelta doctor",
-        )
+def _step(wanted: _Wanted) -> str:
+    return f"run {wanted.kernel.title} {wanted.work.name} #{wanted.index}"

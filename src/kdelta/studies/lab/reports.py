@@ -15,32 +15,35 @@ from kdelta.kernels.model import Kernel
 from kdelta.report.model import (
     Controllers,
     Facts,
+    KernelRuns,
+    Mismatch,
     ReportedCPU,
     ReportedOption,
     ReportedRun,
-    Side,
-    Unlike,
 )
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.requests import default_cpus
 
 CONSOLE_LINES = 12
 _MODEL_NAME = re.compile(r"^model name\s*: (.*)$", re.MULTILINE)
 
 
 def reported_side(
-    spec: str, kernel: Kernel | None, done: Sequence[Done], failure: str, store: Store
-) -> Side:
+    spec: str, kernel: Kernel | None, done: Sequence[RunResult], failure: str, store: Store
+) -> KernelRuns:
     """One kernel and its runs; no kernel: `failure` says why."""
     runs = tuple(reported_run(one.run, store, stored=one.stored) for one in done)
     if kernel is None:
-        return Side(spec, "", "", runs, failure)
-    return Side(spec, kernel.identity, kernel.release, runs, controllers=controllers(done, store))
+        return KernelRuns(spec, "", "", runs, failure)
+    return KernelRuns(
+        spec, kernel.identity, kernel.release, runs, controllers=controllers(done, store)
+    )
 
 
-def controllers(done: Sequence[Done], store: Store) -> Controllers:
+def controllers(done: Sequence[RunResult], store: Store) -> Controllers:
     """Return the controllers of the group that a kernel's programs ran in, by the first run that
     sent them; None where no run did.
     """
@@ -58,10 +61,10 @@ def reported_run(run: Run, store: Store, *, stored: bool = False) -> ReportedRun
 
 def config_changes(base: Kernel | None, other: Kernel | None) -> tuple[ReportedOption, ...] | None:
     """How two kernels' configs differ; None where one of them has none that can be read."""
-    configs = [_config(kernel) for kernel in (base, other)]
-    if configs[0] is None or configs[1] is None:
+    ours, theirs = _config(base), _config(other)
+    if ours is None or theirs is None:
         return None
-    flips = explain_diff(configs[0], configs[1])
+    flips = explain_diff(ours, theirs)
     return tuple(ReportedOption(one.option, one.before, one.after) for one in flips)
 
 
@@ -74,15 +77,28 @@ def _config(kernel: Kernel | None) -> Config | None:
         return None
 
 
-def machine_facts(done: Sequence[Done], store: Store) -> Facts:
-    """The machine's facts, and the CPU's name as a guest saw it."""
+def machine_facts(done: Sequence[RunResult], store: Store) -> Facts:
+    """The machine's facts, the CPU's name as a guest saw it, and the default CPU if it is that."""
     if not done:
         return {}
     facts: Facts = dict(done[0].run.machine)
+    if title := default_title(str(facts.get("cpu", ""))):
+        facts["cpu_like"] = title
     for one in done:
         if found := _MODEL_NAME.search(attachment(one.run, "cpuinfo", store)):
             return {**facts, "cpu_model": found[1].strip()}
     return facts
+
+
+def default_title(model: str) -> str:
+    """Return the title of the default CPU that QEMU emulates by that model; empty if none is."""
+    found = default_like(model)
+    return found.title if found else ""
+
+
+def default_like(model: str) -> CPU | None:
+    """Return the default CPU that QEMU emulates by that model; None if none is."""
+    return next((cpu for cpu in default_cpus() if cpu.qemu.cpu == model), None)
 
 
 def attachment(run: Run, name: str, store: Store) -> str:
@@ -101,17 +117,17 @@ def reported_cpu(cpu: CPU) -> ReportedCPU:
     return ReportedCPU(cpu.name, cpu.title, kinds, guessed, cpu.clock_mhz, cpu.calibration)
 
 
-def unlike(cpu: CPU, done: Done, store: Store, who: str = "kernel") -> tuple[Unlike, ...]:
+def unlike(cpu: CPU, done: RunResult, store: Store, who: str = "kernel") -> tuple[Mismatch, ...]:
     """What the kernel of a run did otherwise than on that CPU, with the regions that depend on
     it.
     """
     if done.counts is None:
         return ()
-    texts = (attachment(done.run, name, store) for name in ("cpuinfo", "vulnerabilities"))
-    found = differences(cpu, *texts)
+    names = ("cpuinfo", "vulnerabilities")
+    found = differences(cpu, *(attachment(done.run, name, store) for name in names))
     marks = marked_regions(found, done.counts)
     return tuple(
-        Unlike(
+        Mismatch(
             one.path.name,
             one.text,
             (who,),
@@ -121,11 +137,11 @@ def unlike(cpu: CPU, done: Done, store: Store, who: str = "kernel") -> tuple[Unl
     )
 
 
-def merged_unlike(every: Iterable[Unlike]) -> tuple[Unlike, ...]:
+def merged_unlike(every: Iterable[Mismatch]) -> tuple[Mismatch, ...]:
     """The same, each text once, with all its kernels and regions."""
-    merged: dict[str, Unlike] = {}
+    merged: dict[str, Mismatch] = {}
     for one in every:
-        known = merged.get(one.text, Unlike(one.name, one.text, (), ()))
+        known = merged.get(one.text, Mismatch(one.name, one.text, (), ()))
         merged[one.text] = msgspec.structs.replace(
             known,
             kernels=tuple(dict.fromkeys((*known.kernels, *one.kernels))),

@@ -7,7 +7,9 @@ from typing import Protocol
 
 import msgspec
 
+from kdelta.cpus.catalog import list_cpus
 from kdelta.cpus.model import CPU, Cache
+from kdelta.host.target import targets
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.gate import Mixed
@@ -44,8 +46,30 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "user"
 
 
+USUAL_LAB = LabRequest()
+DEFAULT_WORKLOAD = "syscalls"
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A program of the host, in place of a workload.
+
+    command  its words, as for a shell
+    files    what is carried along, each as HOST[:GUEST]
+    seconds  the longest it may run, in the guest's own time
+    find     whether files of the host that it asks for are carried along, too
+    names    those that it asked for (guests/host_files.py); None before they were looked for
+    """
+
+    command: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    seconds: int = 600
+    find: bool = True
+    names: tuple[str, ...] | None = None
+
+
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Kernel specs as text: a base and others. No operations means all of the workload.
+    """Kernel specs as text: a base and others. No operations means all of the workload. program:
+    what is run in place of the workload; so in the other requests.
 
     cpus: what model cycles are judged on, each on a machine that looks like it; without any, only
     the path is. layouts: how many are drawn for it. margin: which differences of model cycles
@@ -56,6 +80,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[str, ...]
     workload: str = "syscalls"
     operations: tuple[str, ...] = ()
+    program: Program | None = None
     cpus: tuple[CPU, ...] = ()
     layouts: int = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN
@@ -83,6 +108,7 @@ class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpu: CPU
     workload: str = "syscalls"
     operations: tuple[str, ...] = ()
+    program: Program | None = None
     layouts: int = DEFAULT_LAYOUTS
     seed: int = 1
     lab: LabRequest = LabRequest(perturbations=1)
@@ -111,12 +137,10 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A command of the host for a kernel; `files` are carried along, each as HOST[:GUEST]."""
+    """A program for a kernel."""
 
     kernel: str
-    command: tuple[str, ...]
-    files: tuple[str, ...] = ()
-    seconds: int = 600
+    program: Program
     lab: LabRequest = LabRequest(perturbations=1)
 
 
@@ -125,15 +149,37 @@ def machine_like(machine: MachineOptions, cpu: CPU) -> MachineOptions:
     its paths. UserError if there is no machine of its architecture.
     """
     arch_machine(cpu.arch).board(cpu.qemu.cpu)
-    append = f"{cpu.qemu.append} {machine.append}".strip()
-    return msgspec.structs.replace(machine, cpu=cpu.qemu.cpu, append=append)
+    return msgspec.structs.replace(
+        machine,
+        cpu=cpu.qemu.cpu or machine.cpu,
+        append=f"{cpu.qemu.append} {machine.append}".strip(),
+        force=cpu.qemu.force,
+    )
+
+
+def machine_for(machine: MachineOptions, arch: str) -> MachineOptions:
+    """That machine for a kernel of the architecture: where it names no CPU, it is like the default
+    one, if the architecture has one.
+    """
+    cpu = None if machine.cpu else default_cpu(arch)
+    return machine_like(machine, cpu) if cpu else machine
+
+
+def default_cpu(arch: str) -> CPU | None:
+    """The CPU that guests of an architecture are like where the user names none."""
+    name = arch_machine(arch).default_cpu
+    return list_cpus()[name] if name else None
+
+
+def default_cpus() -> tuple[CPU, ...]:
+    """Those of all architectures."""
+    found = map(default_cpu, targets())
+    return tuple(cpu for cpu in found if cpu)
 
 
 def lab_like(lab: LabRequest, cpu: CPU | None) -> LabRequest:
     """The same request for runs on a machine that looks like the CPU, if there is one."""
-    if cpu is None:
-        return lab
-    return msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu))
+    return msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu)) if cpu else lab
 
 
 def must_fit(cpu: CPU, kernel: Kernel) -> None:
@@ -147,14 +193,23 @@ def must_fit(cpu: CPU, kernel: Kernel) -> None:
 
 def must_replay_data(cpu: CPU) -> None:
     """UserError for a CPU of which the L2 cannot be replayed, known before anything is run."""
-    line_bytes = arch_machine(cpu.arch).data_line_bytes
-    check_levels(cpu.l1i, cpu.l1d, cpu.l2, data_line_bytes=line_bytes)
+    check_levels(cpu.l1i, cpu.l1d, cpu.l2, data_line_bytes=arch_machine(cpu.arch).data_line_bytes)
 
 
 class Progress(Protocol):
-    """To whom a study reports how far it is. A step is a short name, unique in the study."""
+    """To whom a study reports how far it is. A step is a short name, unique in the study; its first
+    word is its kind.
+    """
 
-    def say(self, line: str) -> None:
+    def expect(self, kind: str, count: int, at_once: int = 1, *, rough: bool = False) -> None:
+        """So many further steps of a kind will begin, `at_once` of them at a time; rough: or some
+        more or fewer, as the search goes.
+        """
+
+    def found(self, step: str) -> None:
+        """A step has nothing to do, since what it would make is there."""
+
+    def log(self, line: str) -> None:
         """Something worth a line of its own."""
 
     def begin(self, step: str, seconds: float | None = None) -> None:
@@ -170,7 +225,13 @@ class Progress(Protocol):
 class Silent:
     """Reports nothing."""
 
-    def say(self, line: str) -> None:
+    def expect(self, kind: str, count: int, at_once: int = 1, *, rough: bool = False) -> None:
+        """Nothing."""
+
+    def found(self, step: str) -> None:
+        """Nothing."""
+
+    def log(self, line: str) -> None:
         """Nothing."""
 
     def begin(self, step: str, seconds: float | None = None) -> None:
@@ -201,6 +262,7 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     before: str
     after: str
     workloads: tuple[str, ...] = ("syscalls",)
+    program: Program | None = None
     one_by_one: bool = False
     max_builds: int | None = None
     no_modules: bool = False
@@ -235,6 +297,7 @@ class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ("syscalls",)
     operations: tuple[str, ...] = ()
+    program: Program | None = None
     cpu: CPU | None = None
     layouts: int = DEFAULT_LAYOUTS
     first: bool = False
@@ -264,6 +327,7 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     tree: str
     patches: tuple[str, ...]
     workloads: tuple[str, ...] = ("syscalls",)
+    program: Program | None = None
     views: tuple[View, ...] = (View.ORDER,)
     minimal: bool = False
     within: Fraction = DEFAULT_WITHIN
@@ -280,7 +344,7 @@ class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A workload's history. operations: none means a summary over all. kernels: words that name
     some of those in the store, none means all. cpus: those on whose machines runs were made; model
     cycles are judged on them, too. mode: in which programs ran, None means any. since: a date or a
-    version; limit: the last so many kernels. layouts, margin: as of a comparison.
+    version; limit: the last so many kernels. perturbations, layouts, margin: as of a comparison.
     """
 
     workload: str
@@ -290,5 +354,6 @@ class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     since: str = ""
     limit: int = 20
+    perturbations: int = USUAL_LAB.perturbations
     layouts: int = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN

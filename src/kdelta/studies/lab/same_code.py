@@ -11,8 +11,6 @@ from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.objects import CodePiece as ObjectCode
 
-_VDSO_FOLDER = "/vdso/"
-
 Bodies = dict[tuple[str, str], list[int]]
 """(origin, name) -> the hashes of all functions of that name."""
 
@@ -20,7 +18,7 @@ Parts = dict[str, tuple[dict[str, int], dict[str, int], dict[str, int]]]
 """Object -> name -> hash of its functions, its data, and what is collected of it."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class KernelCode(msgspec.Struct, frozen=True):
     """What is known of one kernel's code: its identity, the digest of its objects if it was built,
     what a run of it counted, the identity of the workload's own programs, and what the kernel was
     booted with.
@@ -33,7 +31,7 @@ class Known(msgspec.Struct, frozen=True):
     parameters: tuple[str, ...] = ()
 
 
-def codes_of(base: Known, other: Known) -> dict[str, CodeChange]:
+def codes_of(base: KernelCode, other: KernelCode) -> dict[str, CodeChange]:
     """How the code of each region that both have differs.
 
     Equal are functions whose bodies are, after relocation; of several with one name, all must be.
@@ -82,9 +80,8 @@ class _SameCode:
         if not is_kernel(origin):
             return self._programs and origin != UNKNOWN
         base, other = (bodies.get((origin, name)) for bodies in self._bodies)
-        if base is None and other is None:
-            return origin == KERNEL and self._assembler
-        return base == other
+        is_label = base is None and other is None
+        return origin == KERNEL and self._assembler if is_label else base == other
 
 
 def _executed(counts: RunCounts) -> dict[str, set[tuple[str, str]]]:
@@ -133,4 +130,4 @@ def _is_assembler(thing: ObjectDigest) -> bool:
 
 
 def _is_vdso(thing: ObjectDigest) -> bool:
-    return _VDSO_FOLDER in thing.path
+    return "/vdso/" in thing.path

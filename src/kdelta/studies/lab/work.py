@@ -1,164 +1,224 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run is to do: a workload as jobs for guests, in a mode, with what it needs of them."""
+"""What kernels of a study run: some operations of a workload, or any program of the host."""
 
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kdelta.guests.job import Job, JobFile, job_identity
-from kdelta.guests.kernel_mode import CALL_CACHE, LIBRARY, direct_calls, direct_library
-from kdelta.guests.kernel_tree import kernel_tree
-from kdelta.guests.userland import userland
+from kdelta.guests.image import stop_address
+from kdelta.guests.job import Job, JobFile
+from kdelta.guests.modules import modules_for, modules_if_there, with_dependencies
 from kdelta.host.command import quiet
-from kdelta.host.files import lab_errors
-from kdelta.kernels.config.kconfig import parse_config
+from kdelta.host.interrupt import interruptible
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.sources.mode_series import ARCH
+from kdelta.kernels.obtain import arch_of
 from kdelta.spec.errors import UserError
-from kdelta.spec.identity import identity
-from kdelta.spec.run import CALLS, MachineOptions, Mode
-from kdelta.workloads.catalog import NOTHING_MORE, LinkedIn, Workload
-
-
-class GuestPart(msgspec.Struct, frozen=True):
-    """What one guest does. `jobs`: the usual one, then the same for longer and longer, for regions
-    that are not steady in those before.
-    """
-
-    name: str
-    jobs: tuple[Job, ...]
+from kdelta.spec.kernel import parse_kernel_spec
+from kdelta.spec.phase import PhaseRule
+from kdelta.spec.run import CALLS
+from kdelta.studies.lab.plan import (
+    GuestPart,
+    RunPlan,
+    carried_files,
+    check_needs,
+    guest_compiler,
+    in_mode,
+    library_of,
+    linked_in,
+    must_have_mode,
+    work_of,
+)
+from kdelta.studies.lab.program import check_program, program_name, program_work
+from kdelta.studies.lab.requests import USUAL_LAB, LabRequest, Program
+from kdelta.workloads.catalog import Workload, build_workload, find_workload
+from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What a run is to do. `binaries`: the programs whose code may run, name -> content.
-
-    `name` and `identity` are the workload's, as the store keeps them. `job` says what all parts
-    have in common; each part has a guest of its own. `warnings` go with what its runs count: what
-    could not be prepared for them. Its guests have `memory_mib` at least, and a guest may take
-    `host_seconds`, where the user does not say how long. Where its jobs have words for later, their
-    program asks for them when it is about to execute the instruction at `asks_at`.
+    """What each kernel of a study runs: some operations of a workload, none means all; or a
+    program, which is then all of it.
     """
 
-    name: str
-    identity: str
-    job: Job
-    binaries: Mapping[str, bytes]
-    warnings: tuple[str, ...] = ()
-    memory_mib: int = 0
-    host_seconds: float = 0.0
-    parts: tuple[GuestPart, ...] = ()
-    asks_at: int = 0
+    workload: str = "syscalls"
+    operations: tuple[str, ...] = ()
+    program: Program | None = None
 
-    def seconds_on(self, machine: MachineOptions) -> float:
-        """The longest that a guest of it may take here."""
-        asked = machine.timeout_seconds
-        usual = asked == MachineOptions().timeout_seconds
-        return max(asked, self.host_seconds) if usual else asked
+    @property
+    def name(self) -> str:
+        """What runs of it are called in the store."""
+        return program_name(self.program) if self.program else self._described.name
+
+    @property
+    def title(self) -> str:
+        """What reports call it."""
+        return shlex.join(self.program.command) if self.program else self._described.name
+
+    @property
+    def _described(self) -> Workload:
+        return find_workload(self.workload)
+
+    @property
+    def own_starts(self) -> bool:
+        """Whether no figure of it depends on what else of it is run."""
+        return self.program is not None or self._described.own_starts
+
+    @property
+    def phases(self) -> tuple[PhaseRule, ...]:
+        """By which the work of its regions is split."""
+        return () if self.program else self._described.phases
+
+    def check(self, specs: Iterable[str] = ()) -> None:
+        """UserError for what is not there, or cannot run on the kernels of these specs, before
+        anything is fetched, built or booted.
+        """
+        if self.program:
+            check_program(self.program, [arch_of(parse_kernel_spec(one)) for one in specs])
+            return
+        described = self._described
+        for name in self.operations:
+            described.operation(name)
+
+    def must_run_on(self, kernel: Kernel) -> None:
+        """UserError with what a kernel lacks, as far as its config shows."""
+        if not self.program:
+            check_needs(self._described, kernel)
+
+    def has(self, operation: str) -> bool:
+        """Whether it can be run for that region alone; a program is run as a whole."""
+        return self.program is not None or any(
+            one.name == operation for one in self._described.operations
+        )
+
+    def only(self, operations: tuple[str, ...]) -> "Work":
+        """The same for these regions."""
+        return self if self.program else msgspec.structs.replace(self, operations=operations)
+
+    def plan(
+        self, kernel: Kernel, lab: LabRequest = USUAL_LAB, log: Callable[[str], None] = quiet
+    ) -> RunPlan:
+        """Return what a run on that kernel does; UserError if it cannot run it."""
+        self.must_run_on(kernel)
+        if self.program:
+            return program_work(self.program, kernel, lab)
+        return workload_work(self._described, self.operations, kernel, log, lab)
+
+    def plans(
+        self, kernels: Sequence[Kernel], lab: LabRequest, log: Callable[[str], None] = quiet
+    ) -> list[RunPlan]:
+        """Return that for each of the kernels; UserError, before the first, if one cannot."""
+        for kernel in kernels:
+            self.must_run_on(kernel)
+        return [self.plan(kernel, lab, log) for kernel in kernels]
+
+    @property
+    def bytes_worked_on(self) -> Mapping[str, int]:
+        """By operation, how many bytes an iteration works on, where that is known."""
+        operations = () if self.program else self._described.operations
+        return {
+            one.name: one.bytes_per_iteration
+            for one in operations
+            if one.bytes_per_iteration is not None
+        }
 
 
-def work_of(
-    name: str,
-    job: Job,
-    binaries: Mapping[str, bytes],
-    warnings: tuple[str, ...] = (),
-    *,
-    parts: tuple[GuestPart, ...] = (),
-    memory_mib: int = 0,
-    host_seconds: float = 0.0,
-    asks_at: int = 0,
-) -> Work:
-    """A job as the store knows it: by the hash of all that it carries. No parts: it is one."""
-    key = job_identity(job)
-    if parts:
-        shapes = [
-            (part.name, [(*one.argv, *(one.later or ())) for one in part.jobs]) for part in parts
-        ]
-        key = identity({"job": key, "parts": shapes})
-    whole = (GuestPart(name, (job,)),)
-    return Work(
-        name, key, job, binaries, warnings, memory_mib, host_seconds, parts or whole, asks_at
+def works_of(
+    workloads: Sequence[str],
+    operations: tuple[str, ...] = (),
+    program: Program | None = None,
+    specs: Iterable[str] = (),
+) -> list[Work]:
+    """Return the program alone, or the workloads, each with these operations, where there is none;
+    UserError for what is not there, or cannot run on the kernels of these specs.
+    """
+    works = [Work(name, operations) for name in workloads]
+    works = [Work(program=program)] if program else works
+    for work in works:
+        work.check(specs)
+    return works
+
+
+def titles_of(workloads: tuple[str, ...], program: Program | None) -> tuple[str, ...]:
+    """Return what reports call the program, or the workloads where there is none."""
+    return (Work(program=program).title,) if program else workloads
+
+
+def workload_work(
+    workload: Workload,
+    operations: tuple[str, ...],
+    kernel: Kernel,
+    log: Callable[[str], None] = quiet,
+    lab: LabRequest = USUAL_LAB,
+) -> RunPlan:
+    """A workload, or some of its operations, as a job for that kernel, in that lab's mode. What of
+    it cannot be built for the kernel is left out, and the work's warnings say why. UserError where
+    programs cannot run in that mode.
+    """
+    mode = lab.mode
+    must_have_mode(mode, kernel)
+    with interruptible():
+        by = guest_compiler(kernel.arch, lab.machine, log, workload)
+        program = build_workload(workload, log, by=by, more=linked_in(mode, kernel))
+        part = build_kernel_part(workload, kernel, log, by=by)
+        carried = carried_files(workload, program, by, log)
+        if mode in CALLS and workload.image == "small":  # that in the image calls as ever
+            carried.append(JobFile(program, workload.program, 0o755))
+    binaries, files = {workload.file_name: program.read_bytes()}, []
+    warnings = list(part.warnings)
+    files += carried
+    programs = [file for file in carried if file.mode & 0o111]
+    binaries |= {Path(file.guest).name: file.host.read_bytes() for file in programs}
+    optional = modules_if_there(workload.modules_if_there, kernel)
+    if part.program:
+        binaries[part.program.name] = part.program.read_bytes()
+        files.append(JobFile(part.program, workload.program + KERNEL_FLAGS_ENDING, 0o755))
+    if part.module:
+        try:
+            optional += with_dependencies(part.module, kernel)
+        except UserError as error:
+            warnings.append(f"{part.module.stem} cannot be loaded: {error}")
+    job = Job(
+        argv=(workload.program, *workload.arguments, *workload.wanted(operations)),
+        modules=modules_for(workload.modules, kernel),
+        optional_modules=tuple(dict.fromkeys(optional)),
+        seconds=workload.timeout_seconds,
+        files=tuple(files),
+    )
+    job = in_mode(job, mode, kernel, lab.machine, log)
+    return work_of(
+        workload.name,
+        job,
+        binaries | library_of(job),
+        tuple(warnings),
+        parts=_parts(workload, operations, job),
+        memory_mib=workload.memory_mib,
+        host_seconds=workload.host_seconds,
+        asks_at=stop_address(program) if workload.own_starts else 0,
+        by=by,
     )
 
 
-def in_mode(job: Job, mode: Mode, kernel: Kernel, talk: Callable[[str], None] = quiet) -> Job:
-    """The job in that mode, with the library that makes calls direct where it needs one: dynamic
-    programs load it. UserError for a kernel of an architecture without such modes.
-    """
-    if mode == "user":
-        return job
-    must_have_modes(mode, kernel)
-    job = msgspec.structs.replace(job, mode=mode)
-    if mode not in CALLS:
-        return job
-    library = JobFile(direct_library(kernel.arch, talk), LIBRARY, 0o755)
-    more = (
-        ("LD_PRELOAD", LIBRARY),
-        ("KDELTA_CALL", CALLS[mode]),
-        ("KDELTA_CALL_CACHE", CALL_CACHE),
+LEVELS = 3
+"""How many times a region that is not steady is run for longer."""
+LATER = "--later"
+"""Makes a program of own starts ask what it is to do when it is ready."""
+
+
+def _parts(workload: Workload, operations: tuple[str, ...], job: Job) -> tuple[GuestPart, ...]:
+    """Each operation as a job of its own, so that its figure is the same whatever else is run."""
+    if not workload.own_starts:
+        return ()
+    usual = tuple(one.name for one in workload.operations if not one.on_request)
+    program = (workload.program, *workload.arguments, LATER)
+    levels = [(), *((workload.longer, str(level + 1)) for level in range(LEVELS))]
+    return tuple(
+        GuestPart(
+            name,
+            tuple(
+                msgspec.structs.replace(job, argv=program, later=(*level, name))
+                for level in (levels if workload.longer else levels[:1])
+            ),
+        )
+        for name in operations or usual
     )
-    return msgspec.structs.replace(job, env=(*job.env, *more), files=(*job.files, library))
-
-
-def library_of(job: Job) -> dict[str, bytes]:
-    """The library that comes with a job in such a mode, by its name; nothing with others."""
-    return {
-        Path(file.guest).name: file.host.read_bytes() for file in job.files if file.guest == LIBRARY
-    }
-
-
-def linked_in(mode: Mode, kernel: Kernel) -> LinkedIn:
-    """What a static program is linked with to call so. UserError as of `in_mode`."""
-    if mode not in CALLS:
-        return NOTHING_MORE
-    must_have_modes(mode, kernel)
-    return direct_calls()
-
-
-def must_have_modes(mode: Mode, kernel: Kernel) -> None:
-    """UserError for a kernel of an architecture that has user mode alone."""
-    if kernel.arch != ARCH:
-        raise UserError(
-            f"--mode {mode} on {kernel.spec}, a kernel for {kernel.arch}",
-            "programs run in the kernel's mode on x86-64 only",
-        )
-
-
-def carried_files(
-    workload: Workload, program: Path, arch: str, talk: Callable[[str], None]
-) -> list[JobFile]:
-    """The files that a workload's programs need in a guest of that architecture, besides its image:
-    those of the distribution, a kernel's source that is compiled, and its own program if that is
-    not part of the image.
-    """
-    files = [JobFile(program, workload.program, 0o755)] if workload.image == "job" else []
-    if workload.userland:
-        programs = userland(workload.userland, arch, talk)
-        files += programs.files
-        if workload.kernel_tree:
-            files += kernel_tree(workload.kernel_tree, workload.folder, programs, talk).files
-    return files
-
-
-def check_needs(workload: Workload, kernel: Kernel) -> None:
-    """That a kernel can run a workload, as far as its config shows: UserError with what it lacks.
-    Of a kernel without a config the workload finds out itself, before it begins.
-    """
-    if workload.architectures and kernel.arch not in workload.architectures:
-        raise UserError(
-            f"the workload {workload.name} runs on {', '.join(workload.architectures)}, and "
-            f"{kernel.spec} is a kernel for {kernel.arch}",
-            "kdelta workloads lists the others",
-        )
-    if kernel.config is None:
-        return
-    with lab_errors("reading", Path(kernel.config)):
-        config = parse_config(Path(kernel.config).read_text(errors="replace"))
-    options = [f"CONFIG_{name}" for name in workload.needs]
-    lacking = [option for option in options if config.get(option) not in {"y", "m"}]
-    if lacking:
-        raise UserError(
-            f"the workload {workload.name} needs {', '.join(lacking)}, which is off in "
-            f"{kernel.spec}",
-            f"build it with: {' '.join(f'+{option}=y' for option in lacking)}",
-        )

@@ -33,7 +33,7 @@ from kdelta.report.document import (
 from kdelta.report.model import ReportedCPU
 from kdelta.report.stored import Stored
 from kdelta.spec.phase import REST
-from kdelta.studies.layout.model import LayoutPhase, LayoutRegion, LayoutReport
+from kdelta.studies.layout.model import REPLACEMENTS, LayoutPhase, LayoutRegion, LayoutReport
 
 _MATTERS = 0.01
 _NAMED = 3
@@ -43,8 +43,6 @@ _COLUMNS = tuple(
     Column(title, "number")
     for title in ("least", "25 %", "median", "75 %", "most", "as linked", "percentile")
 )
-
-_HOW = {"random": "at random", "round-robin": "in turn"}
 
 _MEGA = 10**6
 
@@ -187,10 +185,9 @@ def _charts(region: LayoutRegion) -> Iterator[Chart]:
         if not found.varies:
             continue
         title = PLURALS.get(kind, kind)
-        spread = Spread("layouts", region.draws[kind], found.shipped, "base")
         yield Chart(
             "spreads",
-            (spread,),
+            (Spread("layouts", region.draws[kind], found.shipped, "base"),),
             f"{title} an iteration",
             f"{region.name}: {title}; the line is the kernel as it is",
             f"{region.name}, {title} an iteration: {_said(found)}",
@@ -209,18 +206,12 @@ def _said(found: Distribution) -> str:
 
 
 def _cells(found: Distribution) -> tuple[Cell, ...]:
-    values = (
-        found.least,
-        found.quarter,
-        found.median,
-        found.three_quarters,
-        found.most,
-        found.shipped,
-    )
-    return (
-        *(cells.number(value) for value in values),
-        Cell(f"{found.percentile:.0f}", found.percentile),
-    )
+    quarters = (found.least, found.quarter, found.median, found.three_quarters, found.most)
+    return (*map(cells.number, (*quarters, found.shipped)), _percentile(found))
+
+
+def _percentile(found: Distribution) -> Cell:
+    return Cell(f"{found.percentile:.0f}", found.percentile)
 
 
 def _kind_section(kind: str, report: LayoutReport) -> Section:
@@ -282,8 +273,7 @@ def _collisions(region: LayoutRegion, report: LayoutReport) -> Iterator[Block]:
         for one in region.collisions
     )
     rest = region.pairs - len(region.collisions)
-    left = region.colliding - sum(one.misses for one in region.collisions)
-    more = cells.number(max(0.0, left))
+    more = cells.number(max(0.0, region.colliding - sum(one.misses for one in region.collisions)))
     foot = ((Cell(f"{rest} more pairs"), more, cells.NOTHING, cells.NOTHING),) if rest else ()
     caption = (
         "Functions that put out each other's lines as linked: of "
@@ -338,7 +328,7 @@ def _replaced_table(kind: str, report: LayoutReport) -> Iterator[Table]:
     held = [(name, one) for name, one in held if one.own.most or one.lru.most]
     if not held:
         return
-    how = _HOW.get(held[0][1].policy, held[0][1].policy)
+    how = REPLACEMENTS.get(held[0][1].policy, held[0][1].policy)
     caption = (
         f"{PLURALS.get(kind, kind)}: this cache replaces {how}; next to it, if the least recently "
         "used left (LRU)"
@@ -362,7 +352,7 @@ def _row(name: str, found: Replaced) -> tuple[Cell, ...]:
         for cell in (
             cells.number(one.median),
             cells.number(one.shipped),
-            Cell(f"{one.percentile:.0f}", one.percentile),
+            _percentile(one),
         )
     ]
     rho = "-" if found.correlation is None else f"{found.correlation:.2f}"
@@ -373,8 +363,7 @@ def phases_section(report: LayoutReport) -> Iterator[Section]:
     """Two tables of the regions that have phases; nothing where none has."""
     held = [one for one in report.regions if one.phases]
     if held:
-        cycles = _cycles_table(held, report.cpu)
-        yield Section("phases", "Phases", (_misses_table(held), cycles))
+        yield Section("phases", "Phases", (_misses_table(held), _cycles_table(held, report.cpu)))
 
 
 def _misses_table(regions: list[LayoutRegion]) -> Table:
@@ -398,7 +387,7 @@ def _misses(region: str, phase: LayoutPhase) -> tuple[Cell, ...]:
         Cell(f"{region}: {phase.name}"),
         cells.number(phase.calls) if phase.name != REST else Cell("-"),
         *map(cells.number, (phase.insns, found.least, found.median, found.most, found.shipped)),
-        Cell(f"{found.percentile:.0f}", found.percentile),
+        _percentile(found),
     )
 
 

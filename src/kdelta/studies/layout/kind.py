@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta layout` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
-
 import msgspec
 
 from kdelta.infer.cycles.sensitivity import Replaced
@@ -15,8 +13,7 @@ from kdelta.studies.layout.document import document
 from kdelta.studies.layout.model import LayoutRegion, LayoutReport
 
 
-def _question(reports: Sequence[LayoutReport]) -> str:
-    (one,) = reports
+def _question(one: LayoutReport) -> str:
     return (
         f"How much does {one.workload} depend on where the functions of {one.kernel.spec} are, "
         f"on {one.cpu.name}?"

@@ -7,7 +7,10 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.sensitivity import CycleRange, Distribution, Replaced
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report.cut import CutRegion
-from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
+from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
+
+REPLACEMENTS: dict[str, str] = {"random": "at random", "round-robin": "in turn"}
+"""How a cache replaces, where that is not LRU, in words."""
 
 
 class Aligned(msgspec.Struct, frozen=True):
@@ -90,7 +93,7 @@ class LayoutReport(msgspec.Struct, frozen=True):
     cpu: ReportedCPU
     caches: tuple[str, ...]
     machine: Facts
-    kernel: Side
+    kernel: KernelRuns
     layouts: int
     seed: int
     executed: int = 0
@@ -98,7 +101,7 @@ class LayoutReport(msgspec.Struct, frozen=True):
     alignment: int = 0
     regions: tuple[LayoutRegion, ...] = ()
     cut: tuple[CutRegion, ...] = ()
-    unlike: tuple[Unlike, ...] = ()
+    unlike: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

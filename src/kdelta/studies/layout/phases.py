@@ -9,14 +9,13 @@ import numpy as np
 
 from kdelta.counts.arrays import I64
 from kdelta.counts.model import CONTEXTS, RegionCounts, merged_regions
-from kdelta.counts.symbols import code_table
+from kdelta.counts.symbols import Symbol, code_table
 from kdelta.cpus.model import CPU
 from kdelta.host.command import quiet
 from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
 from kdelta.infer.cycles.prices import INSNS, Prices, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution
 from kdelta.infer.effects.estimate import estimate
-from kdelta.replay.kernel_text import Symbol
 from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.phase import PhaseRule
 from kdelta.studies.layout.model import LayoutPhase, LayoutRegion
@@ -44,7 +43,7 @@ def with_phases(
         phased = PhasedTrace(placed.traces[by_name[region.name]], symbols, rules)
         if phased.calls.any():
             one = _Phases(placed, by_name[region.name], phased, symbols)
-            found.append(msgspec.structs.replace(region, phases=one.told(cpu, prices, layouts)))
+            found.append(msgspec.structs.replace(region, phases=one.result(cpu, prices, layouts)))
         else:
             found.append(region)
     return tuple(found)
@@ -70,7 +69,7 @@ class _Phases:
             for held in _specials(counts, trace.addresses, executed, symbols)
         ]
 
-    def told(self, cpu: CPU, prices: Prices, layouts: Drawn) -> tuple[LayoutPhase, ...]:
+    def result(self, cpu: CPU, prices: Prices, layouts: Drawn) -> tuple[LayoutPhase, ...]:
         misses = self._misses(cpu, layouts)
         return tuple(
             self._one(number, name, {kind: row[:, number] for kind, row in misses.items()},
@@ -135,8 +134,7 @@ def _specials(
         shares[table.labels[at]] = shares.get(table.labels[at], 0) + held
     for row in counts.functions:
         share = shares.get((row.origin, row.name))
-        context = CONTEXTS.index(row.context)
-        for phase, part in _parts(None if share is None else share[:, context]):
+        for phase, part in _parts(None if share is None else share[:, CONTEXTS.index(row.context)]):
             into = found[phase]
             for kind, count in row.cost.specials.items():
                 into[kind] = into.get(kind, Fraction(0)) + part * count

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.model import merged_regions
-from kdelta.cpus.model import CPU, LINES, LRU, MISPREDICTIONS, WAITS, Cache, Replacement
+from kdelta.cpus.model import CPU, LINES, LRU, MISPREDICTIONS, WAITS, Cache
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.ensembles import Interval, RegionCost
 from kdelta.infer.cycles.prices import FIXED, INSNS, priced_kinds, prices_of
@@ -17,12 +17,20 @@ from kdelta.replay.collisions import Collisions, collisions
 from kdelta.replay.functions import REST
 from kdelta.replay.layouts import aligned
 from kdelta.replay.simulate import PreparedTrace
+from kdelta.report.cpus import bytes_text
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side, unlike
 from kdelta.studies.lab.requests import LayoutRequest, Progress, Silent
-from kdelta.studies.layout.model import Aligned, Collision, LayoutRegion, LayoutReport
+from kdelta.studies.lab.work import Work
+from kdelta.studies.layout.model import (
+    REPLACEMENTS,
+    Aligned,
+    Collision,
+    LayoutRegion,
+    LayoutReport,
+)
 from kdelta.studies.layout.phases import with_phases
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
 from kdelta.studies.tracing.front_end import note_on_front_end
@@ -41,13 +49,11 @@ from kdelta.studies.tracing.placement import (
     run_symbols,
 )
 from kdelta.studies.tracing.whole import counted_whole, cut_regions, not_counted
-from kdelta.workloads.catalog import find_workload
 
 ALIGNMENTS = (16, 32, 64)
 """What functions may be aligned to, in bytes."""
 
 _NAMED = 50
-_HOW: dict[Replacement, str] = {"round-robin": "in turn", "random": "at random"}
 _SMALL_PAGE_BYTES = 4096
 _SILENT = Silent()
 _WITHIN_LINES: dict[str, frozenset[str]] = {
@@ -69,7 +75,6 @@ def not_in_the_model(counted: Collection[str]) -> str:
     return f"not in the model: {', '.join(left)}; docs/cpus.md has all of it"
 
 
-NOT_IN_THE_MODEL = not_in_the_model(())
 L2_IS_NOT = (
     "misses of the L2 are not in it: code and data share it, and what data is accessed was not "
     "recorded (--data)"
@@ -85,10 +90,11 @@ async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -
 
     UserError for an unknown workload or operation, and for a kernel without symbols.
     """
+    progress.expect("replay", 1)
     found = await traced_kernel(
         request.kernel,
         request.cpu,
-        [(request.workload, request.operations)],
+        [Work(request.workload, request.operations, request.program)],
         lab=request.lab,
         store=store,
         progress=progress,
@@ -114,8 +120,7 @@ async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -
             step=step,
             progress=progress,
         )
-        rules = find_workload(request.workload).phases
-        if rules:
+        if rules := Work(request.workload, program=request.program).phases:
             regions = with_phases(
                 placed,
                 regions,
@@ -142,10 +147,10 @@ def layout_regions(
     """What depends on placement in each region of a traced run, in the order of the run. data: with
     misses of the L2, where a trace has what they take; alignments are reported without these.
     """
-    return _Study(placed, cpu, layouts, seed, data=data).regions(step, progress)
+    return _LayoutStudy(placed, cpu, layouts, seed, data=data).regions(step, progress)
 
 
-class _Study:
+class _LayoutStudy:
     """One kernel's traces on one CPU."""
 
     def __init__(
@@ -204,7 +209,7 @@ class _Study:
     def _region(self, index: int, cost: RegionCost) -> LayoutRegion:
         trace = self._placed.traces[index]
         prepared, per = self._placed.prepared(index), self._placed.iterations(index)
-        lines = collisions(prepared, None, self._placed.shipped(), self._cpu.l1i)
+        lines = collisions(prepared, self._placed.shipped(), self._cpu.l1i)
         total = prepared.replay(
             self._placed.shipped()[np.newaxis], self._cpu.l1i, by_function=False
         ).total.sum()
@@ -231,9 +236,11 @@ class _Study:
     def _aligned_to(self, size: int, prepared: PreparedTrace, per: float) -> Aligned:
         same_order, every = self._aligned[size]
         as_linked = dict.fromkeys(self._caches, same_order[np.newaxis])
-        ordered = own_misses(prepared, as_linked, self._caches, per)
         found = own_misses(prepared, every, self._caches, per)
-        one = {str(kind): float(counts[0]) for kind, counts in ordered.items()}
+        one = {
+            str(kind): float(counts[0])
+            for kind, counts in own_misses(prepared, as_linked, self._caches, per).items()
+        }
         return Aligned(
             size,
             one,
@@ -291,7 +298,7 @@ def _report(
     cpu = reported_cpu(request.cpu)
     data = request.lab.data_lines
     report = LayoutReport(
-        workload=request.workload,
+        workload=Work(request.workload, program=request.program).title,
         cpu=msgspec.structs.replace(cpu, guessed=guessed_of(request.cpu, regions)),
         caches=cache_texts(request.cpu, data=data),
         machine=machine_facts(found.done, store),
@@ -341,21 +348,16 @@ def counted_by_lru(region: LayoutRegion) -> float:
 
 def cache_texts(cpu: CPU, *, data: bool = False) -> tuple[str, ...]:
     """What is replayed, in words; with data, its own first level and the L2 too."""
-    texts = [f"L1I {_size(cpu.l1i.bytes)}, {_ways(cpu.l1i)}, lines of {cpu.l1i.line_bytes}"]
-    texts.append(
-        f"ITLB {cpu.itlb.entries} pages of {_size(cpu.itlb.line_bytes)}{_policy(cpu.itlb)}"
+    itlb = f"{cpu.itlb.entries} pages of {bytes_text(cpu.itlb.line_bytes)}{_policy(cpu.itlb)}"
+    texts = (
+        f"L1I {bytes_text(cpu.l1i.bytes)}, {_ways(cpu.l1i)}, lines of {cpu.l1i.line_bytes}",
+        f"ITLB {itlb}",
+        f"BTB {cpu.btb.entries} branches, {_ways(cpu.btb)}" if cpu.btb else "",
+        f"L1D {bytes_text(cpu.l1d.bytes)}, {_ways(cpu.l1d)}" if data else "",
+        f"DTLB {cpu.dtlb.entries} pages" if data and cpu.dtlb else "",
+        f"L2 {bytes_text(cpu.l2.bytes)}, {_ways(cpu.l2)}" if data else "",
     )
-    if cpu.btb:
-        texts.append(f"BTB {cpu.btb.entries} branches, {_ways(cpu.btb)}")
-    if data:
-        texts.append(f"L1D {_size(cpu.l1d.bytes)}, {_ways(cpu.l1d)}")
-        texts += [f"DTLB {cpu.dtlb.entries} pages"] if cpu.dtlb else []
-        texts.append(f"L2 {_size(cpu.l2.bytes)}, {_ways(cpu.l2)}")
-    return tuple(texts)
-
-
-def _size(count: int) -> str:
-    return f"{count >> 10} KiB" if count < 1 << 20 else f"{count / (1 << 20):g} MiB"
+    return tuple(filter(None, texts))
 
 
 def _ways(cache: Cache) -> str:
@@ -363,7 +365,7 @@ def _ways(cache: Cache) -> str:
 
 
 def _policy(cache: Cache) -> str:
-    return "" if cache.replacement == LRU else f", replaced {_HOW[cache.replacement]}"
+    return "" if cache.replacement == LRU else f", replaced {REPLACEMENTS[cache.replacement]}"
 
 
 def notes_on(
@@ -386,15 +388,14 @@ def notes_on(
             "pages are taken as the kernel's own code is mapped, for modules and programs too, "
             "which have smaller ones"
         )
-    untraced = placed.untraced
     notes += [
         f"{region}: its trace was cut off at its limit; its misses are those of the part before"
         for region in placed.truncated
-        if region not in untraced
+        if region not in placed.untraced
     ]
     notes += [
         f"{region}: nothing of it fitted into a trace, so of other layouts nothing is known"
-        for region in untraced
+        for region in placed.untraced
     ]
     if any(region.packets for region in placed.counts.regions):
         notes.append(NOT_IN_IT)

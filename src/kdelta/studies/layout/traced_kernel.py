@@ -9,12 +9,12 @@ from kdelta.cpus.model import CPU
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import workload_work
-from kdelta.studies.lab.lab import Done, Lab, Work
+from kdelta.studies.lab.found import with_all_files
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.requests import LabRequest, Progress, lab_like, must_fit, must_replay_data
-from kdelta.studies.lab.work import check_needs
+from kdelta.studies.lab.steps import expect_kernels, expect_runs
+from kdelta.studies.lab.work import Work
 from kdelta.studies.tracing.placement import tracing
-from kdelta.workloads.catalog import find_workload
 
 
 class TracedKernel(msgspec.Struct, frozen=True, eq=False):
@@ -24,9 +24,9 @@ class TracedKernel(msgspec.Struct, frozen=True, eq=False):
 
     spec: str
     kernel: Kernel | None
-    done: tuple[Done, ...] = ()
+    done: tuple[RunResult, ...] = ()
     failure: str = ""
-    works: tuple[Work, ...] = ()
+    works: tuple[RunPlan, ...] = ()
     lab: LabRequest = LabRequest()
 
     @property
@@ -38,36 +38,33 @@ class TracedKernel(msgspec.Struct, frozen=True, eq=False):
 async def traced_kernel(
     spec: str,
     cpu: CPU,
-    workloads: Sequence[tuple[str, tuple[str, ...]]],
+    works: Sequence[Work],
     *,
     lab: LabRequest,
     store: Store,
     progress: Progress,
 ) -> TracedKernel:
-    """The kernel of a spec with one traced run of each workload, or as much of it as there is.
+    """The kernel of a spec with one traced run of each work, or as much of it as there is.
 
-    workloads: names, with the operations that are wanted of each; none means all. UserError for an
-    unknown workload or operation, for a CPU that the kernel is not for, and for one of which the L2
-    cannot be replayed where data is to be traced.
+    UserError for an unknown workload or operation, for a CPU that the kernel is not for, and for
+    one of which the L2 cannot be replayed where data is to be traced.
     """
-    found = [(find_workload(name), operations) for name, operations in workloads]
-    for workload, operations in found:
-        for operation in operations:
-            workload.operation(operation)
+    for work in works:
+        work.check([spec])
     if lab.data_lines:
         must_replay_data(cpu)
     request = lab_like(tracing(lab), cpu)
-    runner = Lab(request, store, progress)
-    kernel = runner.kernel(spec)
+    expect_kernels(progress, [spec])
+    expect_runs(progress, request, 1, len(works))
+    kernel = Lab(request, store, progress).kernel(spec)
     if isinstance(kernel, NoKernel):
         return TracedKernel(spec, None, failure=kernel.text)
     must_fit(cpu, kernel)
-    for workload, _ in found:
-        check_needs(workload, kernel)
-    works = [
-        workload_work(one, operations, kernel, progress.say, request.mode)
-        for one, operations in found
-    ]
-    done = await runner.runs([kernel] * len(works), works)
-    first = tuple(runs[0] for runs in done)
-    return TracedKernel(spec, kernel, first, works=tuple(works), lab=request)
+    works = await with_all_files(works, [kernel], request, store, progress)
+    plans = [plan for work in works for plan in work.plans([kernel], request, progress.log)]
+    kernels = [kernel] * len(plans)
+    request = await Lab(request, store, progress).settled(kernels, plans)
+    done = await Lab(request, store, progress).runs(kernels, plans)
+    return TracedKernel(
+        spec, kernel, tuple(runs[0] for runs in done), works=tuple(plans), lab=request
+    )

@@ -15,13 +15,13 @@ from kdelta.infer.effects.effects import Effects
 from kdelta.kernels.build.built import built_kernels
 from kdelta.kernels.model import Kernel, booted_identity
 from kdelta.kernels.obtain import booted_as
-from kdelta.kernels.packages.deb import cached_kernels
+from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.report.cycles import cycle_reason
 from kdelta.spec.errors import KdeltaError
 from kdelta.spec.kernel import parameters_of
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import RunSide
-from kdelta.studies.lab.lab import SYMBOLS, TRACES, Done
+from kdelta.studies.lab.lab import SYMBOLS, TRACES, RunResult
 from kdelta.studies.lab.requests import Progress
 from kdelta.studies.log.lineage import Lineage, parsed_spec
 from kdelta.studies.log.model import CycleStep
@@ -48,7 +48,7 @@ class CachedKernels:
                 return booted_as(kernel, spec)
         return None
 
-    def side(self, one: Lineage, done: Sequence[Done]) -> RunSide:
+    def side(self, one: Lineage, done: Sequence[RunResult]) -> RunSide:
         """A kernel and its runs, as comparisons have them."""
         return RunSide(one.spec, self.find(one), tuple(done))
 
@@ -64,7 +64,7 @@ class Placing(msgspec.Struct, frozen=True):
 
 def cycle_steps(
     placing: Placing,
-    sides: Sequence[tuple[Lineage, Sequence[Done]]],
+    sides: Sequence[tuple[Lineage, Sequence[RunResult]]],
     paths: Sequence[tuple[Effects, tuple[GuestFacts, GuestFacts]]],
     *,
     kernels: CachedKernels,
@@ -91,13 +91,12 @@ def cycle_steps(
             progress=progress,
         )
         _, cycles = comparable(path, cycles, placing.cpu, guests)
-        effects = cycles.effects if cycles else ()
-        steps.append({one.region: _step(one) for one in effects})
+        steps.append({one.region: _step(one) for one in (cycles.effects if cycles else ())})
     return steps, tuple(notes)
 
 
 def _traced(
-    one: Lineage, done: Sequence[Done], placing: Placing, kernels: CachedKernels, store: Store
+    one: Lineage, done: Sequence[RunResult], placing: Placing, kernels: CachedKernels, store: Store
 ) -> tuple[Traced, str]:
     """A kernel's runs with its code as placed, or why that is not known."""
     runs = tuple(done)

@@ -129,13 +129,8 @@ def _answer(series: HistorySeries, about: str) -> Answer:
         f"{words.counted(len(series.kernels), 'kernel')}, the path changed by {level} in the "
         "geometric mean."
     )
-    if moved:
-        named = [
-            f"{track.operation} ({figures.percent(part)})" for track, part, _ in moved[:_NAMED]
-        ]
-        text += f" Most: {words.listed(named)}."
-    else:
-        text += " No operation has a real step."
+    named = [f"{track.operation} ({figures.percent(part)})" for track, part, _ in moved[:_NAMED]]
+    text += f" Most: {words.listed(named)}." if named else " No operation has a real step."
     chips = tuple(Chip(word, found[word], words.TONES[word]) for word in NOTABLE if found[word])
     return Answer((text,), chips, about, words.tone_of(found))
 
@@ -144,12 +139,9 @@ def _sections(series: HistorySeries, number: int, report: HistoryReport) -> Iter
     mark = f"-{number}" if number else ""
     title = f"Series {number}: " if number else ""
     blocks: list[Block] = []
-    if not report.operations:
-        blocks.append(_chart_of_all(series))
-        blocks.append(_table_of_all(series, mark))
-        blocks += _moved_table(series, mark)
     tracks = series.tracks
     if not report.operations:
+        blocks += _chart_of_all(series), _table_of_all(series, mark), *_moved_table(series, mark)
         tracks = tuple(track for track, _, _ in moved_most(series))
     for at, track in enumerate(tracks):
         inner: tuple[Block, ...] = (_chart(track, series), _table(track, series, f"{mark}-{at}"))
@@ -213,9 +205,9 @@ def _table_of_all(series: HistorySeries, mark: str) -> Table:
 
 
 def _change(total: HistoryTotal) -> tuple[Cell, Cell]:
-    if total.change is None:
-        return (cells.NOTHING, cells.NOTHING)
     change = total.change
+    if change is None:
+        return cells.NOTHING, cells.NOTHING
     reach = 100 * max(change.high - change.value, change.value - change.low)
     spread = Cell("exact") if change.exact else Cell(f"+-{reach:.2f}%", reach)
     return (cells.percent(Fraction(100 * (change.value - 1))), spread)
@@ -232,23 +224,20 @@ def _moved_table(series: HistorySeries, mark: str) -> Iterator[Block]:
         *(Column(title, "number") for title in ("first", "last", "change", "largest step")),
         Column("at"),
     )
-    rows = []
-    for track, part, at in found:
-        step = track.points[at].step
-        known = [point.figure.value for point in track.points if point.figure]
-        rows.append(
-            (
-                Cell(track.operation),
-                cells.number(known[0]),
-                cells.number(known[-1]),
-                cells.percent(part),
-                cells.percent(step.percent if step else None),
-                Cell(_names(series)[at]),
-            )
+    rows = tuple(
+        (
+            Cell(track.operation),
+            cells.number(known[0]),
+            cells.number(known[-1]),
+            cells.percent(part),
+            cells.percent(step.percent if step else None),
+            Cell(_names(series)[at]),
         )
-    yield Table(
-        f"moved{mark}", "Operations that moved, those that did most first", columns, tuple(rows)
+        for track, part, at in found
+        for step in (track.points[at].step,)
+        for known in ([point.figure.value for point in track.points if point.figure],)
     )
+    yield Table(f"moved{mark}", "Operations that moved, those that did most first", columns, rows)
 
 
 def _chart(track: HistoryTrack, series: HistorySeries) -> Chart:
@@ -265,8 +254,7 @@ def _chart(track: HistoryTrack, series: HistorySeries) -> Chart:
     ]
     said = ", ".join(f"{one.name}: {one.value:.6g}" for one in marks)
     caption = f"{track.operation}: instructions an iteration"
-    said = f"{caption}. {said}"
-    return Chart("history", tuple(marks), "instructions", caption, said, wide=True)
+    return Chart("history", tuple(marks), "instructions", caption, f"{caption}. {said}", wide=True)
 
 
 def _table(track: HistoryTrack, series: HistorySeries, mark: str) -> Table:
@@ -294,15 +282,12 @@ def _table(track: HistoryTrack, series: HistorySeries, mark: str) -> Table:
 
 def _cells(point: HistoryPoint) -> Sequence[Cell]:
     figure, step = point.figure, point.step
-    value, reach = cells.NOTHING, cells.NOTHING
-    if figure is not None:
-        value, reach = cells.number(figure.value), cells.spread(figure)
+    known = (cells.number(figure.value), cells.spread(figure)) if figure else [cells.NOTHING] * 2
     if step is None:
-        return (value, reach, *[cells.NOTHING] * 4)
+        return (*known, *[cells.NOTHING] * 4)
     why = [step.reason, point.cycles.reason if point.cycles else ""]
     return (
-        value,
-        reach,
+        *known,
         cells.percent(step.percent),
         cells.spread(step.effect),
         cells.verdict(step.word),
@@ -311,13 +296,12 @@ def _cells(point: HistoryPoint) -> Sequence[Cell]:
 
 
 def _cycle_cells(point: HistoryPoint) -> Sequence[Cell]:
-    found = point.cycles
-    if found is None:
-        return (cells.NOTHING, cells.NOTHING, cells.NOTHING)
+    if point.cycles is None:
+        return [cells.NOTHING] * 3
     return (
-        cells.verdict(found.word),
-        cells.relative(found.relative),
-        cells.relative(found.shipped),
+        cells.verdict(point.cycles.word),
+        cells.relative(point.cycles.relative),
+        cells.relative(point.cycles.shipped),
     )
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta log` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
-
 from kdelta.report import words
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
@@ -11,8 +9,7 @@ from kdelta.studies.log.document import document
 from kdelta.studies.log.model import HistoryPoint, HistoryReport, HistorySeries
 
 
-def _question(reports: Sequence[HistoryReport]) -> str:
-    (one,) = reports
+def _question(one: HistoryReport) -> str:
     what = f"{words.listed(one.operations)} of {one.workload}" if one.operations else one.workload
     kernels = sum(len(series.kernels) for series in one.series)
     return f"How did {what} move over {kernels} kernels?"

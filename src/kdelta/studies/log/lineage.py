@@ -88,13 +88,12 @@ def distinct_names(kernels: Sequence[Lineage]) -> list[str]:
     """What distinguishes each from the others: its release, its commit, or the words of its spec
     that not all of the same source have.
     """
-    parsed = [parsed_spec(one.spec) for one in kernels]
-    words = [_words(one, spec) for one, spec in zip(kernels, parsed, strict=True)]
+    words = [_words(one, parsed_spec(one.spec)) for one in kernels]
     common = set.intersection(*map(set, words)) if len(words) > 1 else set()
-    names = []
-    for one, mine in zip(kernels, words, strict=True):
-        told = [word for word in mine if word not in common] or [one.release or one.spec]
-        names.append(" ".join(told))
+    names = [
+        " ".join(word for word in mine if word not in common) or one.release or one.spec
+        for one, mine in zip(kernels, words, strict=True)
+    ]
     return [
         name if names.count(name) == 1 else f"{name} ({short(one.identity)})"
         for name, one in zip(names, kernels, strict=True)
@@ -169,13 +168,11 @@ def _commits(repository: Path, revisions: Sequence[str]) -> dict[str, _Commit]:
     """What a repository knows of these revisions, with their place in an order in which each comes
     after its parents; nothing if it is not there.
     """
-    found: dict[str, tuple[str, float, str]] = {}
     if not repository.is_dir():
         return {}
+    found: dict[str, tuple[str, float, str]] = {}
     try:
-        for revision in dict.fromkeys(revisions):
-            if revision.startswith("-"):
-                continue
+        for revision in dict.fromkeys(one for one in revisions if not one.startswith("-")):
             # Of a tag, the commit; of a revision that is gone, nothing.
             said = read_repository(
                 repository, "log", "-1", "--format=%H%x00%ct%x00%s", f"{revision}^{{commit}}", "--"
@@ -198,8 +195,9 @@ def _places(repository: Path, seconds: Mapping[str, float]) -> dict[str, int]:
     if len(names) > 1:
         base = read_repository(repository, "merge-base", "--octopus", *names)
         if base.ok:
-            words = ("rev-list", "--topo-order", "--reverse", *names, f"^{base.text}")
-            listed = read_repository(repository, *words)
+            listed = read_repository(
+                repository, "rev-list", "--topo-order", "--reverse", *names, f"^{base.text}"
+            )
             between = {name: place for place, name in enumerate(listed.text.splitlines(), start=1)}
             between[base.text] = 0
             if listed.ok and all(name in between for name in names):
@@ -229,8 +227,7 @@ def groups_of(runs: Iterable[Run], regions: Callable[[Run], Regions]) -> list[Ru
     """
     forms: dict[tuple[bytes, str], list[Run]] = {}
     for run in runs:
-        key = canonical_json(run.machine), run.workload_identity
-        forms.setdefault(key, []).append(run)
+        forms.setdefault((canonical_json(run.machine), run.workload_identity), []).append(run)
     shapes: dict[str, Regions] = {}
     groups: list[RunGroup] = []
     lone: dict[tuple[bytes, Regions], list[Run]] = {}

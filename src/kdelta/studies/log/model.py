@@ -108,10 +108,6 @@ class HistorySeries(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     groups: str = ""
 
-    def track(self, operation: str) -> HistoryTrack | None:
-        """The track of an operation, if it has one."""
-        return next((one for one in self.tracks if one.operation == operation), None)
-
 
 class HistoryReport(msgspec.Struct, frozen=True):
     """The whole. `operations`: those that were asked for, none for the summary over all.

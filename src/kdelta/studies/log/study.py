@@ -12,9 +12,10 @@ import msgspec
 from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.effects import Effects, OperationEffect
-from kdelta.infer.effects.estimate import Scale
-from kdelta.infer.effects.history import GeometricChange, overall_change, step_effects
+from kdelta.infer.effects.chance import ENOUGH
+from kdelta.infer.effects.effects import FIRM, Effects, OperationEffect
+from kdelta.infer.effects.estimate import Estimate, Scale
+from kdelta.infer.effects.history import overall_change, step_effects
 from kdelta.report.groups import groups_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import Mode, RunStatus
@@ -22,7 +23,8 @@ from kdelta.spec.versions import compare_versions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import relinked_regions
-from kdelta.studies.lab.lab import Done, mode_of
+from kdelta.studies.lab.judges import STATES, in_other_state
+from kdelta.studies.lab.lab import RunResult, mode_of
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
 from kdelta.studies.lab.requests import HistoryRequest, Progress
 from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
@@ -48,9 +50,6 @@ from kdelta.studies.log.model import (
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.workloads.catalog import find_workload
 
-MOST_RUNS = 8
-"""So many of a kernel's runs are read: as many as a comparison ever makes of an operation."""
-
 MOST_SERIES = 4
 """So many are shown, those with most kernels."""
 
@@ -65,7 +64,7 @@ class _Kernel(msgspec.Struct, frozen=True, eq=False):
 
     lineage: Lineage
     name: str
-    done: tuple[Done, ...]
+    done: tuple[RunResult, ...]
 
     @property
     def counts(self) -> tuple[RunCounts, ...]:
@@ -76,13 +75,12 @@ def run_history(request: HistoryRequest, store: Store, progress: Progress) -> Hi
     """How a workload's figures moved. UserError where the store has nothing, or one kernel only,
     to tell of; LabError for a damaged store.
     """
-    runs = _runs(request, store)
-    known = _named(request, runs)
+    known = _named(request, _runs(request, store))
     with interruptible():
         groups = groups_of(known, lambda run: frozenset(merged_regions(store.counts(run))))
     shown = worth_showing(groups, request.operations)
     _must_have(request, groups, shown)
-    study = _Study(request, store, progress, groups)
+    study = _HistoryStudy(request, store, progress, groups)
     several = [group for group in shown if len(group.kernels) > 1]
     lone = dict.fromkeys(run.kernel_spec for one in shown if one not in several for run in one.runs)
     if not several:
@@ -139,7 +137,9 @@ def _in_mode(runs: Sequence[Run], workload: str, mode: Mode) -> list[Run]:
 def _is_like(run: Run, cpu: CPU) -> bool:
     """Whether a run's machine was made to look like that CPU."""
     append = str(run.machine.get("append", ""))
-    return run.machine.get("cpu") == cpu.qemu.cpu and append.startswith(cpu.qemu.append)
+    forced = str(run.machine.get("force", "")).split()
+    is_it = run.machine.get("cpu") == cpu.qemu.cpu and forced == list(cpu.qemu.force)
+    return is_it and append.startswith(cpu.qemu.append)
 
 
 def _named(request: HistoryRequest, runs: Sequence[Run]) -> list[Run]:
@@ -156,11 +156,8 @@ def _named(request: HistoryRequest, runs: Sequence[Run]) -> list[Run]:
 
 
 def _is_called(run: Run, word: str) -> bool:
-    return word in run.kernel_spec or word == run.kernel_release or _begins(run, word)
-
-
-def _begins(run: Run, word: str) -> bool:
-    return len(word) >= 6 and run.kernel_identity.startswith(word)
+    begins = len(word) >= 6 and run.kernel_identity.startswith(word)
+    return word in run.kernel_spec or word == run.kernel_release or begins
 
 
 def _unknown_kernel(word: str, runs: Sequence[Run]) -> UserError:
@@ -207,7 +204,7 @@ def _must_have(
     )
 
 
-class _Study:
+class _HistoryStudy:
     """What all series are made with."""
 
     def __init__(
@@ -242,18 +239,14 @@ class _Study:
         notes: Sequence[str],
     ) -> HistorySeries:
         names = self._names(kernels)
-        guests = [guest_of(one.done, self._store) for one in kernels]
-        pairs = list(itertools.pairwise(guests))
+        pairs = list(itertools.pairwise([guest_of(one.done, self._store) for one in kernels]))
         cycles: list[dict[str, CycleStep]] = [{} for _ in effects]
         more: tuple[str, ...] = ()
         if cpu is not None:
-            placing = Placing(cpu, self._request.layouts, self._request.margin, tuple(names))
-            sides = [(one.lineage, one.done) for one in kernels]
-            known = list(zip(effects, pairs, strict=True))
             cycles, more = cycle_steps(
-                placing,
-                sides,
-                known,
+                Placing(cpu, self._request.layouts, self._request.margin, tuple(names)),
+                [(one.lineage, one.done) for one in kernels],
+                list(zip(effects, pairs, strict=True)),
                 kernels=self._cache,
                 store=self._store,
                 progress=self._progress,
@@ -288,27 +281,28 @@ class _Study:
         """The last kernels of a group with their runs, in order, and what is not shown."""
         found = lineages(group.runs)
         shown = found[-self._request.limit :]
-        notes = []
-        if len(shown) < len(found):
-            notes.append(f"{len(found) - len(shown)} earlier kernels are left out (-n)")
+        left = len(found) - len(shown)
+        notes = [f"{left} earlier kernels are left out (-n)"] if left else []
         step = f"read the runs of {len(shown)} kernels"
         self._progress.begin(step)
         with interruptible():
             kernels = [
-                _Kernel(one, name, self._done(group, one.identity))
+                _Kernel(one, name, self._done(group, one.identity, self._request.perturbations))
                 for one, name in zip(shown, distinct_names(shown), strict=True)
             ]
         self._progress.end(step, f"{sum(len(one.done) for one in kernels)} runs")
         return kernels, notes
 
-    def _done(self, group: RunGroup, identity: str) -> tuple[Done, ...]:
-        """A kernel's runs in a group, the latest of each perturbation."""
-        runs: dict[int, Run] = {}
-        for run in sorted(group.runs, key=lambda one: one.started):
-            if run.kernel_identity == identity:
-                runs[run.perturbation] = run
-        kept = [runs[number] for number in sorted(runs)][:MOST_RUNS]
-        return tuple(Done(run, self._store.counts(run), stored=True) for run in kept)
+    def _done(self, group: RunGroup, identity: str, count: int) -> tuple[RunResult, ...]:
+        """A kernel's runs in a group, the latest of each of a comparison's perturbations."""
+        mine = [
+            run
+            for run in group.runs
+            if run.kernel_identity == identity and run.perturbation < count
+        ]
+        runs = {run.perturbation: run for run in sorted(mine, key=lambda one: one.started)}
+        kept = [runs[number] for number in sorted(runs)]
+        return tuple(RunResult(run, self._store.counts(run), stored=True) for run in kept)
 
     def _step(self, base: _Kernel, other: _Kernel, group: RunGroup) -> Effects:
         def alone(operation: str) -> tuple[Sequence[RunCounts], Sequence[RunCounts]]:
@@ -324,14 +318,32 @@ class _Study:
             )
             if found is None:
                 return (), ()
-            sides = [self._done(found, one.lineage.identity) for one in (base, other)]
+            runs = max(ENOUGH, self._request.perturbations)
+            sides = [self._done(found, one.lineage.identity, runs) for one in (base, other)]
             mine, theirs = ([one.counts for one in done if one.counts] for done in sides)
             return mine, theirs
 
         with interruptible():
             sides = [self._cache.side(one.lineage, one.done) for one in (base, other)]
-            relinked = relinked_regions(*sides)
-            return step_effects(base.counts, other.counts, alone, relinked)
+            effects = step_effects(base.counts, other.counts, alone, relinked_regions(*sides))
+            return self._in_other_states(effects, base, other, group)
+
+    def _in_other_states(
+        self, effects: Effects, base: _Kernel, other: _Kernel, group: RunGroup
+    ) -> Effects:
+        """The effects, with what a comparison found from other states, where its runs are there."""
+        identities = base.lineage.identity, other.lineage.identity
+        firm = {one.name for one in effects.operations if one.verdict.word in FIRM}
+        for state in STATES:
+            names = set(firm)
+            machine = group.machine | {name: int(value) for name, value in state.change.items()}
+            for found in self._groups:
+                if found.machine == machine and found.kernels >= {*identities}:
+                    sides = [self._done(found, identity, 1) for identity in identities]
+                    wanted = names & found.regions
+                    effects = in_other_state(effects, wanted, (sides[0], sides[1]), state)
+                    names -= wanted
+        return effects
 
 
 def _reported(kernel: _Kernel) -> HistoryKernel:
@@ -358,35 +370,45 @@ def _track(
     steps: list[PathStep | None] = [None, *(_step_of(name, one) for one in effects)]
     judged: list[CycleStep | None] = [None, *(one.get(name) for one in cycles)]
     points = []
-    for kernel, step, cycle in zip(kernels, steps, judged, strict=True):
-        regions = [
-            merged_regions(run)[name] for run in kernel.counts if name in merged_regions(run)
-        ]
-        scale = Scale([region.iteration_count for region in regions]) if regions else None
-        figure = scale.estimate(region.cost("own").insns for region in regions) if scale else None
+    for at, (kernel, step, cycle) in enumerate(zip(kernels, steps, judged, strict=True)):
+        # The figures of a step are the comparison's, which may be of more runs.
+        compared = _operation(name, effects[max(0, at - 1)]) if effects else None
+        if compared and compared.costs:
+            insns = compared.costs.insns
+            figure: Estimate | None = insns.other if at else insns.base
+        else:
+            figure = _figure(name, kernel)
         points.append(HistoryPoint(figure, step, cycle))
     return HistoryTrack(name, tuple(points))
 
 
+def _figure(name: str, kernel: _Kernel) -> Estimate | None:
+    """An operation's figure on a kernel by its own runs; None if it has none."""
+    regions = [merged_regions(run)[name] for run in kernel.counts if name in merged_regions(run)]
+    if not regions:
+        return None
+    scale = Scale([region.iteration_count for region in regions])
+    return scale.estimate(region.cost("own").insns for region in regions)
+
+
+def _operation(name: str, effects: Effects) -> OperationEffect | None:
+    return next((one for one in effects.operations if one.name == name), None)
+
+
 def _step_of(name: str, effects: Effects) -> PathStep | None:
-    found: OperationEffect | None = next(
-        (one for one in effects.operations if one.name == name), None
-    )
+    found = _operation(name, effects)
     if found is None or found.costs is None:
         return None
-    insns = found.costs.insns
-    return PathStep(found.verdict.word, insns.effect, insns.percent, found.verdict.reason)
+    verdict, insns = found.verdict, found.costs.insns
+    return PathStep(verdict.word, insns.effect, insns.percent, verdict.reason)
 
 
 def _totals(effects: Sequence[Effects], names: Sequence[str]) -> list[HistoryTotal]:
     totals = [HistoryTotal(100.0)]
     for one in effects:
         some = tuple(found for found in one.operations if found.name in names)
-        change: GeometricChange | None = overall_change(
-            msgspec.structs.replace(one, operations=some)
-        )
+        change = overall_change(msgspec.structs.replace(one, operations=some))
         words = dict(Counter(found.verdict.word.value for found in some))
-        totals.append(
-            HistoryTotal(totals[-1].level * (change.value if change else 1.0), change, words)
-        )
+        level = totals[-1].level * (change.value if change else 1.0)
+        totals.append(HistoryTotal(level, change, words))
     return totals

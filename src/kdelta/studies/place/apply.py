@@ -26,11 +26,12 @@ from kdelta.replay.order import Further, PlaceResult
 from kdelta.replay.search import Misses
 from kdelta.spec.change import OrderChange, RelinkChange
 from kdelta.spec.errors import UserError
-from kdelta.spec.kernel import DebSpec, ImageSpec, parse_kernel_spec, with_changes
+from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Done, misses_of
+from kdelta.studies.lab.lab import RunResult, misses_of
 from kdelta.studies.lab.reports import reported_side
-from kdelta.studies.lab.requests import LabRequest, PlaceRequest, Progress
+from kdelta.studies.lab.requests import PlaceRequest, Progress
+from kdelta.studies.lab.work import Work
 from kdelta.studies.layout.traced_kernel import traced_kernel
 from kdelta.studies.place.model import Applied, AppliedRegion, PlacedRegion
 from kdelta.studies.tracing.placement import (
@@ -101,7 +102,7 @@ class _Measured(msgspec.Struct, frozen=True):
 def require_relinkable(spec: str) -> None:
     """UserError for a kernel that cannot be linked in another order, with what to ask for."""
     kernel = parse_kernel_spec(spec)
-    if isinstance(kernel, DebSpec | ImageSpec):
+    if isinstance(kernel, BuiltSpec):
         raise UserError(
             f"{kernel} is built already: --apply cannot link it in another order",
             "name its source and its config: PATH +FILE.config +sections. Or leave --apply out",
@@ -111,11 +112,6 @@ def require_relinkable(spec: str) -> None:
             f"{kernel} is not built with a section for each function: --apply cannot move them",
             f"append +sections: {kernel} +sections",
         )
-
-
-def simulating(lab: LabRequest, cache: Cache) -> LabRequest:
-    """The same request for runs that also count what they miss in that cache."""
-    return msgspec.structs.replace(lab, simulate=cache)
 
 
 @contextlib.contextmanager
@@ -136,7 +132,7 @@ def put_back(file: Path) -> Iterator[None]:
 async def applied(
     request: PlaceRequest,
     workloads: Mapping[str, tuple[str, ...]],
-    shipped: Sequence[Done],
+    shipped: Sequence[RunResult],
     predicted: Sequence[PlacedRegion],
     *,
     store: Store,
@@ -152,7 +148,7 @@ async def applied(
     found = await traced_kernel(
         str(spec),
         request.cpu,
-        list(workloads.items()),
+        [Work(name, operations) for name, operations in workloads.items()],
         lab=msgspec.structs.replace(request.lab, data_lines=False),
         store=store,
         progress=progress,
@@ -164,11 +160,11 @@ async def applied(
     before = _measured(shipped, names, request.cpu.l1i, store)
     after = _measured(found.done, names, request.cpu.l1i, store)
     warnings = [text for one in found.done if one.counts for text in one.counts.warnings]
-    told = {one.name for one in predicted}
+    known = {one.name for one in predicted}
     warnings += [
         _not_predicted(name, before[name], after[name])
         for name in before
-        if name in after and name not in told
+        if name in after and name not in known
     ]
     return Applied(
         kernel=side,
@@ -182,17 +178,19 @@ async def applied(
 
 
 def _measured(
-    done: Sequence[Done], names: Sequence[str], cache: Cache, store: Store
+    done: Sequence[RunResult], names: Sequence[str], cache: Cache, store: Store
 ) -> dict[str, _Measured]:
     """By region, which is named WORKLOAD/OPERATION if there are several workloads."""
-    found = {}
+    found: dict[str, _Measured] = {}
     for one, workload in zip(done, names, strict=True):
         if one.counts is None:
             continue
         prefix = f"{workload}/" if len(names) > 1 else ""
         missed = {region.region: region.misses[0] for region in misses_of(store, one.run, cache)}
-        for name, counts in merged_regions(one.counts).items():
-            found[prefix + name] = _Measured(counts, missed.get(name, 0))
+        found |= {
+            prefix + name: _Measured(counts, missed.get(name, 0))
+            for name, counts in merged_regions(one.counts).items()
+        }
     return found
 
 

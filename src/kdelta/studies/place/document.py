@@ -23,7 +23,7 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
-from kdelta.report.model import Side
+from kdelta.report.model import KernelRuns
 from kdelta.report.stored import Stored
 from kdelta.studies.place.model import (
     Applied,
@@ -39,9 +39,10 @@ _SHIPPED = "shipped"
 def document(stored: Stored, report: PlaceReport) -> Document:
     """Return the document of an order."""
     sides = [("kernel", report.kernel)]
+    warnings = report.warnings
     if report.applied:
         sides.append(("relinked", report.applied.kernel))
-    warnings = (*report.warnings, *(report.applied.warnings if report.applied else ()))
+        warnings += report.applied.warnings
     return Document(
         title=f"{', '.join(report.workloads)}: an order for {common.brief_name(report.kernel)}",
         made=common.made_of(stored),
@@ -66,13 +67,14 @@ def document(stored: Stored, report: PlaceReport) -> Document:
     )
 
 
-def _suites(report: PlaceReport, sides: Sequence[tuple[str, Side]]) -> Iterator[Suite]:
+def _suites(report: PlaceReport, sides: Sequence[tuple[str, KernelRuns]]) -> Iterator[Suite]:
     """What has more misses than as linked is slower."""
     yield common.kernels_suite(sides)
     yield Suite(f"predicted on {report.cpu.name}", tuple(map(_predicted, report.regions)))
     if report.applied and report.applied.regions:
-        measured = tuple(map(_measured, report.applied.regions))
-        yield Suite("measured on the relinked kernel", measured)
+        yield Suite(
+            "measured on the relinked kernel", tuple(map(_measured, report.applied.regions))
+        )
 
 
 def _predicted(region: PlacedRegion) -> Case:
@@ -118,13 +120,10 @@ def _answers(report: PlaceReport) -> Iterator[Answer]:
             f"With this order, misses cost {_cost(report.costs[report.method])} of what the "
             f"instructions do, if none is hidden; {as_shipped}{random}."
         )
-        payers = report.payers()
-        if payers:
+        if payers := report.payers():
+            count = words.counted(len(payers), "operation pays", "operations pay")
             names = words.listed([one.name for one in payers[:3]])
-            text += (
-                f" {words.counted(len(payers), 'operation pays', 'operations pay')} for it: {names}"
-            )
-            text += "." if len(payers) <= 3 else " and others."
+            text += f" {count} for it: {names}{'.' if len(payers) <= 3 else ' and others.'}"
         yield Answer((text,), tone="faster")
     else:
         yield Answer((f"No order is better than the layout as linked; {random}.",), tone="same")
@@ -165,33 +164,29 @@ def _payers(report: PlaceReport) -> Iterator[Block]:
 
 
 def _paid(region: PlacedRegion) -> str:
-    more = [
+    return ", ".join(
         f"{_count(found.pays)} {PLURALS.get(kind, kind)}"
         for kind, found in region.misses.items()
         if found.pays
-    ]
-    return ", ".join(more)
+    )
 
 
 def _methods(report: PlaceReport) -> Table:
     columns = (Column("method", "name"), Column("misses cost", "number"), Column(""))
-    rows = [
+    random = {"random, median": report.median, "random, best": report.best}
+    rows = tuple(
         (
             Cell("as linked" if method == _SHIPPED else method),
             Cell(_cost(cost), cost),
             Cell("taken" if method == report.method else ""),
         )
-        for method, cost in report.costs.items()
-    ]
-    rows += [
-        (Cell(name), Cell(_cost(cost), cost), cells.NOTHING)
-        for name, cost in (("random, median", report.median), ("random, best", report.best))
-    ]
+        for method, cost in (report.costs | random).items()
+    )
     caption = (
         "What misses cost, if none is hidden, of what the instructions cost; mean of the "
         f"operations by weight; {report.evaluations} orders were judged"
     )
-    return Table("methods-table", caption, columns, tuple(rows))
+    return Table("methods-table", caption, columns, rows)
 
 
 def _cycles(report: PlaceReport) -> Table:
@@ -277,10 +272,12 @@ def _applied(found: Applied) -> Table:
         )
         for one in found.regions
     )  # fmt: skip
-    totals = ("shipped", "median", "best", "predicted", "measured")
     total = (
         Cell("all iterations together"),
-        *(cells.number(round(found.total(column))) for column in totals),
+        *(
+            cells.number(round(found.total(column)))
+            for column in ("shipped", "median", "best", "predicted", "measured")
+        ),
         cells.NOTHING,
         cells.NOTHING,
     )

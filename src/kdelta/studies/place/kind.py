@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta place` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
-
 from kdelta.report import words
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
@@ -10,8 +8,7 @@ from kdelta.studies.place.document import document
 from kdelta.studies.place.model import Applied, AppliedRegion, PlacedMisses, PlaceReport
 
 
-def _question(reports: Sequence[PlaceReport]) -> str:
-    (one,) = reports
+def _question(one: PlaceReport) -> str:
     return (
         f"Which order of functions would serve {one.kernel.spec} better under "
         f"{words.listed(one.workloads)}, on {one.cpu.name}?"

@@ -5,7 +5,7 @@ import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.report.cut import CutRegion
-from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
+from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 
 _FEW_MISSES = 50
 
@@ -82,7 +82,7 @@ class Applied(msgspec.Struct, frozen=True):
     be linked, or if a run of it failed.
     """
 
-    kernel: Side
+    kernel: KernelRuns
     regions: tuple[AppliedRegion, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -108,7 +108,7 @@ class PlaceReport(msgspec.Struct, frozen=True):
     cpu: ReportedCPU
     caches: tuple[str, ...]
     machine: Facts
-    kernel: Side
+    kernel: KernelRuns
     layouts: int
     seed: int
     file: str = ""
@@ -121,7 +121,7 @@ class PlaceReport(msgspec.Struct, frozen=True):
     evaluations: int = 0
     regions: tuple[PlacedRegion, ...] = ()
     cut: tuple[CutRegion, ...] = ()
-    unlike: tuple[Unlike, ...] = ()
+    unlike: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     applied: Applied | None = None

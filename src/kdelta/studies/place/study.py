@@ -18,10 +18,10 @@ from kdelta.kernels.build.order_file import write_order
 from kdelta.kernels.model import Kernel
 from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
 from kdelta.replay.search import WeightedRegion
-from kdelta.report.model import Unlike
+from kdelta.report.model import Mismatch
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Done, traces_of
+from kdelta.studies.lab.lab import RunResult, traces_of
 from kdelta.studies.lab.reports import (
     machine_facts,
     merged_unlike,
@@ -30,6 +30,7 @@ from kdelta.studies.lab.reports import (
     unlike,
 )
 from kdelta.studies.lab.requests import PlaceRequest, Progress
+from kdelta.studies.lab.work import Work
 from kdelta.studies.layout.study import cache_texts, notes_on
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
 from kdelta.studies.place.apply import (
@@ -40,7 +41,6 @@ from kdelta.studies.place.apply import (
     notes_on_policy,
     put_back,
     require_relinkable,
-    simulating,
 )
 from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
 from kdelta.studies.tracing.placement import (
@@ -73,12 +73,13 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     _must_weigh(request.weights, wanted)
     if request.apply:
         require_relinkable(request.kernel)
-        lab = simulating(request.lab, request.cpu.l1i)
+        # Its runs also count what they miss in the cache.
+        lab = msgspec.structs.replace(request.lab, simulate=request.cpu.l1i)
         request = msgspec.structs.replace(request, lab=lab)
     found = await traced_kernel(
         request.kernel,
         request.cpu,
-        list(wanted.items()),
+        [Work(name, operations) for name, operations in wanted.items()],
         lab=request.lab,
         store=store,
         progress=progress,
@@ -91,8 +92,7 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     placed = await _with_whole(request, placed, names, found, store=store, progress=progress)
     with interruptible():
         result = _searched(request, placed, progress)
-    report = _with(report, request, placed, result)
-    with interruptible():
+        report = _with(report, request, placed, result)
         notes = notes_on_policy(placed, cpu, result)
     report = msgspec.structs.replace(report, notes=(*report.notes, *notes))
     if result.method == SHIPPED:
@@ -117,10 +117,9 @@ async def _with_whole(
     progress: Progress,
 ) -> PlacedKernel:
     """The same with what all of those regions misses, as linked, whose trace was cut off."""
-    prefixes = [_prefix(name, names) for name in names]
     cut = [
         (prefix, work)
-        for prefix, work in zip(prefixes, found.works, strict=True)
+        for prefix, work in zip([_prefix(name, names) for name in names], found.works, strict=True)
         if any(region.startswith(prefix) for region in placed.truncated)
     ]
     if found.kernel is None or not cut:
@@ -156,6 +155,18 @@ def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -
         )
     step = f"order for {request.cpu.name}"
 
+    said = 0
+
+    def watch(judged: int, cost: float) -> None:
+        """Say how far the search is: on a bar always, and in a line of its own now and then."""
+        nonlocal said
+        text = f"{judged} of {request.evaluations} orders judged, misses cost {100 * cost:.2f} %"
+        progress.doing(step, text)
+        part = _PARTS_SAID * judged // max(1, request.evaluations)
+        if part > said:
+            said = part
+            progress.log(f"{step}: {text}")
+
     def doing(what: str) -> None:
         progress.doing(step, what)
 
@@ -167,31 +178,15 @@ def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -
         seed=request.seed,
         evaluations=request.evaluations,
         layouts=request.layouts,
-        watch=_Watch(step, request.evaluations, progress),
+        watch=watch,
         further=l2_of(placed, request.cpu, doing) if request.lab.data_lines else None,
     )
     progress.end(step, result.method)
     return result
 
 
-class _Watch:
-    """Tells how far a search is: on a bar always, and in a line of its own now and then."""
-
-    def __init__(self, step: str, evaluations: int, progress: Progress) -> None:
-        self._step, self._evaluations, self._progress = step, evaluations, progress
-        self._said = 0
-
-    def __call__(self, judged: int, cost: float) -> None:
-        text = f"{judged} of {self._evaluations} orders judged, misses cost {100 * cost:.2f} %"
-        self._progress.doing(self._step, text)
-        part = _PARTS_SAID * judged // max(1, self._evaluations)
-        if part > self._said:
-            self._said = part
-            self._progress.say(f"{self._step}: {text}")
-
-
 def placed_together(
-    kernel: Kernel, done: Sequence[Done], workloads: Sequence[str], store: Store
+    kernel: Kernel, done: Sequence[RunResult], workloads: Sequence[str], store: Store
 ) -> PlacedKernel:
     """The traced runs of several workloads as one; regions are then named WORKLOAD/OPERATION."""
     counts: list[RegionCounts] = []
@@ -232,9 +227,7 @@ def _operations(request: PlaceRequest) -> dict[str, tuple[str, ...]]:
     for name in request.operations:
         if not any(name in held for held in found.values()):
             workloads[0].operation(name)  # raises, with the nearest
-    if not request.operations:
-        return found
-    return {name: operations for name, operations in found.items() if operations}
+    return {name: of for name, of in found.items() if of} if request.operations else found
 
 
 def _must_be_writable(file: Path) -> None:
@@ -252,21 +245,16 @@ def _must_weigh(weights: dict[str, float], wanted: Mapping[str, tuple[str, ...]]
         for workload, operations in wanted.items()
         for name in operations or [one.name for one in find_workload(workload).operations]
     ]
-    _require_known(weights, names)
+    if unknown := [name for name in weights if name not in names]:
+        near = difflib.get_close_matches(unknown[0], names, n=3) or names[:8]
+        raise UserError(
+            f"no operation that is run is called {unknown[0]!r}", f"there is: {', '.join(near)}"
+        )
     if not any(weights.get(name, 1.0) for name in names):
         raise UserError(
             "no operation counts: all weights are 0",
             "leave one out, or give one more than that: --weight OPERATION=1",
         )
-
-
-def _require_known(weights: dict[str, float], regions: Sequence[str]) -> None:
-    for name in weights:
-        if name not in regions:
-            near = difflib.get_close_matches(name, regions, n=3) or list(regions)[:8]
-            raise UserError(
-                f"no operation that is run is called {name!r}", f"there is: {', '.join(near)}"
-            )
 
 
 def _comments(request: PlaceRequest, result: PlaceResult) -> list[str]:
@@ -297,7 +285,7 @@ def _head(
 
 def _unlike(
     request: PlaceRequest, names: tuple[str, ...], found: TracedKernel, store: Store
-) -> tuple[Unlike, ...]:
+) -> tuple[Mismatch, ...]:
     return merged_unlike(
         msgspec.structs.replace(
             one, regions=tuple(_prefix(workload, names) + region for region in one.regions)
@@ -311,6 +299,7 @@ def _with(
     report: PlaceReport, request: PlaceRequest, placed: PlacedKernel, result: PlaceResult
 ) -> PlaceReport:
     data = request.lab.data_lines
+    on_l2 = [NOT_SEARCHED] if data else [FEW_SETS] if result.padding else []
     regions = tuple(
         _region(request, placed, index, row, result.method)
         for index, row in enumerate(result.regions)
@@ -327,15 +316,9 @@ def _with(
         evaluations=result.evaluations,
         regions=regions,
         cut=cut_regions(placed, {one.name: one.misses["l1i"].shipped for one in regions}),
-        notes=(*notes_on(request.cpu, placed, data=data), *_on_l2(result, data=data)),
+        notes=(*notes_on(request.cpu, placed, data=data), *on_l2),
         warnings=placed.counts.warnings,
     )
-
-
-def _on_l2(result: PlaceResult, *, data: bool) -> list[str]:
-    if data:
-        return [NOT_SEARCHED]
-    return [FEW_SETS] if result.padding else []
 
 
 def _region(

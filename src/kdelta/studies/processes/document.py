@@ -9,7 +9,7 @@ from kdelta.infer.profiles.processes import Processes
 from kdelta.report import cells, words
 from kdelta.report import parts as common
 from kdelta.report.document import Answer, Cell, Column, Document, Prose, Section, Table
-from kdelta.report.model import ReportedRun, Side
+from kdelta.report.model import ReportedRun
 from kdelta.report.stored import Stored
 
 
@@ -43,8 +43,7 @@ _COLUMNS = (
 def document(stored: Stored, report: ProcessesReport) -> Document:
     """Return the document. LabError if a region's lines do not add up."""
     run = report.run.run
-    side = Side(run.kernel_spec, run.kernel_identity, run.kernel_release, (report.run,))
-    sections = [_section(index, region) for index, region in enumerate(report.regions)]
+    side = common.run_side(report.run)
     return Document(
         title=f"{run.workload} on {run.kernel_release or run.kernel_spec}: by process",
         made=common.made_of(stored),
@@ -56,7 +55,7 @@ def document(stored: Stored, report: ProcessesReport) -> Document:
             ("regions", words.listed([region.region for region in report.regions])),
         ),
         sections=(
-            *sections,
+            *(_section(index, region) for index, region in enumerate(report.regions)),
             Section("meaning", "What is a process here", (Prose(_MEANING),)),
         ),
         environment=common.environment(stored, run.machine, (("kernel", side),)),

@@ -9,7 +9,8 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import PROFILES, profiles_of
 from kdelta.studies.lab.requests import LabRequest, Progress
-from kdelta.studies.profile.study import ProfileJob, kernel_run
+from kdelta.studies.lab.work import Work
+from kdelta.studies.profile.study import kernel_run
 from kdelta.studies.recorded.recorded import recorded_run, run_counts
 
 
@@ -28,13 +29,13 @@ async def processes_of_run(
 ) -> tuple[Processes, ...]:
     """The same of any run that went well: it is made again unless its calls were recorded."""
     if PROFILES not in run.attachments:
-        wanted = msgspec.structs.replace(lab, calls="all")
-        run = (await recorded_run(run, store, progress, wanted)).kept
+        lab = msgspec.structs.replace(lab, calls="all")
+        run = (await recorded_run(run, store, progress, lab)).kept
     return run_processes(run, store)
 
 
 async def processes_of_kernel(
-    spec: str, what: ProfileJob, store: Store, progress: Progress, lab: LabRequest
+    spec: str, what: Work, store: Store, progress: Progress, lab: LabRequest
 ) -> tuple[Run | None, tuple[Processes, ...]]:
     """Of a kernel under a workload or a command, its run with that; no run without a kernel."""
     wanted = msgspec.structs.replace(lab, calls="kernel")

@@ -31,7 +31,7 @@ from kdelta.report.document import (
     Verbatim,
 )
 from kdelta.report.lines import function_name
-from kdelta.report.model import Side
+from kdelta.report.model import KernelRuns
 from kdelta.report.stored import Stored
 from kdelta.studies.profile.model import ProfileReport, ProfileViews
 from kdelta.studies.profile.parts import CODE, COUNTED, WORK, as_one, cycles, left_out_text, percent
@@ -70,7 +70,7 @@ def document(stored: Stored, report: ProfileReport, asked: FunctionsAsked = ON_A
     not add up.
     """
     run = report.run.run
-    side = Side(run.kernel_spec, run.kernel_identity, run.kernel_release, (report.run,))
+    side = common.run_side(report.run)
     lines = [line for region in report.regions for line in region.chosen(report.selection)]
     rows = ranked(summed(lines), asked.by)
     left_out = [Prose(text) for text in (left_out_text(report.selection),) if text]
@@ -92,7 +92,7 @@ def document(stored: Stored, report: ProfileReport, asked: FunctionsAsked = ON_A
     )
 
 
-def _facts(report: ProfileReport, side: Side) -> Iterator[tuple[str, str]]:
+def _facts(report: ProfileReport, side: KernelRuns) -> Iterator[tuple[str, str]]:
     run = report.run.run
     yield "kernel", common.kernel_fact(side)
     yield "run", f"{run.id}, {run.started_text} UTC, perturbation {run.perturbation}"
@@ -122,10 +122,9 @@ def _answer(report: ProfileReport, rows: Sequence[FunctionLine]) -> Answer:
     if not rows:
         return Answer(("Nothing was executed there.",), tone="unresolved")
     whole = as_one(rows).cost.insns
-    most = ranked(rows)[:_NAMED]
     named = [
         f"{function_name(row.name, row.origin)} ({percent(row.cost.insns, whole) or '0%'})"
-        for row in most
+        for row in ranked(rows)[:_NAMED]
     ]
     text = (
         f"{words.counted(whole, 'instruction')} in {words.counted(len(report.regions), 'region')} "
@@ -138,10 +137,8 @@ def _table(rows: Sequence[FunctionLine], asked: FunctionsAsked) -> Table:
     named = rows if len(rows) <= asked.limit + 1 else rows[: asked.limit]
     total, rest = as_one(rows), rows[len(named) :]
     whole = total.cost.insns
-    shown = asked.columns
-    if shown is None:
-        known = [sort for sort in COLUMNS if any(_cell(row, sort, whole).text for row in rows)]
-        shown = tuple(known)
+    known = (sort for sort in COLUMNS if any(_cell(row, sort, whole).text for row in rows))
+    shown = tuple(known) if asked.columns is None else asked.columns
 
     def row(line: FunctionLine, name: str, code: str = "") -> tuple[Cell, ...]:
         return (
@@ -196,8 +193,8 @@ def _parts(report: ProfileReport) -> Fold:
     rows = tuple(
         (Cell(CODE[part]), *(cells.number(counts[part, one]) for one in CONTEXTS)) for part in Part
     )
-    totals = [sum(counts[part, one] for part in Part) for one in CONTEXTS]
-    total = (Cell("total"), *(cells.number(total) for total in totals))
+    totals = (sum(counts[part, one] for part in Part) for one in CONTEXTS)
+    total = (Cell("total"), *map(cells.number, totals))
     table = Table("parts-table", "Instructions, whatever was picked above", columns, rows, total)
     return Fold("Instructions of tasks, interrupts and others", (table,), open=True)
 

@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A recorded run as what exports and the list on the terminal are made from."""
 
-from collections.abc import Callable
-
 import msgspec
 import numpy as np
 
 from kdelta.counts.arrays import I64
-from kdelta.counts.model import CONTEXTS, Context, RunCounts, merged_regions
+from kdelta.counts.model import CONTEXTS, Context
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
 from kdelta.infer.profiles.calls import merged_calls
-from kdelta.infer.profiles.profile import Selection, chosen_regions, part_of
+from kdelta.infer.profiles.profile import Selection, part_of
 from kdelta.report.exports import Naming
 from kdelta.report.exports.model import columns_of, figures
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.requests import Progress
-from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_run, with_work
+from kdelta.studies.lab.work import Work
+from kdelta.studies.profile.study import (
+    ProfileRequest,
+    chosen_counts,
+    kernel_run,
+    with_work,
+)
 from kdelta.studies.profile.top import Choice, Choices, Functions, Top
 from kdelta.studies.profile.views import lines_of, profiles_named
-from kdelta.studies.recorded.recorded import Recorded, own_regions, recorded_run, run_counts
+from kdelta.studies.recorded.recorded import Recorded, recorded_run, run_counts
 
 ALL_REGIONS = "all regions"
 EVERYONE = "everyone's"
@@ -37,25 +41,20 @@ async def run_recording(
     run: Run, store: Store, progress: Progress, request: ProfileRequest
 ) -> ExportedRun:
     """A stored run, made again if its calls were not recorded. Raises as run_profile does."""
-    regions = _regions(run_counts(run, store), request)
+    regions = tuple(chosen_counts(run_counts(run, store), request.regions))
     return ExportedRun(await recorded_run(run, store, progress, request.recording), regions)
 
 
 async def kernel_recording(
-    spec: str, what: ProfileJob, store: Store, progress: Progress, request: ProfileRequest
+    spec: str, what: Work, store: Store, progress: Progress, request: ProfileRequest
 ) -> ExportedRun | Run | None:
     """The run of a kernel. One that failed is returned as it is; None if there is no kernel."""
     done = await kernel_run(spec, what, store, progress, request.recording)
     if done is None or done.counts is None:
         return done.run if done else None
     found = await run_recording(done.run, store, progress, request)
-    return ExportedRun(with_work(found.one, what, progress), found.regions)
-
-
-def _regions(counts: RunCounts, request: ProfileRequest) -> tuple[str, ...]:
-    known = merged_regions(counts)
-    asked = request.regions
-    return tuple(chosen_regions(known if asked else own_regions(known), asked))
+    one = await with_work(found.one, what, request.lab, store, progress)
+    return ExportedRun(one, found.regions)
 
 
 async def exportable(
@@ -73,7 +72,7 @@ async def exportable(
     lines = await lines_of(one, profiles, selection, progress) if source else SourceLines()
     run = one.run
     machine = ", ".join(f"{name} {fact}" for name, fact in run.machine.items() if fact != "")
-    naming = Naming(
+    return [selected(profile, selection) for profile in profiles], Naming(
         kernel=run.kernel_spec,
         release=run.kernel_release,
         machine=machine,
@@ -83,7 +82,6 @@ async def exportable(
         column=column,
         lines=lines,
     )
-    return [selected(profile, selection) for profile in profiles], naming
 
 
 def selected(profile: Profile, selection: Selection) -> Profile:
@@ -100,19 +98,25 @@ def looked_through(recording: ExportedRun, selection: Selection) -> Top:
     """A run as a list to look through; `selection` is what is seen at first."""
     profiles = profiles_named(recording.one, recording.regions)
     names = tuple(profile.region for profile in profiles)
-    first = selection.contexts
     whose: dict[str, tuple[Context, ...]] = {
         "own": CONTEXTS[:1],
         EVERYONE: CONTEXTS,
         **{name: (name,) for name in CONTEXTS[1:]},
     }
-    start = next((name for name, contexts in whose.items() if contexts == first), EVERYONE)
+    start = next(
+        (name for name, contexts in whose.items() if contexts == selection.contexts), EVERYONE
+    )
     order = (start, *(name for name in whose if name != start))
 
     def functions_of(choice: Choice) -> Functions:
         chosen = [p for p in profiles if choice.region in (ALL_REGIONS, p.region)]
         seen = msgspec.structs.replace(selection, contexts=tuple(whose[choice.whose]))
-        return Functions(merged_calls(chosen, seen, count=_count(choice.column)))
+
+        def count(profile: Profile) -> I64:
+            nothing = np.zeros(len(profile.rows.node), np.int64)
+            return figures(profile.row_costs()).get(choice.column, nothing)
+
+        return Functions(merged_calls(chosen, seen, count=count))
 
     return Top(
         Choices(
@@ -122,10 +126,3 @@ def looked_through(recording: ExportedRun, selection: Selection) -> Top:
         ),
         functions_of,
     )
-
-
-def _count(column: str) -> Callable[[Profile], I64]:
-    def count(profile: Profile) -> I64:
-        return figures(profile.row_costs()).get(column, np.zeros(len(profile.rows.node), np.int64))
-
-    return count

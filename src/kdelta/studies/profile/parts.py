@@ -22,13 +22,11 @@ CODE = {Part.KERNEL: "kernel", Part.MODULES: "modules", Part.USER: "user code"}
 
 def left_out_text(selection: Selection) -> str:
     """What of these is not among the functions that follow, and how to see it."""
-    works = [WORK[one] for one in CONTEXTS if one not in selection.contexts]
-    codes = [CODE[part] for part in Part if part not in selection.parts]
-    said = []
-    if works:
-        said.append(f"{' and '.join(works)} (--context all)")
-    if codes:
-        said.append(f"{' and '.join(codes)} (--only)")
+    left = {
+        "--context all": [WORK[one] for one in CONTEXTS if one not in selection.contexts],
+        "--only": [CODE[part] for part in Part if part not in selection.parts],
+    }
+    said = [f"{' and '.join(names)} ({option})" for option, names in left.items() if names]
     return f"Left out of the functions: {', '.join(said)}." if said else ""
 
 
@@ -56,11 +54,12 @@ def usual_columns(report: ProfileReport, by: Sort) -> tuple[Sort, ...]:
 
 def as_one(lines: Sequence[FunctionLine]) -> FunctionLine:
     """All of these as if they were one function. What they called together is not known."""
-    alike = [
-        msgspec.structs.replace(line, origin="", name="", inclusive=None, calls=None)
-        for line in lines
-    ]
-    return summed(alike)[0]
+    return summed(
+        [
+            msgspec.structs.replace(line, origin="", name="", inclusive=None, calls=None)
+            for line in lines
+        ]
+    )[0]
 
 
 def cycles(one: Modelled) -> str:

@@ -27,7 +27,6 @@ from kdelta.infer.profiles.profile import (
     region_profile,
 )
 from kdelta.kernels.build.failure import NoKernel
-from kdelta.kernels.model import Kernel
 from kdelta.replay.as_executed import (
     LabelOf,
     data_misses_by_function,
@@ -35,16 +34,16 @@ from kdelta.replay.as_executed import (
     misses_by_function,
 )
 from kdelta.replay.simulate import Kind
-from kdelta.report.model import ReportedRun, Unlike
-from kdelta.spec.run import Mode
+from kdelta.report.model import Mismatch, ReportedRun
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import workload_work
-from kdelta.studies.lab.command import COMMAND_REGION, check_command, command_work
-from kdelta.studies.lab.lab import Done, Lab, Work, traces_of
+from kdelta.studies.lab.found import with_files
+from kdelta.studies.lab.lab import Lab, RunResult, traces_of
+from kdelta.studies.lab.plan import COMMAND_REGION
 from kdelta.studies.lab.reports import unlike
-from kdelta.studies.lab.requests import LabRequest, Progress, RunRequest
-from kdelta.studies.lab.work import check_needs
+from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.steps import expect_kernels
+from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.views import Views, profiles_named, views_of
 from kdelta.studies.recorded.recorded import (
@@ -55,9 +54,7 @@ from kdelta.studies.recorded.recorded import (
     which_recorded,
 )
 from kdelta.studies.tracing.placement import REPLAYED, caches_of
-from kdelta.workloads.catalog import find_workload
 
-KERNEL_CALLS = "kernel"
 NOT_IN_USER_CODE = (
     "Calls were followed in the kernel alone: who called whom in user code is not known."
 )
@@ -81,9 +78,11 @@ class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
     def recording(self) -> LabRequest:
         """How a run is recorded that has all of it."""
         trace = self.cpu is not None
-        data = self.lab.data_lines or (trace and self.data)
         return msgspec.structs.replace(
-            self.lab, calls="all", trace=self.lab.trace or trace, data_lines=data
+            self.lab,
+            calls="all",
+            trace=self.lab.trace or trace,
+            data_lines=self.lab.data_lines or (trace and self.data),
         )
 
 
@@ -98,7 +97,7 @@ async def run_profile(
     """
     counts = run_counts(run, store)
     # Known before anything is run: a slip in a region's name.
-    chosen = _chosen(counts, request.regions)
+    chosen = chosen_counts(counts, request.regions)
     found = None
     asked = request.views.any or request.calls or request.cpu is not None
     if asked or which_recorded(run, store, request.recording) is not None:
@@ -106,36 +105,8 @@ async def run_profile(
     return await _report(found or CountedRun(run, counts), chosen, store, progress, request)
 
 
-class ProfileJob(msgspec.Struct, frozen=True):
-    """What a kernel is to run: some operations of a workload, none means all, in that mode, or a
-    command.
-    """
-
-    workload: str = "syscalls"
-    operations: tuple[str, ...] = ()
-    command: RunRequest | None = None
-    mode: Mode = "user"
-
-    def check(self) -> None:
-        """UserError for what is not there."""
-        if self.command is not None:
-            check_command(self.command)
-            return
-        described = find_workload(self.workload)
-        for name in self.operations:
-            described.operation(name)
-
-    def work(self, kernel: Kernel, progress: Progress) -> Work:
-        """That for a kernel; UserError if it cannot run it."""
-        if self.command is not None:
-            return command_work(self.command, kernel)
-        described = find_workload(self.workload)
-        check_needs(described, kernel)
-        return workload_work(described, self.operations, kernel, progress.say, self.mode)
-
-
 async def kernel_profile(
-    spec: str, what: ProfileJob, store: Store, progress: Progress, request: ProfileRequest
+    spec: str, what: Work, store: Store, progress: Progress, request: ProfileRequest
 ) -> ProfileReport | Run | None:
     """The profile of a kernel under a workload, of which `regions` are operations, or a command. A
     run that failed is returned as it is; None if there is no kernel, which is reported to progress.
@@ -144,34 +115,44 @@ async def kernel_profile(
     if done is None or done.counts is None:
         return done.run if done else None
     found = await recorded_run(done.run, store, progress, request.recording)
-    found = with_work(found, what, progress)
-    chosen = _chosen(found.counts, request.regions)
-    return await _report(found, chosen, store, progress, request)
+    found = await with_work(found, what, request.lab, store, progress)
+    return await _report(
+        found, chosen_counts(found.counts, request.regions), store, progress, request
+    )
 
 
 async def kernel_run(
-    spec: str, what: ProfileJob, store: Store, progress: Progress, lab: LabRequest
-) -> Done | None:
+    spec: str, what: Work, store: Store, progress: Progress, lab: LabRequest
+) -> RunResult | None:
     """The run of a kernel, which may have failed; None without a kernel, which is reported to
     progress.
     """
-    what.check()
+    what.check([spec])
     runner = Lab(lab, store, progress)
+    expect_kernels(progress, [spec])
+    progress.expect("run", 1)
     kernel = runner.kernel(spec)
     if isinstance(kernel, NoKernel):
-        progress.say(f"no kernel: {kernel.text}")
+        progress.log(f"no kernel: {kernel.text}")
         return None
-    return await runner.one(kernel, what.work(kernel, progress), 0)
+    what = await with_files(what, [kernel], lab, store, progress)
+    (plan,) = what.plans([kernel], lab, progress.log)
+    settled = await runner.settled([kernel], [plan])
+    return await Lab(settled, store, progress).one(kernel, plan, 0)
 
 
-def with_work(found: Recorded, what: ProfileJob, progress: Progress) -> Recorded:
+async def with_work(
+    found: Recorded, what: Work, lab: LabRequest, store: Store, progress: Progress
+) -> Recorded:
     """The same with what the run did: of a command the store keeps the name alone."""
-    if found.kernel is None:
+    if not found.kernel:
         return found
-    return msgspec.structs.replace(found, work=what.work(found.kernel, progress))
+    what = await with_files(what, [found.kernel], lab, store, progress)
+    return msgspec.structs.replace(found, work=what.plan(found.kernel, lab, progress.log))
 
 
-def _chosen(counts: RunCounts, regions: Sequence[str]) -> dict[str, RegionCounts]:
+def chosen_counts(counts: RunCounts, regions: Sequence[str]) -> dict[str, RegionCounts]:
+    """Return the regions of a run that are looked at: those of these names, or all."""
     known = merged_regions(counts)
     return chosen_regions(known if regions else own_regions(known), regions)
 
@@ -216,14 +197,14 @@ async def _report(
             progress=progress,
             data=request.data,
         )
-        unlike_it = unlike(request.cpu, Done(found.run, found.counts), store)
+        unlike_it = unlike(request.cpu, RunResult(found.run, found.counts), store)
         report = msgspec.structs.replace(
             report,
             regions=regions,
             notes=(*report.notes, *notes, *_otherwise(request.cpu, unlike_it)),
         )
     calls = next((one.calls for one in profiles_named(found, chosen)), "none")
-    if calls == KERNEL_CALLS:
+    if calls == "kernel":
         report = msgspec.structs.replace(report, notes=(*report.notes, NOT_IN_USER_CODE))
     return msgspec.structs.replace(
         report,
@@ -232,7 +213,7 @@ async def _report(
     )
 
 
-def _otherwise(cpu: CPU, found: Sequence[Unlike]) -> list[str]:
+def _otherwise(cpu: CPU, found: Sequence[Mismatch]) -> list[str]:
     """In what the machine was not like that CPU."""
     if not found:
         return []
@@ -279,13 +260,12 @@ def with_model_cycles(
     made, cut = [], []
     for region in regions:
         trace = by_region.get(region.name)
-        if trace is None:
+        if trace is None or trace.truncated:
             cut.append(region.name)
+        if trace is None:
             made.append(region)
             continue
         progress.doing(step, region.name)
-        if trace.truncated:
-            cut.append(region.name)
         with interruptible():
             labels = _labels(kernel, of.get(region.name))
             misses = misses_by_function(trace, labels, caches)
@@ -293,16 +273,12 @@ def with_model_cycles(
                 data_misses_by_function(trace, labels, cpu).items() if data else ()
             ):
                 misses.setdefault(label, {}).update(counts)
-        kinds = _kinds(cpu, trace, data=data)
+        # What is counted of a trace.
+        kinds = (*caches_of(cpu), *(known_kinds(cpu, trace) if data else ()))
         lines = tuple(_modelled(line, misses, cpu, kinds) for line in region.lines)
         made.append(msgspec.structs.replace(region, lines=lines))
     progress.end(step, f"{len(made)} regions")
     return tuple(made), _notes(cpu, cut, data=data)
-
-
-def _kinds(cpu: CPU, trace: Trace, *, data: bool) -> tuple[MissKind, ...]:
-    """What is counted of a trace."""
-    return (*caches_of(cpu), *(known_kinds(cpu, trace) if data else ()))
 
 
 def _modelled(

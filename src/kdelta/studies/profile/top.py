@@ -43,11 +43,10 @@ class TopLine(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The function's name."""
         return node_name(self.path[-1])
 
 
-class _Group(msgspec.Struct, frozen=True):
+class _NodeGroup(msgspec.Struct, frozen=True):
     """Nodes behind a line: those that it is (`at`), and those whose cost it shows (`of`)."""
 
     at: tuple[int, ...]
@@ -69,8 +68,8 @@ class Functions:
             self._times[key] = self._times.get(key, 0) + calls.calls[node]
             if outermost[node]:
                 outer.setdefault(key, []).append(node)
-        self._outer = {key: _Group(tuple(nodes), tuple(nodes)) for key, nodes in outer.items()}
-        self._groups: dict[tuple[Way, Path], dict[Key, _Group]] = {}
+        self._outer = {key: _NodeGroup(tuple(nodes), tuple(nodes)) for key, nodes in outer.items()}
+        self._groups: dict[tuple[Way, Path], dict[Key, _NodeGroup]] = {}
 
     def all(self, way: Way, opened: frozenset[Path]) -> list[TopLine]:
         """Each function once."""
@@ -92,18 +91,18 @@ class Functions:
         self,
         way: Way,
         path: Path,
-        group: _Group,
+        group: _NodeGroup,
         opened: frozenset[Path],
         own_and_times: tuple[int | None, int],
     ) -> TopLine:
-        if way is Way.CALLEES:
-            further = any(self._children[node] for node in group.at)
-        else:
-            further = any(self.calls.parent[node] >= 0 for node in group.at)
+        further = any(
+            self._children[node] if way is Way.CALLEES else self.calls.parent[node] >= 0
+            for node in group.at
+        )
         inclusive = sum(self.calls.inclusive[node] for node in group.of)
         return TopLine(path, inclusive, *own_and_times, further, further and path in opened)
 
-    def _below(self, way: Way, path: Path) -> dict[Key, _Group]:
+    def _below(self, way: Way, path: Path) -> dict[Key, _NodeGroup]:
         if (way, path) not in self._groups:
             group = (
                 self._outer[path[0]] if len(path) == 1 else self._below(way, path[:-1])[path[-1]]
@@ -111,7 +110,7 @@ class Functions:
             self._groups[way, path] = self._split(way, group)
         return self._groups[way, path]
 
-    def _split(self, way: Way, group: _Group) -> dict[Key, _Group]:
+    def _split(self, way: Way, group: _NodeGroup) -> dict[Key, _NodeGroup]:
         if way is Way.CALLEES:
             pairs = [(child, child) for node in group.at for child in self._children[node]]
         else:
@@ -121,7 +120,7 @@ class Functions:
         for at, of in pairs:
             found.setdefault(self.calls.key[at], []).append((at, of))
         return {
-            key: _Group(tuple(at for at, _ in rows), tuple(of for _, of in rows))
+            key: _NodeGroup(tuple(at for at, _ in rows), tuple(of for _, of in rows))
             for key, rows in found.items()
         }
 
@@ -134,8 +133,6 @@ _KEYS: dict[Order, Callable[[TopLine], tuple[int, str]]] = {
 }
 
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -1, "pagedown": 1, " ": 1}
-
-_PAGES = {"pageup", "pagedown", " "}
 
 
 def _outermost(calls: Calls) -> list[bool]:
@@ -164,8 +161,7 @@ def listed(
 ) -> list[TopLine]:
     """All lines: the functions whose name has these words, with what is below those opened."""
     found: list[TopLine] = []
-    wanted = words.lower()
-    tops = [line for line in functions.all(way, opened) if wanted in line.name.lower()]
+    tops = [line for line in functions.all(way, opened) if words.lower() in line.name.lower()]
     left = ranked(tops, order)[::-1]
     while left:
         line = left.pop()
@@ -239,7 +235,9 @@ class Top:
         elif self.state.typing:
             self._type(key)
         elif key in _STEPS:
-            self._move(self.cursor + _STEPS[key] * (page if key in _PAGES else 1))
+            self._move(
+                self.cursor + _STEPS[key] * (page if key in {"pageup", "pagedown", " "} else 1)
+            )
         else:
             self._act(key)
         self._list()

@@ -73,7 +73,9 @@ def screen(top: Top, title: str, columns: int, lines: int) -> list[ScreenRow]:
             text = _cut(_line(line, top.functions.total), columns)
             rows.append(ScreenRow(f"{text:<{columns}}" if style is Style.CURSOR else text, style))
         if not top.lines:
-            rows.append(ScreenRow(_cut(_nothing(top), columns)))
+            known = f"no function's name has {top.state.words!r}; Esc shows all"
+            nothing = known if top.state.words else "nothing was executed here"
+            rows.append(ScreenRow(_cut(nothing, columns)))
     rows += [ScreenRow("")] * (lines - 1 - len(rows))
     return [*rows, ScreenRow(_cut(_foot(top), columns), Style.HEAD)]
 
@@ -86,9 +88,9 @@ def page_of(lines: int) -> int:
 def table(functions: Functions, title: str, n: int) -> str:
     """The first n functions by inclusive figure as text, with the total as the last line."""
     lines = ranked(listed(functions, Way.CALLEES, "inclusive", frozenset()), "inclusive")
-    kept = lines[:n]
     rows = [
-        _cells(line.inclusive, line.own, line.calls, functions.total) + line.name for line in kept
+        _cells(line.inclusive, line.own, line.calls, functions.total) + line.name
+        for line in lines[:n]
     ]
     texts = [title, "", _TITLES + "function", *rows]
     if len(lines) > n:
@@ -100,10 +102,9 @@ def table(functions: Functions, title: str, n: int) -> str:
 
 def _state(top: Top, title: str) -> str:
     choice, state = top.state.choice, top.state
-    total = top.functions.total
     words = f"  filter: {state.words}" if state.words and not state.typing else ""
     return (
-        f"{choice.region}, {choice.whose} work: {total} {choice.column}"
+        f"{choice.region}, {choice.whose} work: {top.functions.total} {choice.column}"
         f"  by {state.order}{words}  {title}"
     )
 
@@ -128,12 +129,6 @@ def _cells(inclusive: int | None, own: int | None, calls: int | None, total: int
         cells += f"{text:>{_FIGURE}}{part:>{_PERCENT}}"
     times = "" if calls is None else figures.short(Fraction(calls)) if calls else "-"
     return f"{cells}{times:>{_CALLS}}  "
-
-
-def _nothing(top: Top) -> str:
-    if top.state.words:
-        return f"no function's name has {top.state.words!r}; Esc shows all"
-    return "nothing was executed here"
 
 
 def _foot(top: Top) -> str:

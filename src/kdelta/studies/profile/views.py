@@ -2,6 +2,7 @@
 """What is shown of recorded runs besides their functions: calls, source lines, instructions."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -114,10 +115,8 @@ async def lines_of(
         return SourceLines()
     work = one.work
     if work is None:
-        try:
-            work = work_of_run(one.run, one.counts, one.kernel, progress.say)
-        except KdeltaError:
-            work = None  # then of programs no line is known
+        with contextlib.suppress(KdeltaError):  # then of programs no line is known
+            work = work_of_run(one.run, one.counts, one.kernel, progress.log)
     wanted = executed_addresses(profiles, selection, keys)
     step = f"source lines of {one.run.kernel_release}"
     progress.begin(step)
@@ -145,8 +144,8 @@ def disassembler(one: Recorded, origin: str) -> Disassemble:
     arch = one.kernel.arch
     if is_kernel(origin):
         table = code_table(one.symbols)
-        starts = table.starts.tolist()
-        named = [(at, label[1]) for at, label in zip(starts, table.labels, strict=True)]
+        names = (name for _, name in table.labels)
+        named = list(zip(table.starts.tolist(), names, strict=True))
     else:
         named = [
             (f.address, f.name) for p in one.profiles for f in p.functions if f.origin == origin

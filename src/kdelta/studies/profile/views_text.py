@@ -31,10 +31,6 @@ _ADDRESS = 18
 
 _SIDE_COUNT = 9
 
-_NO_PLACES: Mapping[tuple[str, int], str] = {}
-
-_NO_TEXTS: Mapping[SourceLine, str] = {}
-
 _SIDE = (WIDTH - 1 - 2 * (_SIDE_COUNT + 1) - 2) // 2
 
 _NONE = SourceLine("", "", 0, "")
@@ -102,7 +98,7 @@ def changed_calls_lines(changes: Sequence[CallChange], part: float) -> list[str]
 
 
 def source_lines(
-    lines: Mapping[SourceLine, int], limit: int, texts: Mapping[SourceLine, str] = _NO_TEXTS
+    lines: Mapping[SourceLine, int], limit: int, texts: Mapping[SourceLine, str] = {}
 ) -> list[str]:
     """The lines that cost most, and others, which add up to the whole."""
     whole = sum(lines.values())
@@ -135,14 +131,15 @@ def changed_lines(changes: Sequence[LineChange], limit: int) -> list[str]:
     kept = both_ends([one.added for one in changed], limit)
     rows = [(one.added, _changed(one), one.text) for i, one in enumerate(changed) if i in kept]
     rest = [one for index, one in enumerate(changed) if index not in kept]
-    between: list[tuple[int, str, str]] = []
-    for word, group in (
-        ("more", [one for one in rest if one.added > 0]),
-        ("less", [one for one in rest if one.added < 0]),
-    ):
-        if group:
-            whole = sum(one.added for one in group)
-            between.append((whole, f"other lines, {word} ({len(group)})", ""))
+    groups = {
+        "more": [one.added for one in rest if one.added > 0],
+        "less": [one.added for one in rest if one.added < 0],
+    }
+    between = [
+        (sum(added), f"other lines, {word} ({len(added)})", "")
+        for word, added in groups.items()
+        if added
+    ]
     total = sum(one.added for one in changes)
     unknown = total - sum(one.added for one in known)
     if any(one.added for one in changes if not (one.b_line or one.a_line or _NONE).is_known):
@@ -165,7 +162,7 @@ def _changed(one: LineChange) -> str:
 
 
 def annotated_lines(
-    function: AnnotatedFunction, places: Mapping[tuple[str, int], str] = _NO_PLACES
+    function: AnnotatedFunction, places: Mapping[tuple[str, int], str] = {}
 ) -> list[str]:
     """A function instruction by instruction, with the lines of its source where they begin."""
     name = function_name(function.key[1], function.key[0])
@@ -195,8 +192,11 @@ def side_by_side_lines(
     """
     a = sum(pair.a.count for pair in pairs if pair.a)
     b = sum(pair.b.count for pair in pairs if pair.b)
-    lines = ["", f"{name}: {a} instructions executed in A, {b} in B, {b - a:+}"]
-    lines.append(f"{_cell(None, 'A', '')}   {_cell(None, 'B', '')}".rstrip())
+    lines = [
+        "",
+        f"{name}: {a} instructions executed in A, {b} in B, {b - a:+}",
+        f"{_cell(None, 'A', '')}   {_cell(None, 'B', '')}".rstrip(),
+    ]
     for pair in pairs:
         left, right = (_side(insn, of) for insn, of in zip((pair.a, pair.b), names, strict=True))
         mark = "<" if pair.b is None else ">" if pair.a is None else " " if pair.alike else "|"
@@ -205,9 +205,7 @@ def side_by_side_lines(
 
 
 def _side(insn: Insn | None, function: str) -> str:
-    if insn is None:
-        return _cell(None, "", "")
-    return _cell(insn.count, "", plain_text(insn.text, function))
+    return _cell(insn.count, "", plain_text(insn.text, function)) if insn else _cell(None, "", "")
 
 
 def _cell(count: int | None, head: str, text: str) -> str:
@@ -219,5 +217,4 @@ def no_lines(origins: Sequence[str]) -> list[str]:
     """That of these nothing is known by line."""
     if not origins:
         return []
-    said = f"No debug info, so no source lines: {', '.join(origins)}."
-    return ["", *wrapped(said, "", "")]
+    return ["", *wrapped(f"No debug info, so no source lines: {', '.join(origins)}.", "", "")]

@@ -18,6 +18,7 @@ import msgspec
 from kdelta.counts.model import KERNEL, RegionCounts, RunCounts, is_kernel, merged_regions
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import DebugFile, SourceLines, has_debug_info, read_source_lines
+from kdelta.counts.symbols import Symbol
 from kdelta.guests.modules import modules_for
 from kdelta.host.files import lab_errors
 from kdelta.host.lock import work_folder
@@ -26,26 +27,30 @@ from kdelta.kernels.build.built import built_kernels, load_built
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel, booted_identity
 from kdelta.kernels.obtain import booted_as, obtain
-from kdelta.kernels.packages.deb import cached_kernels
+from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.kernels.packages.inspect import banner_of
 from kdelta.kernels.sources.source import Source, source_file
 from kdelta.machines.tcg import CallsMode, Recording, TraceMode
-from kdelta.replay.kernel_text import Symbol
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.kernel import ImageSpec, parameters_of, parse_kernel_spec, without_parameters
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.attachments import has_recorded
-from kdelta.studies.lab.command import COMMAND_REGION
-from kdelta.studies.lab.lab import PROFILES, Lab, Work, mode_of, profiles_of, symbols_of
+from kdelta.studies.lab.lab import (
+    PROFILES,
+    Lab,
+    RunPlan,
+    machine_of,
+    mode_of,
+    profiles_of,
+    symbols_of,
+)
+from kdelta.studies.lab.plan import COMMAND_PREFIX, COMMAND_REGION
 from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.work import workload_work
 from kdelta.studies.tracing.placement import vmlinux_of
 from kdelta.workloads.catalog import find_workload
-
-COMMAND_PREFIX = "run "
-"""How the workload of `kdelta run` begins: any command, of which the store keeps the name."""
 
 _MEMORY_MIB = MachineOptions().memory_mib
 
@@ -87,7 +92,7 @@ class Recorded(msgspec.Struct, frozen=True, eq=False):
     profiles: tuple[Profile, ...]
     symbols: tuple[Symbol, ...]
     kernel: Kernel | None
-    work: Work | None = None
+    work: RunPlan | None = None
 
 
 async def recorded_run(run: Run, store: Store, progress: Progress, lab: LabRequest) -> Recorded:
@@ -99,7 +104,7 @@ async def recorded_run(run: Run, store: Store, progress: Progress, lab: LabReque
     """
     counts = run_counts(run, store)
     if (kept := which_recorded(run, store, lab)) is not None:
-        return _read(run, kept, store, kernel_of(run, progress.say), None)
+        return _read(run, kept, store, kernel_of(run, progress.log), None)
     kernel, work, runner = _remaking(run, counts, store, progress, lab)
     done = await runner.one(kernel, work, run.perturbation)
     if done.counts is None:
@@ -110,7 +115,9 @@ async def recorded_run(run: Run, store: Store, progress: Progress, lab: LabReque
     return _read(run, done.run, store, kernel, work)
 
 
-def _read(run: Run, kept: Run, store: Store, kernel: Kernel | None, work: Work | None) -> Recorded:
+def _read(
+    run: Run, kept: Run, store: Store, kernel: Kernel | None, work: RunPlan | None
+) -> Recorded:
     """That run with what the same run has kept."""
     symbols = tuple(symbols_of(store, kept))
     counts = run_counts(run, store)
@@ -133,7 +140,7 @@ def which_recorded(run: Run, store: Store, lab: LabRequest) -> Run | None:
     return None
 
 
-def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, say: Callable[[str], None]) -> Work:
+def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, log: Callable[[str], None]) -> RunPlan:
     """What a run did; UserError if that cannot be had any more, or is not what it was."""
     if run.workload.startswith(COMMAND_PREFIX):
         raise _cannot(run, "of a command the store keeps the name alone, and its files may differ")
@@ -142,8 +149,9 @@ def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, say: Callable[[str]
         known = {operation.name for operation in workload.operations}
         # Which operations were asked for is not kept, and the regions show it.
         regions = tuple(name for name in merged_regions(counts) if name in known)
+        lab = LabRequest(machine=machine_of(run), mode=mode_of(run))
         for names in ((), regions):
-            work = workload_work(workload, names, kernel, say, mode_of(run))
+            work = workload_work(workload, names, kernel, log, lab)
             if work.identity == run.workload_identity:
                 return work
     except KdeltaError as error:
@@ -153,18 +161,15 @@ def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, say: Callable[[str]
 
 def _remaking(
     run: Run, counts: RunCounts, store: Store, progress: Progress, lab: LabRequest
-) -> tuple[Kernel, Work, Lab]:
+) -> tuple[Kernel, RunPlan, Lab]:
     """What makes that run again, and who. UserError with what differs."""
-    machine = MachineOptions(
-        memory_mib=int(run.machine.get("memory_mib", _MEMORY_MIB)),
-        cpu=str(run.machine.get("cpu", "")),
-        append=str(run.machine.get("append", "")),
-        timeout_seconds=lab.machine.timeout_seconds,
+    machine = msgspec.structs.replace(
+        machine_of(run), qemu=lab.machine.qemu, timeout_seconds=lab.machine.timeout_seconds
     )
     request = msgspec.structs.replace(lab, machine=machine, again=False, mode=mode_of(run))
     runner = Lab(request, store, progress)
     kernel = _kernel(run, runner, progress)
-    work = work_of_run(run, counts, kernel, progress.say)
+    work = work_of_run(run, counts, kernel, progress.log)
     qemu = str(runner.guest(kernel).snapshot_facts()["qemu"])
     if qemu != run.machine.get("qemu"):
         raise _cannot(run, f"its QEMU was {run.machine.get('qemu')}, and today's is {qemu}")
@@ -174,7 +179,7 @@ def _remaking(
 
 
 def _kernel(run: Run, runner: Lab, progress: Progress) -> Kernel:
-    if found := kernel_of(run, progress.say):
+    if found := kernel_of(run, progress.log):
         return found
     try:
         kernel = runner.kernel(run.kernel_spec)
@@ -195,6 +200,8 @@ def _cannot(run: Run, why: str) -> UserError:
     memory = facts.get("memory_mib", _MEMORY_MIB)
     if memory != _MEMORY_MIB:
         append += f" --memory {memory}"
+    if "as" in facts:
+        append += f" --as {facts['as']}"
     if mode_of(run) != "user":
         append += f" --mode {mode_of(run)}"
     return UserError(
@@ -203,7 +210,7 @@ def _cannot(run: Run, why: str) -> UserError:
     )
 
 
-def kernel_of(run: Run, say: Callable[[str], None]) -> Kernel | None:
+def kernel_of(run: Run, log: Callable[[str], None]) -> Kernel | None:
     """The kernel of a run, if it is still there as it was: nothing is fetched or built."""
     try:
         spec = parse_kernel_spec(run.kernel_spec)
@@ -218,7 +225,7 @@ def kernel_of(run: Run, say: Callable[[str], None]) -> Kernel | None:
         if booted_identity(cached.identity, parameters) == wanted:
             return booted_as(cached.kernel(), spec)
     try:
-        found = obtain(spec, say) if isinstance(spec, ImageSpec) else None
+        found = obtain(spec, log) if isinstance(spec, ImageSpec) else None
     except KdeltaError:
         return None
     return found if isinstance(found, Kernel) and found.identity == wanted else None
@@ -227,7 +234,7 @@ def kernel_of(run: Run, say: Callable[[str], None]) -> Kernel | None:
 def read_lines(
     wanted: Mapping[str, set[int]],
     kernel: Kernel,
-    work: Work | None,
+    work: RunPlan | None,
     symbols: Sequence[tuple[int, str, str, str]],
 ) -> SourceLines:
     """The source lines of addresses by origin, as far as debug info is at hand: of the kernel,
@@ -241,7 +248,7 @@ def read_lines(
 def _debug_files(
     origins: Sequence[str],
     kernel: Kernel,
-    work: Work | None,
+    work: RunPlan | None,
     symbols: Sequence[tuple[int, str, str, str]],
 ) -> Iterator[dict[str, DebugFile]]:
     """Where the debug info of each origin may be."""
@@ -285,7 +292,7 @@ def _vmlinux(kernel: Kernel) -> Path | None:
     return None
 
 
-def _module(name: str, kernel: Kernel, work: Work | None) -> Path | None:
+def _module(name: str, kernel: Kernel, work: RunPlan | None) -> Path | None:
     """A module's file: one that came with the workload, or the kernel's own."""
     carried = (*work.job.modules, *work.job.optional_modules) if work else ()
     for file in carried:

@@ -27,7 +27,7 @@ from kdelta.report.document import (
     Verbatim,
 )
 from kdelta.report.lines import function_name
-from kdelta.report.model import ReportedRun, RunReport, Side
+from kdelta.report.model import ReportedRun, RunReport
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import UserError
@@ -56,16 +56,14 @@ def document(
     """
     first = reports[0]
     run = first.run.run
-    side = Side(run.kernel_spec, run.kernel_identity, run.kernel_release,
-                tuple(report.run for report in reports))  # fmt: skip
+    side = common.run_side(*(report.run for report in reports))
     chosen = next((report for report in reports if report.counts), first)
     counts = chosen.counts
     failure = f": {run.detail}" if run.detail else ""
     outcome = Outcome.OK if first.run.ok else Outcome.FAILED
     suites = [Suite("run", (Case(run.workload, outcome, f"{run.word}{failure}"),))]
     if counts:
-        regions = merged_regions(counts).values()
-        suites.append(Suite("regions", tuple(map(_case, regions))))
+        suites.append(Suite("regions", tuple(map(_case, merged_regions(counts).values()))))
     return Document(
         title=f"{run.workload} on {run.kernel_release or run.kernel_spec}: {run.word}",
         made=common.made_of(stored),
@@ -74,6 +72,7 @@ def document(
             ("kernel", common.kernel_fact(side)),
             ("workload", f"{run.workload}, perturbation {chosen.run.run.perturbation}"),
             ("run", _run_fact(chosen.run)),
+            *((("command line", run.command),) if run.command else ()),
             ("counted", words.COUNTED),
         ),
         sections=tuple(_sections(chosen, asked)),
@@ -120,13 +119,10 @@ def _answer(report: RunReport) -> Answer:
     if len(regions) == 1:
         (region,) = regions
         mean = cells.number(region.mean_own_insns()).text
-        text = f"{region.name}: {mean} instructions an iteration, {part} of them in the kernel."
-        return Answer((text,), tone="same")
-    text = (
-        f"It executed {total} instructions in "
-        f"{words.counted(len(regions), 'region')}, {part} of them in the kernel."
-    )
-    return Answer((text,), tone="same")
+        text = f"{region.name}: {mean} instructions an iteration"
+    else:
+        text = f"It executed {total} instructions in {words.counted(len(regions), 'region')}"
+    return Answer((f"{text}, {part} of them in the kernel.",), tone="same")
 
 
 def _sections(report: RunReport, asked: RunDetail | None) -> Iterator[Section]:
@@ -144,6 +140,8 @@ def _sections(report: RunReport, asked: RunDetail | None) -> Iterator[Section]:
     output = tuple(_output(title, text, asked) for title, text in printed if text.strip())
     if output:
         yield Section("output", "What it printed", output)
+    if report.files:
+        yield Section("files", "Files of the host", (_files(report.files, asked),))
 
 
 def _chosen(regions: Mapping[str, RegionCounts], asked: RunDetail | None) -> Sequence[str]:
@@ -160,8 +158,16 @@ def _output(title: str, text: str, asked: RunDetail | None) -> Fold:
     lines = text.rstrip("\n").split("\n")
     if asked is None or len(lines) <= asked.lines:
         return Fold(title, (Verbatim(text),))
-    shown = "\n".join(lines[-asked.lines :])
-    return Fold(f"{title}, the last {asked.lines} of {len(lines)} lines", (Verbatim(shown),))
+    shown = Verbatim("\n".join(lines[-asked.lines :]))
+    return Fold(f"{title}, the last {asked.lines} of {len(lines)} lines", (shown,))
+
+
+def _files(files: Sequence[str], asked: RunDetail | None) -> Fold:
+    """Those with their contents; of the others only how many there are."""
+    kinds = Counter(one.partition(" ")[0] for one in files)
+    contents = [one.partition(" ")[2] for one in files if one.startswith("content ")]
+    others = f"{kinds['folder']} folders, {kinds['link']} links, {kinds['size']} sizes of files"
+    return _output(f"{len(contents)} files; besides: {others}", "\n".join(contents), asked)
 
 
 def _packets(regions: Sequence[RegionCounts]) -> Iterator[Block]:
@@ -190,17 +196,18 @@ def _packets(regions: Sequence[RegionCounts]) -> Iterator[Block]:
 
 def _specials(regions: Sequence[RegionCounts]) -> Iterator[Block]:
     """Special instructions and bytes of string operations of the tasks' own work."""
-    rows = []
-    for region in regions:
-        own = region.cost("own")
-        for kind, count in {**own.specials, "string bytes": own.string_bytes}.items():
-            if count:
-                each = cells.number(Fraction(count, region.iteration_count))
-                rows.append((Cell(region.name), Cell(kind), each))
+    rows = tuple(
+        (Cell(region.name), Cell(kind), cells.number(Fraction(count, region.iteration_count)))
+        for region in regions
+        for own in (region.cost("own"),)
+        for kind, count in {**own.specials, "string bytes": own.string_bytes}.items()
+        if count
+    )
     if rows:
         columns = (Column("region", "name"), Column("kind"), Column("an iteration", "number"))
-        caption = "Special instructions, and bytes of string operations"
-        yield Table("specials", caption, columns, tuple(rows))
+        yield Table(
+            "specials", "Special instructions, and bytes of string operations", columns, rows
+        )
 
 
 _MEANWHILE: Mapping[Column, Callable[[RegionCounts], Fraction | int | None]] = {
@@ -232,33 +239,28 @@ def _table(regions: list[RegionCounts]) -> Table:
         Column("user", "number"),
         *more,
     )
-    rows = []
-    for region in regions:
-        mean, *halves = _own(region)
-        rows.append(
-            (
-                Cell(region.name, link=f"functions-of-{region.name}"),
-                cells.number(region.iteration_count),
-                mean,
-                cells.number(region.median_own_insns()),
-                *halves,
-                *(_known(figure(region)) for figure in more.values()),
-            )
+    rows = tuple(
+        (
+            Cell(region.name, link=f"functions-of-{region.name}"),
+            cells.number(region.iteration_count),
+            mean,
+            cells.number(region.median_own_insns()),
+            *halves,
+            *(_known(figure(region)) for figure in more.values()),
         )
-    return Table("ops", "What an iteration costs", columns, tuple(rows), filtered=True)
+        for region in regions
+        for mean, *halves in (_own(region),)
+    )
+    return Table("ops", "What an iteration costs", columns, rows, filtered=True)
 
 
 def _fold(region: RegionCounts, most: int) -> Fold:
     """The functions of the tasks' own work, which add up to the region's mean as printed."""
-    summary = (
-        f"{region.name}: {cells.number(region.mean_own_insns()).text} instructions an iteration"
+    return Fold(
+        f"{region.name}: {cells.number(region.mean_own_insns()).text} instructions an iteration",
+        (Prose(_origins(region)), _own_table(region, most), *_others(region, most)),
+        id=f"functions-of-{region.name}",
     )
-    blocks: tuple[Block, ...] = (
-        Prose(_origins(region)),
-        _own_table(region, most),
-        *_others(region, most),
-    )
-    return Fold(summary, blocks, id=f"functions-of-{region.name}")
 
 
 def _origins(region: RegionCounts) -> str:
@@ -267,8 +269,7 @@ def _origins(region: RegionCounts) -> str:
     for row in region.functions:
         if row.context == "own":
             found[row.origin] += row.cost.insns
-    whole = found.total()
-    parts = [f"{origin} {100 * n / whole:.1f} %" for origin, n in found.most_common() if n]
+    parts = [f"{origin} {100 * n / found.total():.1f} %" for origin, n in found.most_common() if n]
     return f"From {', '.join(parts)}." if parts else "Nothing of its own was executed."
 
 

@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta run` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
-from kdelta.counts.model import Cost, Iterations, Packets, RegionCounts, merged_regions
+from kdelta.counts.model import (
+    CONTEXTS,
+    Context,
+    Cost,
+    Iterations,
+    Packets,
+    RegionCounts,
+    merged_regions,
+)
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
@@ -14,8 +22,8 @@ from kdelta.store.model import Study
 from kdelta.studies.run.document import RunDetail, document
 
 
-def _question(reports: Sequence[RunReport]) -> str:
-    run = reports[0].run.run
+def _question(first: RunReport, *_: RunReport) -> str:
+    run = first.run.run
     return f"What does {run.workload} execute on {run.kernel_release or run.kernel_spec}?"
 
 
@@ -29,16 +37,11 @@ def _run_warnings(report: RunReport) -> tuple[str, ...]:
     return (*counted, *report.warnings)
 
 
-def _own(region: RegionCounts) -> Cost:
-    return region.cost("own")
+def _cost_of(context: Context) -> Callable[[RegionCounts], Cost]:
+    def cost(region: RegionCounts) -> Cost:
+        return region.cost(context)
 
-
-def _interrupts(region: RegionCounts) -> Cost:
-    return region.cost("interrupts")
-
-
-def _other(region: RegionCounts) -> Cost:
-    return region.cost("other")
+    return cost
 
 
 def _region_packets(region: RegionCounts) -> Packets | None:
@@ -61,9 +64,7 @@ _SHAPES: dict[type, Shape] = {
             "median_insns": RegionCounts.median_own_insns,
             "clock_ns": "clock_ticks",
             "idle_ns": RegionCounts.idle_ticks,
-            "own": _own,
-            "interrupts": _interrupts,
-            "other": _other,
+            **{context: _cost_of(context) for context in CONTEXTS},
             "packets": _region_packets,
         },
         omits=("iterations_lost",),

@@ -14,10 +14,10 @@ import msgspec
 from kdelta.host.files import lab_errors
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import (
-    Kept,
+    Excluded,
+    NotExcluded,
     ObjectDifference,
     Reach,
-    RuledOut,
     differences_that_matter,
     objects_to_recompile,
 )
@@ -59,7 +59,7 @@ def reach_looked_closer(
     kernels of `ends`, the one before all changes first; `spec` gives the config of them all.
     """
     reached = reach_of_changes(ends, changes)
-    if not any(isinstance(one, Kept) for one in reached.values()):
+    if not any(isinstance(one, NotExcluded) for one in reached.values()):
         return reached
     texts = []
     for one in built:
@@ -95,8 +95,7 @@ def harmless_files(
 
 def _contents(source: Source, files: Sequence[str]) -> Iterator[bytes | None]:
     """The files of a source's tree, None for those that it does not have."""
-    names = "".join(f"{source.tree}:{file}\n" for file in files)
-    words = names.encode("utf-8", "surrogateescape")
+    words = "".join(f"{source.tree}:{file}\n" for file in files).encode("utf-8", "surrogateescape")
     return batch_contents(GitStore(source.folder).git("cat-file", "--batch", stdin=words).stdout)
 
 
@@ -114,7 +113,7 @@ def same_configs(
     step = "configs"
     progress.begin(step)
     same = set()
-    with grants(spec, folder, progress.say) as granted:
+    with grants(spec, folder, progress.log) as granted:
         for number, (name, pair) in enumerate(pairs.items(), start=1):
             progress.doing(step, f"{number} of {len(pairs)}: {name}")
             before, after = (granted(state) for state in pair)
@@ -129,8 +128,8 @@ def _set_in(config: Config) -> Config:
     return {option: value for option, value in config.items() if value != OFF}
 
 
-def _ruled_out(kept: Kept) -> RuledOut:
-    return RuledOut(kept.unit, kept.objects, f"{len(kept.alive)} {IDENTICAL}")
+def _ruled_out(kept: NotExcluded) -> Excluded:
+    return Excluded(kept.unit, kept.objects, f"{len(kept.alive)} {IDENTICAL}")
 
 
 def _rules(built: BuiltKernel) -> str:
@@ -138,10 +137,6 @@ def _rules(built: BuiltKernel) -> str:
     path = built.path / DIGEST
     with lab_errors("reading", path), path.open("rb") as file:
         return file.readline().decode("ascii", "replace").strip()
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
 
 
 class Closer:
@@ -167,11 +162,13 @@ class Closer:
         Kconfig files where it has to.
         """
         known = [
-            self._with_harmless(change) if isinstance(reached.get(change.name), Kept) else change
+            self._with_harmless(change)
+            if isinstance(reached.get(change.name), NotExcluded)
+            else change
             for change in changes
         ]
         found = reach_of_changes(self._ends, known)
-        doubtful = [change for change in known if isinstance(found[change.name], Kept)]
+        doubtful = [change for change in known if isinstance(found[change.name], NotExcluded)]
         same = same_configs(spec, doubtful, self._states, self._progress)
         return known, reach_of_changes(self._ends, known, same) if same else found
 
@@ -190,7 +187,7 @@ class Closer:
         with that config, in the tree of a built kernel; no other one of it is built meanwhile.
         """
         found = dict(reached)
-        kept = [one for one in reached.values() if isinstance(one, Kept)]
+        kept = [one for one in reached.values() if isinstance(one, NotExcluded)]
         decidable = []
         for one in kept:
             known = self._memo(one, built, config).key() if self._targets(one) else None
@@ -200,7 +197,7 @@ class Closer:
                 decidable.append(one)
         if not decidable:
             return found
-        with workbench(built, self._progress.say) as bench:
+        with workbench(built, self._progress.log) as bench:
             # What was built there may have been removed since, to make room.
             for one in decidable if bench.has_build else ():
                 step = f"recompile {one.unit}"
@@ -208,11 +205,11 @@ class Closer:
                 why = self._difference(one, bench, config)
                 if why is None:
                     found[one.unit] = _ruled_out(one)
-                self._memo(one, built, config).remember(_line(why or _IDENTICAL))
+                self._memo(one, built, config).remember(" ".join((why or _IDENTICAL).split()))
                 self._progress.end(step, why or _IDENTICAL)
         return found
 
-    def _memo(self, kept: Kept, built: BuiltKernel, config: str) -> Memo:
+    def _memo(self, kept: NotExcluded, built: BuiltKernel, config: str) -> Memo:
         """What came out when this was asked before, for the same ends."""
         pair = self._states(kept.unit) or ()
         question = {
@@ -230,13 +227,13 @@ class Closer:
     def _ends_identity(self) -> list[str]:
         return [identity([end.side.digest, sorted(end.side.executed)]) for end in self._ends]
 
-    def _targets(self, kept: Kept) -> list[str]:
+    def _targets(self, kept: NotExcluded) -> list[str]:
         """What to compile; nothing where that cannot tell."""
         if kept.unseen or self._states(kept.unit) is None:
             return []
         return objects_to_recompile(kept, self._ends[0].side.digest) or []
 
-    def _difference(self, kept: Kept, bench: Workbench, config: str) -> str | None:
+    def _difference(self, kept: NotExcluded, bench: Workbench, config: str) -> str | None:
         """What differs in what is executed; None if nothing does."""
         pair = self._states(kept.unit)
         assert pair is not None

@@ -8,6 +8,7 @@ import msgspec
 
 from kdelta.infer.effects.estimate import (
     MEAN,
+    STEADY,
     Adds,
     Estimate,
     Quantity,
@@ -34,15 +35,15 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
-from kdelta.report.model import Side
+from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
 from kdelta.studies.search.means import (
     Means,
     apart,
     apart_text,
-    apart_title,
     bound_text,
     cell,
+    percents,
     remainder_words,
     spread,
 )
@@ -73,9 +74,7 @@ ACCOUNT = (
 
 def tone_of(effect: Estimate) -> str:
     """What an effect does, as far as its interval says."""
-    if effect.low > 0:
-        return SLOWER
-    return FASTER if effect.high < 0 else SAME
+    return SLOWER if effect.low > 0 else FASTER if effect.high < 0 else SAME
 
 
 def mean_tone(mean: Estimate | None) -> str:
@@ -87,8 +86,7 @@ def mean_cells(mean: Estimate | None) -> tuple[Cell, Cell]:
     """A mean effect in per cent, and how far it may be off."""
     if mean is None:
         return Cell("", 0), Cell("", 0)
-    far = spread(mean)
-    return cells.percent(mean.value), Cell(far, float(reach(mean)))
+    return cells.percent(mean.value), Cell(spread(mean), float(reach(mean)))
 
 
 MEAN_COLUMNS = (
@@ -103,11 +101,9 @@ REACH_COLUMNS = (
 )
 
 
-def reach_cells(objects: int | None, alive: int | None) -> tuple[Cell, Cell]:
+def reach_cells(objects: int | None, alive: int | None) -> tuple[Cell, ...]:
     """The cells of these columns; empty where they are not known."""
-    known = (objects, alive)
-    first, second = (Cell("" if one is None else str(one), one or 0) for one in known)
-    return first, second
+    return tuple(Cell("" if one is None else str(one), one or 0) for one in (objects, alive))
 
 
 def interactions_section(texts: Sequence[str]) -> Section:
@@ -121,7 +117,7 @@ def apart_section(regions: Iterable[AblatedRegion]) -> tuple[Section, ...]:
     found = apart(regions)
     if not found:
         return ()
-    lead = Prose(f"{apart_title()[:1].upper()}{apart_title()[1:]}.")
+    lead = Prose(f"In no mean: runs of one kernel vary by more than {percents(STEADY)}.")
     texts = tuple(apart_text(one) for one in found)
     return (Section("apart", "Regions that are in no mean", (lead, Items(texts))),)
 
@@ -192,8 +188,7 @@ def changed_most(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
     regions = list(regions)
     found = [one for one in regions if not one.rate and one.before.value and one.whole.value]
     found.sort(key=lambda one: -abs(one.whole.value / one.before.value))
-    rates = [one for one in regions if one.rate and is_seen(one.whole)]
-    return found + rates
+    return found + [one for one in regions if one.rate and is_seen(one.whole)]
 
 
 def account_rows(
@@ -205,8 +200,9 @@ def account_rows(
     largest = sorted((one for one in parts if one[1].value), key=lambda one: -abs(one[1].value))
     rows, rest = largest[:limit], largest[limit:]
     if rest:
-        others = total((effect for _, effect in rest), region.whole.n)
-        rows.append((f"others ({len(rest)})", others))
+        rows.append(
+            (f"others ({len(rest)})", total((effect for _, effect in rest), region.whole.n))
+        )
     if region.remainder.value or region.adds is Adds.CANNOT_TELL:
         rows.append((f"{words.remainder}, {remainder_words(region.adds)}", region.remainder))
     found = sum((effect.value for _, effect in rows), Fraction(0))
@@ -259,11 +255,9 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
             cells.percent(part),
         ),
     )  # fmt: skip
-    besides: tuple[Block, ...] = ()
-    if region.lookups.value:
-        more = figures.difference(region.lookups.value)
-        text = f"Besides that {more} in functions that look up addresses, which is placement."
-        besides = (Prose(text),)
+    more = figures.difference(region.lookups.value)
+    text = f"Besides that {more} in functions that look up addresses, which is placement."
+    besides = (Prose(text),) if region.lookups.value else ()
     return Fold(summary, (table, *besides), always=region.rate)
 
 
@@ -272,7 +266,7 @@ def _part(region: AblatedRegion, value: Fraction) -> Fraction | None:
 
 
 def suites(
-    names: Sequence[str], ends: Sequence[Side], regions: Iterable[Region], more: Suite
+    names: Sequence[str], ends: Sequence[KernelRuns], regions: Iterable[Region], more: Suite
 ) -> tuple[Suite, ...]:
     """Return what a CI reads of a search: the kernels, the regions, and what was searched."""
     kernels = common.kernels_suite(zip(names, ends, strict=True))
@@ -348,8 +342,7 @@ def regions_section(
         Column("region", "name"),
         *(Column(title, "number") for title in (before, after, "diff", "%", "spread")),
     )
-    units = dict.fromkeys(map(unit_of, regions))
-    caption = f"In {' or '.join(units)}, of the measured tasks"
+    caption = f"In {' or '.join(dict.fromkeys(map(unit_of, regions)))}, of the measured tasks"
     table = Table("ends-table", caption, columns, rows, filtered=True)
     return (Section("ends", "Both ends", (table,), detail=True),)
 
@@ -357,11 +350,10 @@ def regions_section(
 def failed(document: Document, failure: str) -> Document:
     """Return the document of a search that could not begin."""
     kernels, *_ = document.suites
-    case = Case("search", Outcome.FAILED, failure)
     return msgspec.structs.replace(
         document,
         title=f"{document.title}: {failure.partition(chr(10))[0]}",
-        suites=(kernels, Suite("search", (case,))),
+        suites=(kernels, Suite("search", (Case("search", Outcome.FAILED, failure),))),
     )
 
 
@@ -369,9 +361,12 @@ def proof_section(proof: Proof | None) -> tuple[Section, ...]:
     """The kernel that proves what was ruled out, if there is one."""
     if proof is None:
         return ()
-    held = {True: "The proof held. ", False: "The proof did not hold. ", None: ""}[proof.held]
-    tone = {True: FASTER, False: SLOWER, None: ""}[proof.held]
-    return (Section("proof", "Proof", (Prose(held + proof.text, tone),)),)
+    said, tone = {
+        True: ("The proof held. ", FASTER),
+        False: ("The proof did not hold. ", SLOWER),
+        None: ("", ""),
+    }[proof.held]
+    return (Section("proof", "Proof", (Prose(said + proof.text, tone),)),)
 
 
 def builds_section(
@@ -382,11 +377,10 @@ def builds_section(
         return ()
     built = [one for one in builds if one.seconds is not None]
     minutes = sum(one.seconds or 0 for one in built) / 60
-    text = f"{words.counted(len(builds), 'kernel')}"
-    if cached := sum(map(_is_cached, builds)):
-        text += f", {cached} of them from the cache"
-    if built:
-        text += f", {minutes:.0f} minutes of building"
+    text = words.counted(len(builds), "kernel")
+    cached = sum(map(_is_cached, builds))
+    text += f", {cached} of them from the cache" if cached else ""
+    text += f", {minutes:.0f} minutes of building" if built else ""
     text += f"; {instead}" if instead else ""
     columns = (
         Column("kernel", "name"),
@@ -423,6 +417,5 @@ def _is_cached(build: AblationBuild | BisectBuild) -> bool:
 
 
 def _seconds_cell(build: AblationBuild | BisectBuild) -> Cell:
-    if build.seconds is None:
-        return Cell("cache" if _is_cached(build) else "-", 0)
-    return Cell(f"{build.seconds:.0f}", build.seconds)
+    without = "cache" if _is_cached(build) else "-"
+    return Cell(without if build.seconds is None else f"{build.seconds:.0f}", build.seconds or 0)

@@ -11,7 +11,6 @@ import msgspec
 from kdelta.infer.effects.estimate import (
     MEAN,
     NARROW,
-    STEADY,
     Adds,
     Estimate,
     bound,
@@ -21,7 +20,7 @@ from kdelta.infer.effects.estimate import (
 )
 from kdelta.infer.search.search_model import RegionSum
 from kdelta.report import figures, words
-from kdelta.report.model import Side
+from kdelta.report.model import KernelRuns
 from kdelta.report.shapes import HasEffects
 from kdelta.studies.search.model import AblatedRegion
 
@@ -79,11 +78,9 @@ class Means(msgspec.Struct, frozen=True):
         """The mean of an effect, over one workload's regions or all."""
         costs = {one.name: one.before for one in averaged(self.regions, workload)}
         found = mean_percent(effects, costs)
-        told = effects.get(MEAN)
-        every = len(costs) == len(averaged(self.regions))
-        if found is None or told is None or not every or told.value != found.value:
-            return found
-        return told
+        mean = effects.get(MEAN)
+        is_whole = len(costs) == len(averaged(self.regions))
+        return mean if found and mean and is_whole and mean.value == found.value else found
 
     @property
     def whole(self) -> Estimate | None:
@@ -98,20 +95,20 @@ class Means(msgspec.Struct, frozen=True):
     @property
     def wholes(self) -> dict[str, Estimate]:
         """From one end to the other, by region."""
-        told = {MEAN: self.known.whole} if self.known else {}
-        return {one.name: one.whole for one in self.regions} | told
+        mean = {MEAN: self.known.whole} if self.known else {}
+        return {one.name: one.whole for one in self.regions} | mean
 
     @property
     def sums(self) -> dict[str, Estimate]:
         """What the parts add up to, by region."""
-        told = {MEAN: self.known.explained} if self.known else {}
-        return {one.name: one.explained for one in self.regions} | told
+        mean = {MEAN: self.known.explained} if self.known else {}
+        return {one.name: one.explained for one in self.regions} | mean
 
     @property
     def rests(self) -> dict[str, Estimate]:
         """What they leave, by region."""
-        told = {MEAN: self.known.remainder} if self.known else {}
-        return {one.name: one.remainder for one in self.regions} | told
+        mean = {MEAN: self.known.remainder} if self.known else {}
+        return {one.name: one.remainder for one in self.regions} | mean
 
     @property
     def adds(self) -> Adds | None:
@@ -166,7 +163,7 @@ class SearchReport(Protocol):
     """A report of what was found between two ends."""
 
     @property
-    def ends(self) -> tuple[Side, Side]: ...
+    def ends(self) -> tuple[KernelRuns, KernelRuns]: ...
     @property
     def regions(self) -> Any: ...
     @property
@@ -180,9 +177,8 @@ def means_of(report: SearchReport) -> Means:
 
 def part_of(effect: Estimate, region: AblatedRegion) -> Estimate:
     """An effect in per cent of what the region costs in the base."""
-    cost = abs(region.before.value)
-    ends = [100 * one / cost for one in (effect.value, effect.low, effect.high)]
-    return Estimate(ends[0], ends[1], ends[2], effect.n)
+    cost = abs(region.before.value) / 100
+    return Estimate(effect.value / cost, effect.low / cost, effect.high / cost, effect.n)
 
 
 def spread(mean: Estimate) -> str:
@@ -209,11 +205,6 @@ def bound_text(mean: Estimate | None) -> str:
         return "one run"
     far = bound(mean)
     return f"{math.ceil(far * 100) / 100:.2f} %" if far else "exactly 0"
-
-
-def apart_title() -> str:
-    """What stands over the regions that are in no mean."""
-    return f"in no mean: runs of one kernel vary by more than {percents(STEADY)}"
 
 
 def apart_text(region: AblatedRegion) -> str:
@@ -249,9 +240,7 @@ def about(count: int, base: str) -> str:
 def left_over(means: Means) -> str:
     """What is left over in the mean, in words; "" where it is exactly nothing."""
     rest, word = means.remainder, means.adds
-    if rest is None or word is None or not (rest.value or reach(rest)):
-        return ""
-    return remainder_words(word)
+    return remainder_words(word) if rest and word and (rest.value or reach(rest)) else ""
 
 
 def totals(means: Means, whole: str, rest: str) -> list[Total]:
@@ -265,12 +254,12 @@ def totals(means: Means, whole: str, rest: str) -> list[Total]:
     return [*rows, (rest, means.rests, word)] if word else rows
 
 
-def before(report: SearchReport) -> Side:
+def before(report: SearchReport) -> KernelRuns:
     """Return the end without the changes."""
     return report.ends[0]
 
 
-def after(report: SearchReport) -> Side:
+def after(report: SearchReport) -> KernelRuns:
     """Return the end with all changes."""
     return report.ends[1]
 

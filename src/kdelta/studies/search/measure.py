@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernels of one tree: built, run, and what each of them holds and executes."""
 
+import functools
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -31,21 +32,22 @@ from kdelta.kernels.config.kconfig import (
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.objects.digest_file import is_current, load_digest
-from kdelta.report.model import Side
+from kdelta.report.model import KernelRuns
 from kdelta.spec.change import ConfigFileChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
-from kdelta.spec.kernel import DebSpec, ImageSpec, parse_kernel_spec, with_changes
+from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import workload_work
-from kdelta.studies.lab.lab import EXECUTED, Done, Lab
+from kdelta.studies.lab.found import with_all_files
+from kdelta.studies.lab.lab import EXECUTED, Lab, RunResult
 from kdelta.studies.lab.reports import reported_side
 from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.steps import expect_runs
+from kdelta.studies.lab.work import Work
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
 from kdelta.studies.tracing.comparable import judged_ends
 from kdelta.studies.tracing.cycles import recorded_runs
-from kdelta.workloads.catalog import Workload
 
 RATE_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
 
@@ -66,7 +68,7 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
 
     label: str
     found: Kernel | NoKernel
-    done: tuple[Done, ...]
+    done: tuple[RunResult, ...]
     regions: dict[str, SearchedRegion]
     failure: str = ""
     status: RunStatus = RunStatus.OK
@@ -75,7 +77,6 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
 
     @property
     def kernel(self) -> Kernel | None:
-        """The kernel, if there is one."""
         return None if isinstance(self.found, NoKernel) else self.found
 
     @property
@@ -98,7 +99,7 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
             raise LabError(f"{self.label} is not in the cache any more", "run this again")
         return found
 
-    def side(self, name: str, store: Store) -> Side:
+    def side(self, name: str, store: Store) -> KernelRuns:
         """What is reported of it, under that name."""
         return reported_side(name, self.kernel, self.done, self.failure, store)
 
@@ -111,7 +112,6 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, regions=regions, parts=parts, runs=runs)
 
     def config(self) -> Config:
-        """The config that it was granted."""
         built = self.built
         with lab_errors("reading", built.path):
             return parse_config((built.path / built.config).read_text())
@@ -159,22 +159,23 @@ class Bench:
     def __init__(
         self,
         tree: str,
-        workloads: Sequence[Workload],
+        works: Sequence[Work],
         request: LabRequest,
         store: Store,
         progress: Progress,
     ) -> None:
         spec = parse_kernel_spec(tree)
-        if isinstance(spec, DebSpec | ImageSpec):
+        if isinstance(spec, BuiltSpec):
             raise UserError(
                 f"not a source tree: {tree}",
                 "an ablation builds kernels: name PATH, git:PATH@REV or deb-src:PACKAGE",
             )
         self._spec = spec
-        self._workloads = workloads
+        self._works = works
         self._request = request
         self._store = store
         self._progress = progress
+        self._settled = False
         self.left_out: frozenset[str] = frozenset()
         self.builds: list[AblationBuild] = []
 
@@ -184,25 +185,28 @@ class Bench:
         """
         lab = Lab(self._request, self._store, self._progress)
         spec = with_changes(self._spec, [ConfigFileChange(str(config))])
-        known = {build.identity for build in self.builds}
-        self._progress.say(f"kernel {len(self.builds) + 1}: {label}")
+        self._progress.log(f"kernel {len(self.builds) + 1}: {label}")
         found = lab.kernel(str(spec))
         if digest and not isinstance(found, NoKernel):
             built = load_built(found.built or "")
             if built and not is_current(built.path / DIGEST):
-                self._progress.say(f"{label}: its digest was made by another kdelta: built again")
+                self._progress.log(f"{label}: its digest was made by another kdelta: built again")
                 forget(built)
                 found = lab.kernel(str(spec))
-        self.builds.append(entry_of(label, found, known))
+        self.builds.append(entry_of(label, found, {build.identity for build in self.builds}))
         return found
+
+    def expect(self, kernels: int) -> None:
+        """Reports that about so many more kernels will be built and run."""
+        self._progress.expect("build", kernels, rough=True)
+        expect_runs(self._progress, self._request, kernels, len(self._works), rough=True)
 
     def note(self, measured: MeasuredKernel) -> None:
         """Enters how the runs of the kernel that was built last ended, if they failed."""
         if measured.failure and measured.kernel is not None:
-            failed = msgspec.structs.replace(
+            self.builds[-1] = msgspec.structs.replace(
                 self.builds[-1], status=measured.status.value, detail=measured.failure
             )
-            self.builds[-1] = failed
 
     async def measure(
         self, label: str, kernel: Kernel | NoKernel, *, append: str = "", runs: int | None = None
@@ -212,6 +216,15 @@ class Bench:
         """
         if isinstance(kernel, NoKernel):
             return MeasuredKernel(label, kernel, (), {}, kernel.text, kernel.status)
+        # On the first kernel; for the others they are known.
+        found = with_all_files(self._works, [kernel], self._request, self._store, self._progress)
+        self._works = await found
+        works = [one.plan(kernel, self._request) for one in self._works]
+        kernels = [kernel] * len(works)
+        if not self._settled:  # all kernels of a search are on the machine of its first
+            lab = Lab(self._request, self._store, self._progress)
+            self._request = await lab.settled(kernels, works)
+            self._settled = True
         request = self._request
         if append:
             words = f"{request.machine.append} {append}".strip()
@@ -219,8 +232,6 @@ class Bench:
             request = msgspec.structs.replace(request, machine=machine, trace=False)
         if runs:
             request = msgspec.structs.replace(request, perturbations=runs)
-        works = [workload_work(one, (), kernel, mode=request.mode) for one in self._workloads]
-        kernels = [kernel] * len(works)
         if request.trace:
             results = await recorded_runs(request, self._store, self._progress, kernels, works)
         else:
@@ -228,30 +239,31 @@ class Bench:
         return self._measured(label, kernel, results)
 
     def _measured(
-        self, label: str, kernel: Kernel, results: Sequence[list[Done]]
+        self, label: str, kernel: Kernel, results: Sequence[list[RunResult]]
     ) -> MeasuredKernel:
         regions: dict[str, SearchedRegion] = {}
         parts: dict[str, dict[str, Estimate]] = {}
         runs: dict[str, tuple[RegionCounts, ...]] = {}
         failures, status = [], RunStatus.OK
-        for workload, done in zip(self._workloads, results, strict=True):
+        for work, done in zip(self._works, results, strict=True):
             counts = [one.counts for one in done if one.counts is not None]
             if not counts:
                 run = done[0].run
-                failures.append(f"{workload.name}: {run.word}: {run.detail}")
+                failures.append(f"{work.name}: {run.word}: {run.detail}")
                 status = run.status or RunStatus.WORKLOAD_FAILED
                 continue
-            for name, path in region_paths(counts).items():
-                regions[self._named(name, workload)] = SearchedRegion(workload.name, path)
-            for name, functions in function_paths(counts).items():
-                parts[self._named(name, workload)] = functions
-            for name, held in region_runs(counts).items():
-                runs[self._named(name, workload)] = held
+            named = functools.partial(self._named, work=work)
+            regions |= {
+                named(name): SearchedRegion(work.name, path)
+                for name, path in region_paths(counts).items()
+            }
+            parts |= {named(name): of for name, of in function_paths(counts).items()}
+            runs |= {named(name): held for name, held in region_runs(counts).items()}
             for context, rate in background_rates(counts).items():
-                name = f"{RATE_NAMES[context]} ({workload.name})"
+                name = f"{RATE_NAMES[context]} ({work.name})"
                 nothing = Estimate(ZERO, ZERO, ZERO, rate.n)
                 regions[name] = SearchedRegion(
-                    workload.name, RegionPath(rate, rate, nothing), rate=True
+                    work.name, RegionPath(rate, rate, nothing), rate=True
                 )
                 parts[name] = {name: rate}
         every = tuple(one for done in results for one in done)
@@ -287,27 +299,22 @@ class Bench:
         if measured.kernel is None:
             return measured
         runs = max(ENOUGH, self._request.perturbations)
-        self._progress.say(f"{measured.label}: runs may differ so by chance; {runs} of it")
+        self._progress.log(f"{measured.label}: runs may differ so by chance; {runs} of it")
         again = await self.measure(measured.label, measured.kernel, runs=runs)
         return measured if again.failure else again
 
     def named(self, region: str, workload: str) -> str:
         """What a region of that workload is called here."""
-        owner = next(one for one in self._workloads if one.name == workload)
-        return self._named(region, owner)
+        return self._named(region, next(one for one in self._works if one.name == workload))
 
-    def _named(self, region: str, workload: Workload) -> str:
-        owners = [one for one in self._workloads if region in _names(one)]
-        return f"{workload.name}/{region}" if len(owners) > 1 else region
+    def _named(self, region: str, work: Work) -> str:
+        owners = [one for one in self._works if one.has(region)]
+        return f"{work.name}/{region}" if len(owners) > 1 else region
 
 
 def cycles_name(region: str, cpu: CPU) -> str:
     """What the model cycles of a region are called among regions."""
     return f"{region} on {cpu.name}"
-
-
-def _names(workload: Workload) -> set[str]:
-    return {operation.name for operation in workload.operations}
 
 
 def entry_of(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationBuild:
@@ -320,10 +327,10 @@ def entry_of(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationB
     return AblationBuild(label, RunStatus.OK.value, "", seconds, found.identity, size)
 
 
-def config_file(name: str, config: Mapping[str, str]) -> Path:
+def config_file(config: Mapping[str, str]) -> Path:
     """A file with a whole config, in the cache; the same path for the same config."""
     text = f"# Linux Kernel Configuration\n{render_config(config)}"
-    path = cache_dir("configs") / f"{name}-{identity(text)[:12]}.config"
+    path = cache_dir("configs") / f"units-{identity(text)[:12]}.config"
     write_atomic(path, text.encode())
     return path
 
@@ -364,28 +371,27 @@ def complete_kernel(spec: str, lab: Lab, progress: Progress) -> Kernel | NoKerne
     built = load_built(found.built or "")
     if built is None or is_complete(built):
         return found
-    progress.say("an earlier kdelta did not keep what this kernel was made from: built again")
+    progress.log("an earlier kdelta did not keep what this kernel was made from: built again")
     forget(built)
     return lab.kernel(spec)
 
 
-def executed_names(done: Sequence[Done], store: Store) -> frozenset[str]:
+def executed_names(done: Sequence[RunResult], store: Store) -> frozenset[str]:
     """The functions that runs executed since power-on, by name. LabError for a run that does not
     say.
     """
     names: frozenset[str] = frozenset()
     for one in done:
-        blob = one.run.attachments.get(EXECUTED)
-        if one.counts is not None and blob is None:
+        if blob := one.run.attachments.get(EXECUTED):
+            names |= decode_executed(store.get(blob)).names()
+        elif one.counts is not None:
             raise LabError(
                 f"run {one.run.id} does not say what was executed", "make it again: --again"
             )
-        if blob is not None:
-            names |= decode_executed(store.get(blob)).names()
     return names
 
 
-def built_side(built: BuiltKernel, done: Sequence[Done], store: Store) -> BuiltSide:
+def built_side(built: BuiltKernel, done: Sequence[RunResult], store: Store) -> BuiltSide:
     """A kernel's objects, and what its runs, of all workloads together, executed."""
     in_regions = {
         row.name
@@ -402,7 +408,6 @@ def built_side(built: BuiltKernel, done: Sequence[Done], store: Store) -> BuiltS
     )
 
 
-def measured_tree(built: BuiltKernel, done: Sequence[Done], store: Store) -> Tree:
+def measured_tree(built: BuiltKernel, done: Sequence[RunResult], store: Store) -> Tree:
     """A complete kernel with the same, and what it was made from."""
-    side = built_side(built, done, store)
-    return tree_of(side, load_dependencies(built.path / DEPENDENCIES))
+    return tree_of(built_side(built, done, store), load_dependencies(built.path / DEPENDENCIES))

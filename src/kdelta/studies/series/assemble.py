@@ -5,13 +5,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kdelta.infer.reach.reach import Kept, Reach, RuledOut
+from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchNeed, SeriesAnswer
 from kdelta.kernels.sources.measured_branch import effects_of
 from kdelta.kernels.sources.patches import Patch
 from kdelta.store.store import Store
 from kdelta.studies.lab.reports import machine_facts
 from kdelta.studies.lab.requests import SeriesRequest
+from kdelta.studies.lab.work import titles_of
 from kdelta.studies.search.measure import Ends, nothing_to_compare, regions_between, warnings_of
 from kdelta.studies.search.model import Proof
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
@@ -69,7 +70,7 @@ def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> Se
         tree=request.tree,
         words=request.patches,
         ends=(ends[0].side(NAMES[0], store), ends[1].side(NAMES[1], store)),
-        workloads=request.workloads,
+        workloads=titles_of(request.workloads, request.program),
         machine=machine_facts(ends[0].done or ends[1].done, store),
         views=request.views,
         rows=tuple(
@@ -86,15 +87,13 @@ def _row(
     patch: Patch, answer: PatchAnswer, trees: Trees, reached: Mapping[str, Reach]
 ) -> SeriesRow:
     found = reached.get(patch.name)
-    why = found.why if isinstance(found, RuledOut) else ""
-    if answer.fate is not PatchFate.RULED_OUT:
-        why = answer.text
+    excluded = found.why if isinstance(found, Excluded) else ""
     return SeriesRow(
         answer=answer,
         subject=patch.subject,
         files=trees.files[patch.name],
-        why=why,
+        why=excluded if answer.fate is PatchFate.RULED_OUT else answer.text,
         objects=None if found is None else found.objects,
-        alive=len(found.alive) if isinstance(found, Kept) else None if found is None else 0,
+        alive=len(found.alive) if isinstance(found, NotExcluded) else None if found is None else 0,
         earlier=effects_of(patch.message),
     )

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from kdelta.infer.effects.estimate import MEAN, Estimate, is_seen
 from kdelta.infer.search.minimal import PatchRole
-from kdelta.infer.search.series_model import PatchFate, PatchGroup, View, ViewAnswer
+from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchGroup, View
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -29,7 +29,7 @@ from kdelta.report.stored import Stored
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
 from kdelta.studies.search.means import about, averaged, cell, means_of, totals
-from kdelta.studies.series.held import Holds, held
+from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 
 _TONES = {
@@ -49,8 +49,7 @@ def document(stored: Stored) -> Document:
     report = stored.one(SeriesReport)
     ends = tuple(zip(("without", "with all"), report.ends, strict=True))
     patches = Suite("patches", tuple(map(_case, report.rows)))
-    count = words.counted(len(report.rows), "patch", "patches")
-    title = f"{' '.join(report.workloads)}: {count}"
+    title = f"{' '.join(report.workloads)}: {words.counted(len(report.rows), 'patch', 'patches')}"
     found = Document(
         title=title if report.failure else f"{title} on {report.tree}",
         made=common.made_of(stored),
@@ -75,8 +74,9 @@ def _case(row: SeriesRow) -> Case:
     answer = row.answer
     if answer.fate in (PatchFate.UNRESOLVED, PatchFate.TOGETHER):
         return Case(row.name, Outcome.UNKNOWN, answer.text or str(answer.fate))
-    why = answer.text or row.why or str(answer.fate)
-    return searched.effects_case(row.name, answer.effects, why)
+    return searched.effects_case(
+        row.name, answer.effects, answer.text or row.why or str(answer.fate)
+    )
 
 
 def _answer(report: SeriesReport) -> Answer:
@@ -173,14 +173,11 @@ def _patches_table(report: SeriesReport) -> Table:
 
 def _patch_row(row: SeriesRow, views: list[View], report: SeriesReport) -> tuple[Cell, ...]:
     answer = row.answer
-    mean = means_of(report).of(answer.effects)
-    tone = _TONES.get(answer.fate, searched.mean_tone(mean))
-    effects = {View.ORDER: answer.effects, View.LEFT_OUT: _of(answer.left_out),
-             View.ALONE: _of(answer.alone)}  # fmt: skip
+    tone = _TONES.get(answer.fate, searched.mean_tone(means_of(report).of(answer.effects)))
     return (
         Cell(row.name),
         Cell(answer.fate.value, tone=tone),
-        *(one for view in views for one in _mean_cells(effects[view], report)),
+        *_view_cells(answer, views, report),
         Cell(most_in(answer.effects, report)),
         Cell(row.subject),
         Cell(answer.text or row.why),
@@ -190,24 +187,24 @@ def _patch_row(row: SeriesRow, views: list[View], report: SeriesReport) -> tuple
 def _group_row(
     name: str, group: PatchGroup, views: list[View], report: SeriesReport
 ) -> tuple[Cell, ...]:
-    effects = {View.ORDER: group.effects, View.LEFT_OUT: _of(group.left_out),
-             View.ALONE: _of(group.alone)}  # fmt: skip
     return (
         Cell(name),
         Cell(words.counted(len(group.patches), "patch", "patches"), tone="unresolved"),
-        *(one for view in views for one in _mean_cells(effects[view], report)),
+        *_view_cells(group, views, report),
         Cell(most_in(group.effects, report)),
         cells.NOTHING,
         Cell(group.reason),
     )
 
 
-def _of(view: ViewAnswer | None) -> Mapping[str, Estimate]:
-    return view.effects if view else {}
-
-
-def _mean_cells(effects: Mapping[str, Estimate], report: SeriesReport) -> tuple[Cell, Cell]:
-    return searched.mean_cells(means_of(report).of(effects) if effects else None)
+def _view_cells(
+    found: PatchAnswer | PatchGroup, views: list[View], report: SeriesReport
+) -> Iterator[Cell]:
+    """The mean in each of these views, and how far it may be off."""
+    answers = {View.ORDER: found, View.LEFT_OUT: found.left_out, View.ALONE: found.alone}
+    for one in (answers[view] for view in views):
+        mean = means_of(report).of(one.effects) if one and one.effects else None
+        yield from searched.mean_cells(mean)
 
 
 def _minimal(report: SeriesReport, minimal: Minimal) -> Iterator[Block]:
@@ -261,7 +258,7 @@ def _held(report: SeriesReport) -> Iterator[Section]:
     found = held(report)
     if not found:
         return
-    counted = {word: sum(one.word is word for one in found) for word in Holds}
+    counted = {word: sum(one.word is word for one in found) for word in StatedOutcome}
     lead = ", ".join(f"{count} {word.value}" for word, count in counted.items() if count)
     columns = (
         Column("patch", "name"),
@@ -341,12 +338,11 @@ def most_in(effects: Mapping[str, Estimate], report: SeriesReport) -> str:
 
 def parts_of(region: str, report: SeriesReport) -> list[Part]:
     """A region's patches and groups of them."""
-    patches = [
+    return [
         (row.name, row.answer.effects[region])
         for row in report.of(PatchFate.MEASURED)
         if region in row.answer.effects
-    ]
-    return patches + [
+    ] + [
         (f"group {number} ({len(group.patches)} patches)", group.effects[region])
         for number, group in enumerate(report.groups, start=1)
         if region in group.effects

@@ -17,7 +17,7 @@ _SAME_PART = 0.1
 """The part of an earlier effect by which it may differ and still hold."""
 
 
-class Holds(enum.StrEnum):
+class StatedOutcome(enum.StrEnum):
     """What became of an effect."""
 
     HOLDS = "holds"
@@ -29,33 +29,32 @@ class Holds(enum.StrEnum):
     """The patch could not be measured alone, or there is no such region any more."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class StatedEffect(msgspec.Struct, frozen=True):
     """An effect that a trailer states, in per cent, and what it is now (None: unknown)."""
 
     patch: str
     region: str
     earlier: float
     now: float | None
-    word: Holds
+    word: StatedOutcome
 
 
-def held(report: SeriesReport) -> tuple[Held, ...]:
+def held(report: SeriesReport) -> tuple[StatedEffect, ...]:
     """One for each effect that the trailers of patches state, in order."""
     return tuple(one for row in report.rows for one in _of_row(row, report))
 
 
-def _of_row(row: SeriesRow, report: SeriesReport) -> Iterator[Held]:
-    regions = {_named(region): region for region in report.regions}
+def _of_row(row: SeriesRow, report: SeriesReport) -> Iterator[StatedEffect]:
+    regions = {trailer_name(region): region for region in report.regions}
     for text in row.earlier:
-        match = _TRAILER.fullmatch(text)
-        if match is None:
-            continue
-        earlier = float(match["percent"])
-        now = _now(row, regions.get(match["region"]))
-        yield Held(row.name, match["region"], earlier, now, _word(earlier, now))
+        if match := _TRAILER.fullmatch(text):
+            earlier = float(match["percent"])
+            now = _now(row, regions.get(match["region"]))
+            yield StatedEffect(row.name, match["region"], earlier, now, _word(earlier, now))
 
 
-def _named(region: AblatedRegion) -> str:
+def trailer_name(region: AblatedRegion) -> str:
+    """Return what trailers call a region: its workload comes first."""
     return region.name if "/" in region.name else f"{region.workload}/{region.name}"
 
 
@@ -70,13 +69,13 @@ def _now(row: SeriesRow, region: AblatedRegion | None) -> float | None:
     return float(100 * effect.value / region.before.value)
 
 
-def _word(earlier: float, now: float | None) -> Holds:
+def _word(earlier: float, now: float | None) -> StatedOutcome:
     if now is None:
-        return Holds.UNKNOWN
+        return StatedOutcome.UNKNOWN
     if not now:
-        return Holds.GONE
+        return StatedOutcome.GONE
     if now * earlier < 0:
-        return Holds.REVERSED
+        return StatedOutcome.REVERSED
     if abs(now - earlier) <= max(_SAME_PART * abs(earlier), 0.005):
-        return Holds.HOLDS
-    return Holds.MORE if abs(now) > abs(earlier) else Holds.LESS
+        return StatedOutcome.HOLDS
+    return StatedOutcome.MORE if abs(now) > abs(earlier) else StatedOutcome.LESS

@@ -19,6 +19,7 @@ from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.studies.lab.requests import Progress, SeriesRequest
 from kdelta.studies.search.means import means_of
 from kdelta.studies.search.model import AblatedRegion
+from kdelta.studies.series.held import trailer_name
 from kdelta.studies.series.model import KeptBranch, SeriesReport, SeriesRow
 from kdelta.studies.series.trees import Trees
 
@@ -47,9 +48,10 @@ def keep(
         if row.name not in dropped
     ]
     spec = parse_kernel_spec(request.tree)
-    title = spec.revision if isinstance(spec, GitSpec) else "HEAD"
-    progress.say(f"writing {len(kept)} commits to {branch}")
-    tip = write_branch(branch, trees.source, title, kept)
+    progress.log(f"writing {len(kept)} commits to {branch}")
+    tip = write_branch(
+        branch, trees.source, spec.revision if isinstance(spec, GitSpec) else "HEAD", kept
+    )
     names = tuple(one.patch.name for one in kept)
     return msgspec.structs.replace(
         report, kept=KeptBranch(str(branch), tip, names, tuple(dropped), tuple(marked))
@@ -87,8 +89,7 @@ def trailers(
         found = [(EFFECT, f"unresolved: {row.answer.text}" if unknown else "none")]
     if marked:
         found.append((MARK, "slower"))
-    tree = trees.source
-    return (*found, (BASE, f"{tree.name}, tree {tree.tree[:12]}"))
+    return (*found, (BASE, f"{trees.source.name}, tree {trees.source.tree[:12]}"))
 
 
 def _lines(
@@ -97,13 +98,10 @@ def _lines(
     found = []
     for region in regions:
         effect = effects.get(region.name)
-        if effect is None or region.rate or not is_seen(effect):
-            continue
-        if not region.before.value:
+        if effect is None or region.rate or not is_seen(effect) or not region.before.value:
             continue
         part = 100 * effect.value / region.before.value
         spread = 100 * effect.half_width / region.before.value
         known = "exact" if effect.exact else f"+-{float(spread):.2f} %"
-        name = region.name if "/" in region.name else f"{region.workload}/{region.name}"
-        found.append((part, f"{name} {float(part):+.2f} % path ({known})"))
+        found.append((part, f"{trailer_name(region)} {float(part):+.2f} % path ({known})"))
     return found

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta series` as a kind of study: its report, question and JSON."""
 
-from collections.abc import Sequence
-
 from kdelta.infer.search.minimal import MinimalAnswer
 from kdelta.infer.search.search_model import InteractionAnswer
 from kdelta.infer.search.series_model import PatchAnswer, PatchGroup, ViewAnswer
@@ -17,8 +15,7 @@ from kdelta.studies.series.held import held
 from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow
 
 
-def _question(reports: Sequence[SeriesReport]) -> str:
-    (one,) = reports
+def _question(one: SeriesReport) -> str:
     what = f"each of {len(one.rows)} patches" if len(one.rows) != 1 else one.rows[0].name
     return f"What does {what} do on {one.tree} under {words.listed(one.workloads)}?"
 

@@ -13,7 +13,7 @@ from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.minimal import MinimalAnswer
 from kdelta.infer.search.search_model import InteractionAnswer, RegionSum
 from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchGroup, PatchNeed, View
-from kdelta.report.model import Facts, Side
+from kdelta.report.model import Facts, KernelRuns
 from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
 
 
@@ -32,7 +32,6 @@ class SeriesRow(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The patch's name."""
         return self.answer.name
 
 
@@ -63,7 +62,7 @@ class SeriesReport(msgspec.Struct, frozen=True):
 
     tree: str
     words: tuple[str, ...]
-    ends: tuple[Side, Side]
+    ends: tuple[KernelRuns, KernelRuns]
     workloads: tuple[str, ...]
     machine: Facts
     views: tuple[View, ...]
@@ -82,5 +81,4 @@ class SeriesReport(msgspec.Struct, frozen=True):
     mean: RegionSum | None = None
 
     def of(self, fate: PatchFate) -> list[SeriesRow]:
-        """The patches of that fate."""
         return [row for row in self.rows if row.answer.fate is fate]

@@ -2,12 +2,11 @@
 """`kdelta series`: both ends, ruling out, the proof, the search, the smallest set, the branch."""
 
 from collections.abc import Collection, Iterator
-from fractions import Fraction
 
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.chance import is_doubtful
 from kdelta.infer.effects.estimate import Estimate, effect_between, is_seen
-from kdelta.infer.reach.reach import Reach, RuledOut
+from kdelta.infer.reach.reach import Excluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles
 from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.minimal import MinimalSearch, SetVerdict, Trial
@@ -21,33 +20,33 @@ from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.requests import Progress, SeriesRequest
+from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.closer import reach_looked_closer
 from kdelta.studies.search.measure import Bench, MeasuredKernel, measured_tree
 from kdelta.studies.series.assemble import SeriesFindings, assemble, failed
 from kdelta.studies.series.keep import check_branch, keep
 from kdelta.studies.series.model import Minimal, SeriesReport
 from kdelta.studies.series.trees import Trees, spec_of
-from kdelta.workloads.catalog import find_workload
 
 NOTHING: PatchSet = frozenset()
 
 
 async def run_series(request: SeriesRequest, store: Store, progress: Progress) -> SeriesReport:
     """The effects of a series' patches; what of it is there already is not made again."""
-    workloads = [find_workload(name) for name in request.workloads]
+    works = works_of(request.workloads, program=request.program, specs=[request.tree])
     if request.keep:
         check_branch(request.keep)
     with interruptible():
         spec = spec_of(request.tree, parse_kernel_spec(request.tree))
         trees = Trees(spec, request.patches, request.lab, store, progress)
-    bench = Bench(request.tree, workloads, request.lab, store, progress)
-    study = _Study(request, trees, bench, store, progress)
+    bench = Bench(request.tree, works, request.lab, store, progress)
+    study = _SeriesStudy(request, trees, bench, store, progress)
     if not await study.measure_ends():
         return failed(request, trees, study.ends, store)
     return await study.run()
 
 
-class _Study:
+class _SeriesStudy:
     """The kernels of a series' trees, and what is found out from them."""
 
     def __init__(
@@ -75,12 +74,13 @@ class _Study:
     async def measure_ends(self) -> bool:
         """Builds and runs both; whether both went well."""
         complete = self._request.rule_out
+        self._bench.expect(2)
         await self._kernel("without the patches", NOTHING, complete=complete)
         await self._kernel("with all patches", self._everything, complete=complete)
         if any(end.failure for end in self.ends):
             return False
-        kept = self._bench.comparable(self.ends, None)
-        self._measured |= dict(zip((NOTHING, self._everything), kept, strict=True))
+        ends = self._bench.comparable(self.ends, None)
+        self._measured[NOTHING], self._measured[self._everything] = ends
         return True
 
     async def run(self) -> SeriesReport:
@@ -88,9 +88,8 @@ class _Study:
         with interruptible():
             reached = self._reach()
             suspects = likely_needs(self._trees.patches)
-        pruned = {name for name, one in reached.items() if isinstance(one, RuledOut)}
-        count = len(self._trees.names)
-        self._progress.say(f"{count} patches, {len(pruned)} of them ruled out")
+        pruned = {name for name, one in reached.items() if isinstance(one, Excluded)}
+        self._progress.log(f"{len(self._trees.names)} patches, {len(pruned)} of them ruled out")
         patches = [
             SeriesPatch(
                 name=name,
@@ -153,10 +152,12 @@ class _Study:
         search = await self._sure(self._begin(patches))
         while builds := search.next_builds():
             build = builds[0]
+            self._bench.expect(len(builds))
             if self._request.minimal and build.step is not SeriesStep.PROOF:
                 break
-            label = f"{build.step.value}: {build.reason}"
-            search = await self._observed(search, build.patches, label)
+            search = await self._observed(
+                search, build.patches, f"{build.step.value}: {build.reason}"
+            )
             if build.step is SeriesStep.PROOF and await self._more_runs(build.patches):
                 search = self._begin(patches).observe(
                     build.patches, self._measured[build.patches].outcome
@@ -184,9 +185,9 @@ class _Study:
         proof = self._measured.get(chosen)
         if proof is None or proof.failure or runs <= self._request.lab.perturbations:
             return False
-        if _parting(self.ends[1], proof) is None:
+        if not _are_parted(self.ends[1], proof):
             return False
-        self._progress.say(f"the proof does not hold with so few runs: {runs} of both ends")
+        self._progress.log(f"the proof does not hold with so few runs: {runs} of both ends")
         for names in (self._everything, chosen):
             before = self._measured[names]
             again = await self._bench.measure(before.label, before.found, runs=runs)
@@ -203,8 +204,6 @@ class _Study:
         needed = {need for one in patches if not one.pruned for need in one.needs}
         among = [one for one in patches if not (proved and one.pruned and one.name not in needed)]
         top = frozenset(one.name for one in among)
-        left = self._request.max_builds
-        spent = search.answer().builds
         known = [
             Trial(frozenset(names), self._verdict(names))
             for names in self._measured
@@ -213,8 +212,8 @@ class _Study:
         if top not in self._measured:
             # The proof's kernel has the same path, with what its patches need and no others.
             known.append(Trial(top, SetVerdict.HAS))
-        minimal = MinimalSearch(tuple(among), tuple(known), builds_left(left, spent))
-        minimal = await self._minimized(minimal)
+        left = builds_left(self._request.max_builds, search.answer().builds)
+        minimal = await self._minimized(MinimalSearch(tuple(among), tuple(known), left))
         answer = minimal.answer()
         names = frozenset(one.name for one in answer.members)
         effects = self._effects(names) if names in self._measured else {}
@@ -223,6 +222,7 @@ class _Study:
     async def _minimized(self, minimal: MinimalSearch) -> MinimalSearch:
         while builds := minimal.next_builds():
             build = builds[0]
+            self._bench.expect(len(builds))
             count = len(self._trees.builds)
             outcome = await self._kernel(f"{build.step.value}: {build.reason}", build.patches)
             built = len(self._trees.builds) > count
@@ -235,8 +235,7 @@ class _Study:
                         {build.patches, self._everything} - self._rerun, key=sorted
                     ):
                         await self._more(names)
-                verdict = self._verdict(build.patches)
-                minimal = minimal.observe(build.patches, verdict, built=built)
+                minimal = minimal.observe(build.patches, self._verdict(build.patches), built=built)
         return minimal
 
     def _verdict(self, names: PatchSet) -> SetVerdict:
@@ -267,11 +266,7 @@ class _Study:
         return ObservedKernels(held).with_mean(difference(chosen, NOTHING))
 
 
-def _parting(end: MeasuredKernel, other: MeasuredKernel) -> tuple[str, Fraction] | None:
-    """The first region in which two kernels part, and by how much."""
-    for region, one in end.code.items():
-        if region in other.code:
-            gap = effect_between(one, other.code[region])
-            if is_seen(gap):
-                return region, gap.value
-    return None
+def _are_parted(end: MeasuredKernel, other: MeasuredKernel) -> bool:
+    """Whether two kernels part in any region."""
+    common = end.code.keys() & other.code.keys()
+    return any(is_seen(effect_between(end.code[name], other.code[name])) for name in common)

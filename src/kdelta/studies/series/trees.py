@@ -50,33 +50,29 @@ class Trees:
         self._request = request
         self._store = store
         self._progress = progress
-        source = source_of(spec, progress.say)
+        source = source_of(spec, progress.log)
         if isinstance(source, PatchFailure):
             raise UserError(f"{source.patch} does not apply to the tree: {source.detail}")
         self.source: Source = source
         folder = None if isinstance(spec, DebSrcSpec) else Path(spec.path).expanduser()
-        self.series: PatchSeries = read_series(words, folder, progress.say)
+        self.series: PatchSeries = read_series(words, folder, progress.log)
         self.builds: list[AblationBuild] = []
-        with stacked(source, self.series.patches, progress.say) as stack:
+        with stacked(source, self.series.patches, progress.log) as stack:
             self._stack: Stack = stack
-            failure = stack.failure(self.names)
-            if failure is not None:
+            if failure := stack.failure(self.names):
                 raise _does_not_apply(failure, self.names)
             self.needs: dict[str, tuple[Need, ...]] = stack.needs()
 
     @property
     def patches(self) -> tuple[Patch, ...]:
-        """The patches, in order."""
         return self.series.patches
 
     @property
     def names(self) -> list[str]:
-        """Their names."""
         return [patch.name for patch in self.series.patches]
 
     @property
     def files(self) -> dict[str, tuple[str, ...]]:
-        """The files that each patch touches."""
         return self._stack.files
 
     def kernel(
@@ -89,10 +85,9 @@ class Trees:
         if isinstance(made, PatchFailure):
             return made
         tree, spec = made
-        known = {build.identity for build in self.builds}
-        self._progress.say(f"kernel {len(self.builds) + 1}: {label}")
+        self._progress.log(f"kernel {len(self.builds) + 1}: {label}")
         found = self._failed_before(spec, tree) or self._obtained(spec, complete=complete)
-        self.builds.append(entry_of(label, found, known))
+        self.builds.append(entry_of(label, found, {build.identity for build in self.builds}))
         built = None if isinstance(found, NoKernel) else load_built(found.built or "")
         if built is not None and built.tree != tree:
             raise LabError(
@@ -105,7 +100,7 @@ class Trees:
     def around(self, name: str) -> tuple[Source, Source] | None:
         """The source with all patches before one, and with it; None where one does not apply."""
         place = self.names.index(name)
-        with store_of(self.source, self._progress.say):
+        with store_of(self.source.folder, self._progress.log):
             trees = [self._stack.tree(self.names[: place + more]) for more in (0, 1)]
         if any(isinstance(tree, PatchFailure) for tree in trees):
             return None
@@ -114,12 +109,13 @@ class Trees:
 
     def note(self, status: RunStatus, detail: str) -> None:
         """Enters how the runs of the kernel that was built last failed."""
-        failed = msgspec.structs.replace(self.builds[-1], status=status.value, detail=detail)
-        self.builds[-1] = failed
+        self.builds[-1] = msgspec.structs.replace(
+            self.builds[-1], status=status.value, detail=detail
+        )
 
     def _patched(self, chosen: PatchSet) -> tuple[str, SourceSpec] | PatchFailure:
         """Git's hash of the tree, and the spec of its kernel: all patches are one file there."""
-        with store_of(self.source, self._progress.say):
+        with store_of(self.source.folder, self._progress.log):
             tree = self._stack.tree(chosen)
             if isinstance(tree, PatchFailure):
                 return tree
@@ -142,7 +138,7 @@ class Trees:
         run = self._store.find_failure(no_kernel_key(question))
         if run is None or run.status is None or _LACK_OF_MEMORY in run.detail:
             return None
-        self._progress.say(f"it failed before ({run.status.value}); --again tries it again")
+        self._progress.log(f"it failed before ({run.status.value}); --again tries it again")
         return NoKernel(str(spec), run.status, question, run.detail)
 
     def _obtained(self, spec: SourceSpec, *, complete: bool) -> Kernel | NoKernel:

@@ -21,7 +21,7 @@ from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.effects import Effects, OperationEffect, Word, compare
 from kdelta.report.groups import groups_text
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.lab.reports import attachment, controllers
 from kdelta.studies.tracing.cycles import Cycles
 
@@ -57,7 +57,7 @@ def comparable(
 
 def end_notes(
     names: tuple[str, str],
-    ends: tuple[Sequence[Done], Sequence[Done]],
+    ends: tuple[Sequence[RunResult], Sequence[RunResult]],
     cpu: CPU | None,
     store: Store,
 ) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class JudgedEnds(msgspec.Struct, frozen=True):
 
 
 def judged_ends(
-    ends: tuple[Sequence[Done], Sequence[Done]], cpu: CPU | None, store: Store
+    ends: tuple[Sequence[RunResult], Sequence[RunResult]], cpu: CPU | None, store: Store
 ) -> dict[str, JudgedEnds]:
     """Return by workload what the two ends of a search have lost in the guest."""
     guests = guest_of(ends[0], store), guest_of(ends[1], store)
@@ -116,7 +116,7 @@ def judged_ends(
 
 
 def comparable_cycles(
-    cycles: Cycles, cpu: CPU, sides: tuple[Sequence[Done], Sequence[Done]], store: Store
+    cycles: Cycles, cpu: CPU, sides: tuple[Sequence[RunResult], Sequence[RunResult]], store: Store
 ) -> Cycles:
     """Return model cycles with "not comparable" where a path decides that one of two kernels has
     lost in the guest. sides: the runs of one workload.
@@ -126,7 +126,7 @@ def comparable_cycles(
     return comparable(compare(base, other), cycles, cpu, guests)[1] or cycles
 
 
-def guest_of(runs: Sequence[Done], store: Store) -> GuestFacts:
+def guest_of(runs: Sequence[RunResult], store: Store) -> GuestFacts:
     """Return what a kernel's guest says of itself, by the first run that went well."""
     done = next((one for one in runs if one.counts is not None), None)
     if done is None:
@@ -148,10 +148,9 @@ def _on_cycles(cycles: Cycles, cpu: CPU, parts: Parts) -> Cycles:
     regions = [
         region_without(one, parts[one.name]) if one.name in parts else one for one in cycles.regions
     ]
-    margin = cycles.effects[0].margin
     without = {
         one.region: one
-        for one in placement_effects(regions, prices_of(cpu), margin)
+        for one in placement_effects(regions, prices_of(cpu), cycles.effects[0].margin)
         if one.region in parts
     }
     effects = tuple(
@@ -167,8 +166,8 @@ def _on_cycles(cycles: Cycles, cpu: CPU, parts: Parts) -> Cycles:
 def _judged(
     effect: PlacementEffect, without: PlacementEffect, parts: Sequence[OneSided]
 ) -> PlacementEffect:
-    words = [(one.verdict.word, one.within_bound) for one in (effect, without)]
-    if words[0] == words[1]:
+    before, after = ((one.verdict.word, one.within_bound) for one in (effect, without))
+    if before == after:
         return effect
     verdict = CycleVerdict(Word.NOT_COMPARABLE, reason=reason(parts, without.verdict.word))
     return msgspec.structs.replace(effect, verdict=verdict)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Model cycles of two kernels on one CPU: traced runs, layouts drawn alike, effects, verdicts."""
 
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -21,9 +22,9 @@ from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
 from kdelta.report.cut import CutMisses, CutRegion, cut_note
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Done, Lab, Work
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.requests import LabRequest, Progress
-from kdelta.studies.lab.same_code import Known, codes_of
+from kdelta.studies.lab.same_code import KernelCode, codes_of
 from kdelta.studies.tracing import front_end
 from kdelta.studies.tracing.placement import (
     L2,
@@ -61,7 +62,7 @@ class Cycles(msgspec.Struct, frozen=True):
 class Traced(msgspec.Struct, frozen=True, eq=False):
     """A kernel's runs, and its code as placed; None where the traced run did not go well."""
 
-    done: tuple[Done, ...]
+    done: tuple[RunResult, ...]
     placed: PlacedKernel | None = None
 
     @property
@@ -75,8 +76,8 @@ async def recorded_runs(
     store: Store,
     progress: Progress,
     kernels: Sequence[Kernel],
-    works: Sequence[Work],
-) -> list[list[Done]]:
+    works: Sequence[RunPlan],
+) -> list[list[RunResult]]:
     """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
     so the first is made once; but asked for `again`, it is first made as it was.
     """
@@ -93,7 +94,7 @@ async def traced_runs(
     store: Store,
     progress: Progress,
     kernels: Sequence[Kernel],
-    works: Sequence[Work],
+    works: Sequence[RunPlan],
     *,
     cpu: CPU | None = None,
 ) -> list[Traced]:
@@ -126,8 +127,7 @@ def _with(one: Traced, counted: CountedMisses | None) -> Traced:
     """The same with what its regions miss as linked, where that was counted."""
     if one.placed is None or counted is None:
         return one
-    placed = msgspec.structs.replace(one.placed, counted=counted)
-    return msgspec.structs.replace(one, placed=placed)
+    return msgspec.structs.replace(one, placed=msgspec.structs.replace(one.placed, counted=counted))
 
 
 def cycles_between(
@@ -152,34 +152,36 @@ def cycles_between(
     kernels = ((base, base.placed), (other, other.placed))
     with interruptible():
         drawn = drawn_pairs(base.placed, other.placed, layouts, SEED)
-
-        def replayed(model: CPU) -> list[dict[str, RegionCost]]:
-            """What both kernels cost on a CPU."""
-            return [
-                _costs(one, placed, model, mine, data=data, step=step, progress=progress)
-                for (one, placed), mine in zip(kernels, drawn, strict=True)
-            ]
-
-        sides = replayed(cpu)
-        besides = replayed(cpu.least_recent) if policies_of(cpu) else None
+        doing = functools.partial(progress.doing, step)
+        sides = _replayed(kernels, drawn, cpu, doing, data=data)
+        besides = (
+            _replayed(kernels, drawn, cpu.least_recent, doing, data=data)
+            if policies_of(cpu)
+            else None
+        )
         codes = codes_of(_known(base.placed), _known(other.placed))
     regions = _regions(sides, codes)
+    without = [one.name for one in regions if L2 not in one.base.shipped]
     effects = placement_effects(regions, prices_of(cpu), margin)
     if besides:
         by_lru = placement_effects(_regions(besides, codes), prices_of(cpu), margin)
-        effects = tuple(map(_with_lru, effects, by_lru))
+        effects = tuple(
+            msgspec.structs.replace(one, lru=lru.verdict)
+            for one, lru in zip(effects, by_lru, strict=True)
+        )
     progress.end(step, f"{layouts} layouts of each kernel")
     counted = besides or sides  # what runs count is counted by LRU
     cut = _cut({"base": (base.placed, counted[0]), "other": (other.placed, counted[1])})
+    names = dict.fromkeys([*(one.name for one in regions), *(one.name for one in cut)])
     return Cycles(
         effects=effects,
-        codes={name: codes[name] for name in _named(regions, cut) if name in codes},
+        codes={name: codes[name] for name in names if name in codes},
         notes=(
             *(cut_note(one) for one in cut),
             *not_counted(base.placed, "base"),
             *not_counted(other.placed, "other"),
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
-            *(_on_l2(cpu, regions) if data else ()),
+            *(notes_on_l2(cpu, without) if data else ()),
             *front_end.note_on_front_end(
                 cpu, {one.name: (one.base.shipped, one.other.shipped) for one in regions}
             ),
@@ -190,29 +192,19 @@ def cycles_between(
     )
 
 
-def _costs(
-    one: Traced,
-    placed: PlacedKernel,
+def _replayed(
+    kernels: Iterable[tuple[Traced, PlacedKernel]],
+    layouts: Iterable[Drawn],
     cpu: CPU,
-    layouts: Drawn,
+    doing: Callable[[str], None],
     *,
     data: bool,
-    step: str,
-    progress: Progress,
-) -> dict[str, RegionCost]:
-    return costs(
-        placed,
-        cpu,
-        layouts,
-        runs=one.counts,
-        data=data,
-        front_end=True,
-        doing=lambda region: progress.doing(step, region),
-    )
-
-
-def _with_lru(effect: PlacementEffect, lru: PlacementEffect) -> PlacementEffect:
-    return msgspec.structs.replace(effect, lru=lru.verdict)
+) -> list[dict[str, RegionCost]]:
+    """What kernels cost on a CPU, each in its layouts. doing: is called with each region."""
+    return [
+        costs(placed, cpu, mine, runs=one.counts, data=data, front_end=True, doing=doing)
+        for (one, placed), mine in zip(kernels, layouts, strict=True)
+    ]
 
 
 def _regions(
@@ -267,10 +259,6 @@ def _verdict(found: Mapping[str, CutMisses]) -> CycleVerdict | None:
     return CycleVerdict(Word.UNRESOLVED, reason=reason)
 
 
-def _named(regions: Sequence[ComparedRegion], cut: Sequence[CutRegion]) -> dict[str, None]:
-    return dict.fromkeys([*(one.name for one in regions), *(one.name for one in cut)])
-
-
 def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:
     """Both without misses of the L2, if one has none; and with those of data that both have; and
     with what both have of the front end.
@@ -292,10 +280,6 @@ def _misses_pages(region: ComparedRegion) -> bool:
     return any(side.shipped["itlb"] or side.ensemble.misses["itlb"].any() for side in sides)
 
 
-def _on_l2(cpu: CPU, regions: Sequence[ComparedRegion]) -> list[str]:
-    return notes_on_l2(cpu, [one.name for one in regions if L2 not in one.base.shipped])
-
-
-def _known(one: PlacedKernel) -> Known:
+def _known(one: PlacedKernel) -> KernelCode:
     kernel, program = one.kernel, one.run.workload_identity
-    return Known(kernel.identity, one.digest, one.counts, program, kernel.parameters)
+    return KernelCode(kernel.identity, one.digest, one.counts, program, kernel.parameters)

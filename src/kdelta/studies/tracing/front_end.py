@@ -83,8 +83,7 @@ def alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:
     """Both with what both have of the front end, in as many layouts as both have."""
     kinds = set(FRONT_END_KINDS)
     if base.shipped.keys() & kinds != other.shipped.keys() & kinds:
-        unwanted = kinds | {"btb"}
-        base, other = _reduced(base, unwanted), _reduced(other, unwanted)
+        base, other = (_reduced(one, kinds | {"btb"}) for one in (base, other))
     n = min(len(base.ensemble.draws), len(other.ensemble.draws))
     if base.ensemble.draws[:n] != other.ensemble.draws[:n]:
         return base, other

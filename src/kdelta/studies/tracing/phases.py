@@ -8,11 +8,11 @@ import numpy as np
 
 from kdelta.counts.arrays import I64
 from kdelta.counts.model import merged_regions
+from kdelta.counts.symbols import Symbol
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.packets import PhaseCost
-from kdelta.replay.kernel_text import Symbol
 from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.phase import PhaseRule
 from kdelta.studies.tracing.placement import REPLAYED, PlacedKernel, caches_of

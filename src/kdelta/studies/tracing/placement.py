@@ -17,6 +17,7 @@ import numpy as np
 
 from kdelta.counts.arrays import I64, U64
 from kdelta.counts.model import CONTEXTS, KERNEL, RunCounts, merged_regions
+from kdelta.counts.symbols import Symbol
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU, LRU, Cache, MissKind
 from kdelta.host.command import quiet
@@ -36,7 +37,7 @@ from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.replay.as_executed import data_misses
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.hierarchy import PreparedHierarchy
-from kdelta.replay.kernel_text import Symbol, vmlinux_symbols
+from kdelta.replay.kernel_text import vmlinux_symbols
 from kdelta.replay.layouts import (
     aligned,
     as_linked,
@@ -51,7 +52,7 @@ from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Done, symbols_of, traces_of
+from kdelta.studies.lab.lab import RunResult, symbols_of, traces_of
 from kdelta.studies.lab.requests import LabRequest
 from kdelta.studies.tracing.front_end import own_events, with_events
 
@@ -161,7 +162,7 @@ def tracing(request: LabRequest) -> LabRequest:
     return msgspec.structs.replace(request, trace=True, perturbations=1)
 
 
-def placed_run(kernel: Kernel, done: Done, store: Store) -> PlacedKernel:
+def placed_run(kernel: Kernel, done: RunResult, store: Store) -> PlacedKernel:
     """A traced run that went well, placed; LabError for another, UserError for a kernel whose
     symbols do not say where its code is.
     """
@@ -297,8 +298,9 @@ def caches_of(cpu: CPU) -> dict[MissKind, Cache]:
 
 def policies_of(cpu: CPU) -> dict[str, str]:
     """kind of misses -> how its cache replaces, where that is not LRU, which is to be asked too."""
-    caches = caches_of(cpu)
-    return {str(kind): one.replacement for kind, one in caches.items() if one.replacement != LRU}
+    return {
+        str(kind): one.replacement for kind, one in caches_of(cpu).items() if one.replacement != LRU
+    }
 
 
 def costs(
@@ -332,12 +334,14 @@ def costs(
     for index, trace in enumerate(one.traces):
         doing(trace.region)
         with interruptible():
-            code = own_misses(one.prepared(index), every, caches, one.iterations(index))
+            per = one.iterations(index)
+            code = own_misses(one.prepared(index), every, caches, per)
             misses = {str(kind): row for kind, row in code.items()}
             if data and has_data(trace):
-                misses |= own_l2_misses(one, index, every["l1i"], cpu)
+                in_l2 = l2_totals(one, index, every["l1i"], cpu)
+                misses |= {kind: row / per for kind, row in in_l2.items()}
             if front_end:
-                per, placed = one.iterations(index), one.places[index]
+                placed = one.places[index]
                 misses = with_events(misses, own_events(trace, placed, every["l1i"], cpu, per))
             amounts = executed.get(trace.region, {})
             if data and trace.data_virtual is not None:
@@ -369,24 +373,16 @@ def own_misses(
     per: float,
 ) -> dict[MissKind, Floats]:
     """By kind, the misses of the region's own work under each of its layouts, divided by `per`."""
-
-    def misses(kind: MissKind) -> Floats:
-        found = prepared.replay(layouts[kind], caches[kind], kind=REPLAYED[kind], by_function=False)
-        one: Floats = found.total[:, OWN] / per
-        return one
-
-    return {kind: misses(kind) for kind in caches}
+    found = {
+        kind: prepared.replay(layouts[kind], cache, kind=REPLAYED[kind], by_function=False)
+        for kind, cache in caches.items()
+    }
+    return {kind: one.total[:, OWN] / per for kind, one in found.items()}
 
 
 def has_data(trace: Trace) -> bool:
     """Whether a trace has what L2 figures need: accesses to data, and physical addresses."""
     return trace.data_virtual is not None and trace.physical is not None
-
-
-def own_l2_misses(one: PlacedKernel, index: int, layouts: U64, cpu: CPU) -> dict[str, Floats]:
-    """The misses of the L2 by the region's own work under each layout, an iteration: (n,) each."""
-    per = one.iterations(index)
-    return {kind: row / per for kind, row in l2_totals(one, index, layouts, cpu).items()}
 
 
 def own_data_misses(
@@ -398,16 +394,16 @@ def own_data_misses(
     """
     runs = min((estimate.n for estimate in executed.values()), default=1)
     per = Fraction(one.iterations(index))
-    counts = data_misses(one.traces[index], cpu).total()
     return {
         str(kind): Estimate(count / per, count / per, count / per, runs)
-        for kind, count in counts.items()
+        for kind, count in data_misses(one.traces[index], cpu).total().items()
         if kind in FIXED
     }
 
 
 def l2_totals(one: PlacedKernel, index: int, layouts: U64, cpu: CPU) -> dict[str, I64]:
-    """The same in all iterations together.
+    """The misses of the L2 by the region's own work under each layout, in all iterations together:
+    (n,) each.
 
     What data misses in its own first level is the same under all layouts; what of it the L2 still
     holds is not, since code shares it. Raises what PreparedHierarchy does.

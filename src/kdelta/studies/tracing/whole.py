@@ -15,7 +15,7 @@ from kdelta.cpus.model import Cache
 from kdelta.kernels.model import Kernel
 from kdelta.report.cut import ALONE, CutMisses, CutRegion
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Done, Lab, Work, misses_of
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, misses_of
 from kdelta.studies.lab.requests import LabRequest, Progress
 from kdelta.studies.tracing.placement import OWN, CountedMisses, PlacedKernel
 
@@ -26,7 +26,7 @@ async def counted_whole(
     request: LabRequest,
     cache: Cache,
     kernels: Sequence[Kernel],
-    works: Sequence[Work],
+    works: Sequence[RunPlan],
     *,
     store: Store,
     progress: Progress,
@@ -39,12 +39,12 @@ async def counted_whole(
     plain = msgspec.structs.replace(
         request, trace=False, data_lines=False, perturbations=1, again=False, simulate=cache
     )
-    progress.say("traces were cut off: a run of its own counts the L1I misses of whole regions")
+    progress.log("traces were cut off: a run of its own counts the L1I misses of whole regions")
     found = await Lab(plain, store, progress).runs(kernels, works)
     return [_counted(runs[0], cache, store) for runs in found]
 
 
-def _counted(done: Done, cache: Cache, store: Store) -> CountedMisses:
+def _counted(done: RunResult, cache: Cache, store: Store) -> CountedMisses:
     if done.counts is None:
         detail = done.run.detail.strip().partition("\n")[0]
         return CountedMisses(why_not=done.run.word + (f": {detail}" if detail else ""))

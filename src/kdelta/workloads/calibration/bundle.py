@@ -53,17 +53,16 @@ def compiled(source: ProgramSource, folder: Path, *, arch: str) -> tuple[Path, .
     """The program's objects in `folder`, each function in a section of its own. LabError when the
     compiler or objcopy is missing or refuses.
     """
-    built = target(arch)
+    objcopy = target(arch).tool("objcopy")
     bodies = compiled_file("bodies", source.bodies, folder, arch=arch)
     main = compiled_file("main", source.c_source, folder, arch=arch)
-    copies = []
-    for copy in range(source.copies):
-        copies.append(folder / f"copy{copy}.o")
+    copies = [folder / f"copy{copy}.o" for copy in range(source.copies)]
+    for copy, output in enumerate(copies):
         prefix = copy_prefix(copy)
         shared = [f"--redefine-sym={prefix}{name}={name}" for name in SHARED]
         renamed = folder / "renamed.o"
-        _must([built.tool("objcopy"), f"--prefix-symbols={prefix}", bodies, renamed])
-        _must([built.tool("objcopy"), *shared, renamed, copies[-1]])
+        _must([objcopy, f"--prefix-symbols={prefix}", bodies, renamed])
+        _must([objcopy, *shared, renamed, output])
     return (main, *copies)
 
 
@@ -92,17 +91,14 @@ def all_linked(objects: Sequence[Path], relinks: int, folder: Path) -> tuple[Pat
     """`folder`/SEED for the seeds 1 to `relinks`, on all cores at once."""
     folder.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
-        one = [
-            pool.submit(linked, objects, seed, folder / str(seed)) for seed in range(1, relinks + 1)
-        ]
-        return tuple(future.result() for future in one)
+        seeds = range(1, relinks + 1)
+        return tuple(pool.map(lambda seed: linked(objects, seed, folder / str(seed)), seeds))
 
 
 def footprint_bytes(path: Path) -> int:
     """The bytes of code that a link has, in all."""
     with path.open("rb") as stream:
-        sections = ELFFile(stream).iter_sections()
-        return sum(one["sh_size"] for one in sections if one["sh_flags"] & 4)
+        return sum(one["sh_size"] for one in ELFFile(stream).iter_sections() if one["sh_flags"] & 4)
 
 
 def _must(argv: Sequence[str | Path]) -> None:
@@ -145,7 +141,7 @@ def make_bundle(
     relinks: int = 30,
     processes: int = PROCESSES,
     budget_seconds: int = BUDGET_SECONDS,
-    talk: Callable[[str], None] = quiet,
+    log: Callable[[str], None] = quiet,
 ) -> Manifest:
     """Makes `folder`, and what was there is gone: links/CODE/SEED (static programs, each linked as
     often as it asks for, and at most `relinks` times), manifest.json, facts, specials, and run.sh,
@@ -161,7 +157,7 @@ def make_bundle(
     with new_folder(folder) as made:
         links = {}
         for code in {program.code: program for program in programs}.values():
-            talk(f"compiling and linking {code.code}")
+            log(f"compiling and linking {code.code}")
             objects = compiled(code, made / "objects", arch=arch)
             wanted = max(one.relinks for one in programs if one.code == code.code)
             links[code.code] = all_linked(objects, min(wanted, relinks), made / "links" / code.code)
@@ -214,8 +210,7 @@ def _add_helpers(folder: Path, arch: str) -> None:
 
 def _write_texts(folder: Path, manifest: Manifest, budget_seconds: int) -> None:
     with lab_errors("writing", folder):
-        text = msgspec.json.encode(manifest) + b"\n"
-        (folder / "manifest.json").write_bytes(text)
+        (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest) + b"\n")
         numbers = {
             "PROCESSES": manifest.processes,
             "LEAST": min(LEAST_PROCESSES, manifest.processes),

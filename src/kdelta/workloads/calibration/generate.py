@@ -111,10 +111,12 @@ def bodies_of(code: GeneratedCode) -> str:
     """The C text of its functions."""
     drawn = random.Random(f"kdelta {code.name}")
     bodies = code.functions // code.copies
-    parts = [f"/* {code.name}: {bodies} functions of {code.statements} statements */"]
-    parts.append('#include "data.h"')
     function = _wide_function if code.wide else _function
-    parts += [function(code, number, drawn) for number in range(bodies)]
+    parts = [
+        f"/* {code.name}: {bodies} functions of {code.statements} statements */",
+        '#include "data.h"',
+        *(function(code, number, drawn) for number in range(bodies)),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -245,11 +247,14 @@ _PASS = """PLACED_ONCE void pass(unsigned int k)
 }}"""
 
 
+def _each_call(call: str, words: tuple[str, str]) -> str:
+    loop = f"    for (unsigned int i = 0; i < CALLS; i++)\n        a += {call};"
+    return _PASS.format(before=words[0], loop=loop)
+
+
 def _through_pointers(names: list[str], words: tuple[str, str]) -> str:
-    loop = "    for (unsigned int i = 0; i < CALLS; i++)\n"
-    loop += f"        a += table[order[k][i]]({words[1]});"
     table = f"static function *const table[] = {{{', '.join(names)}}};\n\n"
-    return table + _PASS.format(before=words[0], loop=loop)
+    return table + _each_call(f"table[order[k][i]]({words[1]})", words)
 
 
 def _through_a_tree(names: list[str], words: tuple[str, str]) -> str:
@@ -259,9 +264,7 @@ def _through_a_tree(names: list[str], words: tuple[str, str]) -> str:
         *("    switch (n) {", *cases, f"    default: return {names[0]}(a, r);"),
         "    }\n}\n\n",
     ]
-    loop = "    for (unsigned int i = 0; i < CALLS; i++)\n"
-    loop += f"        a += tree(order[k][i], {words[1]});"
-    return "\n".join(tree) + _PASS.format(before=words[0], loop=loop)
+    return "\n".join(tree) + _each_call(f"tree(order[k][i], {words[1]})", words)
 
 
 def _through_a_chain(names: list[str], words: tuple[str, str]) -> str:
@@ -340,19 +343,15 @@ def programs(*, quick: bool = False) -> Iterator[ProgramSource]:
 
 def program(code: GeneratedCode, use: Use, texts: tuple[str, str], relinks: int) -> ProgramSource:
     """One program of a code, whose `texts` are known: of the bodies, and of what calls them."""
-    name = f"{code.name}-{use.flow}"
-    if use.words != "constant":
-        name += f"-{use.words}"
-    if code.data != "none":
-        name += f"-{use.data_bytes >> 10}k"
-    data = f"{code.data}-{use.words}" if code.data != "none" else "none"
+    words = "" if use.words == "constant" else use.words
+    size = f"{use.data_bytes >> 10}k" if code.data != "none" else ""
     return ProgramSource(
-        name=name,
+        name="-".join(filter(None, (code.name, use.flow, words, size))),
         code=code.name,
         flow=use.flow,
         functions=code.functions,
         statements=code.statements,
-        data=data,
+        data=f"{code.data}-{use.words}" if code.data != "none" else "none",
         data_bytes=use.data_bytes if code.data != "none" else 0,
         arguments=(use.flow, use.words, str(use.data_bytes)),
         relinks=relinks,

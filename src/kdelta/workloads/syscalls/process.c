@@ -15,8 +15,8 @@
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 
-#define LARGE_BYTES (256 * MIB)
-#define LARGE_NEEDS_BYTES (320 * MIB)
+#define LARGE_BYTES (64 * MIB)
+#define LARGE_NEEDS_BYTES (96 * MIB)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -201,7 +201,7 @@ static void large_teardown(void)
 
 const struct operation process_operations[] = {
     {"fork-exit-wait", 200, FREED_LATER, .step = step_fork},
-    {"fork-large", 2, .step = step_fork, .setup = large_setup, .teardown = large_teardown},
+    {"fork-large", 8, .step = step_fork, .setup = large_setup, .teardown = large_teardown},
     {"vfork-exec", 300, FREED_LATER, .step = step_vfork_exec, .setup = tiny_setup, .teardown = tiny_teardown},
     {"thread-create-join", 1000, FREED_LATER, .step = step_thread, .setup = thread_setup},
     {"signal-handler", 2000, .step = step_signal, .setup = signal_setup, .teardown = signal_teardown},

@@ -30,7 +30,7 @@ static void *connection;
  * https://mariadb.com/kb/en/server-system-variables and .../innodb-system-variables. */
 static char *const words[] = {
     "/usr/sbin/mariadbd", "--no-defaults", "--user=root", "--datadir=" DATA, "--socket=" SOCKET,
-    "--pid-file=" WORK_FOLDER "/pid", "--tmpdir=/tmp", "--lc-messages-dir=/usr/share/mysql",
+    "--pid-file=" WORK_FOLDER "/pid", "--tmpdir=/tmp",
     "--skip-networking", "--skip-grant-tables", "--skip-log-bin", "--performance-schema=OFF",
     "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M", "--innodb-use-native-aio=0",
     "--innodb-flush-method=fsync", "--innodb-stats-persistent=0", "--innodb-stats-auto-recalc=0",

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta run --against`: the other program, and what goes with it."""
+
+import contextlib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.cli import options
+from kdelta.cli.output import ReaderGoneError
+from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
+from kdelta.host.interrupt import run_async
+from kdelta.infer.effects.gate import Exit
+from kdelta.spec.errors import UserError
+from kdelta.studies.against.study import AgainstRequest, run_against
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import RunRequest
+
+LEAST_RUNS = 3
+"""Runs of each program, for their spread to be known."""
+
+EPILOG = """\b
+Exit codes with --against, as of kdelta gate:
+  0     NEW is not slower than OLD by more than the margin
+  1     NEW is slower
+  125   a program failed, or the verdict is open
+  255   everything else: wrong usage, a broken lab, a fault of kdelta
+
+"""
+
+
+def old_command(text: str, new: Sequence[str]) -> tuple[str, ...]:
+    """Return the command of --against: a program with the other's arguments, or a whole command
+    line. UserError for words that are neither.
+    """
+    if not text.strip():
+        raise UserError("--against names no program", "write its path: --against ./old")
+    if " " not in text.strip() or Path(text).is_file():
+        return (text, *new[1:])
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UserError(
+            f"--against {text}: {error}", "quote it whole: --against './old --option'"
+        ) from error
+
+
+def run_two(
+    old: str,
+    new: RunRequest,
+    *,
+    margin: float | None,
+    functions: int,
+    json: bool,
+    html: Path | None,
+) -> Exit:
+    """Run both programs, publish the report, and return what a gate answers."""
+    if not new.program.command:
+        raise UserError(
+            f"--against {old} and no command to compare it with",
+            f"write it after --: kdelta run {new.kernel} --against {old} -- NEW ARGS",
+        )
+    if new.lab.mode != "user":
+        raise UserError(
+            f"--against and --mode {new.lab.mode} at once",
+            "kdelta crossing measures one program in each mode",
+        )
+    lab = msgspec.structs.replace(new.lab, perturbations=max(LEAST_RUNS, new.lab.perturbations))
+    new = msgspec.structs.replace(new, lab=lab)
+    other = msgspec.structs.replace(new.program, command=old_command(old, new.program.command))
+    request = AgainstRequest(
+        old=msgspec.structs.replace(new, program=other),
+        new=new,
+        margin=options.fraction_of(margin or 0.0),
+    )
+    with open_store() as store:
+        with shown_progress() as progress:
+            report = run_async(run_against(request, store, progress))
+        with contextlib.suppress(ReaderGoneError):  # the code says it, too
+            shown = {"functions": functions}
+            publish(store, "against", [report], json=json, html=html, shown=shown)
+    return report.decision.exit

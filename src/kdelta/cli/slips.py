@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is reported of a slip: the word, what is wrong with it, and a command that works.
+
+Newer typers bring a click of their own, so that its errors are known by their classes' names.
+"""
+
+import contextlib
+import difflib
+import io
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from kdelta.cli.main import COMMANDS, load_command
+from kdelta.spec.errors import UserError
+
+Words = tuple[str, ...]
+
+_UNITS = {"%": 1, "s": 1, "M": 1, "MB": 1, "MiB": 1, "m": 60, "h": 3600}
+_UNITS |= {"G": 1024, "GB": 1024, "GiB": 1024}
+_QUANTITY = re.compile(rf"(\d+)\s*({'|'.join(sorted(_UNITS, key=len, reverse=True))})")
+_BOUND = re.compile(r"Input should be (greater|less) than or equal to (\d+)")
+_EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)")
+
+
+_ALIKE = 0.7
+"""How alike words are of which one was probably meant."""
+
+
+class Slip(NamedTuple):
+    """What is wrong, and corrected command lines, of which the first that parses is shown."""
+
+    message: str
+    hint: str = ""
+    corrected: tuple[Words, ...] = ()
+
+
+def usage_slip(error: Any, arguments: Sequence[str]) -> Slip:
+    """Explain an error of the parser of arguments."""
+    words = tuple(arguments)
+    name = type(error).__name__
+    if name == "NoSuchOption":
+        return _no_option(error, words)
+    if name == "MissingParameter":
+        return Slip(f"cannot run kdelta {_command(words)}: {_shown(error.param)} is missing")
+    if name == "BadParameter" and error.param is not None:
+        return _bad_value(error, words)
+    said: str = error.format_message()
+    if said.startswith("No such command"):
+        return _no_command(words)
+    if extra := _EXTRA.search(said):
+        found = extra[1].split()
+        left = tuple(word for word in words if word not in found)
+        message = f"cannot run kdelta {_command(words)}: it takes no argument {' '.join(found)}"
+        return Slip(message, corrected=(left,))
+    return Slip(f"cannot run kdelta {_command(words)}: {said[:1].lower()}{said[1:].rstrip('.')}")
+
+
+def command_for(error: UserError, arguments: Sequence[str]) -> str:
+    """Return a command that works in place of one with such an error, which `try:` shows; empty
+    where the error's hint names one already.
+    """
+    words = tuple(arguments)
+    if error.instead is None:
+        return "" if "kdelta " in error.hint else working(Slip(error.message), words)
+    return working(Slip(error.message, corrected=(_replaced(words, *error.instead),)), words)
+
+
+def working(slip: Slip, arguments: Sequence[str]) -> str:
+    """Return the first of the corrected command lines that parses, else that of the help."""
+    words = tuple(arguments)
+    found = next((one for one in slip.corrected if one != words and parses(one)), None)
+    if found is None:
+        name = _command(words)
+        found = (name, "--help") if name in COMMANDS else ("--help",)
+    return shlex.join(["kdelta", *found])
+
+
+def parses(words: Sequence[str]) -> bool:
+    """Whether a command line is one that kdelta understands; nothing of it is run."""
+    if tuple(words) == ("--help",):
+        return True
+    if not words or words[0] not in COMMANDS:
+        return False
+    quiet = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+            load_command(words[0]).make_context(words[0], list(words[1:]))
+    except Exception as error:  # noqa: BLE001  (click's own, of whichever click, and options')
+        return getattr(error, "exit_code", None) == 0  # what --help ends with
+    return True
+
+
+def _command(words: Words) -> str:
+    return next((word for word in words if not word.startswith("-")), "")
+
+
+def _no_command(words: Words) -> Slip:
+    name = _command(words)
+    rest = tuple(word for word in words if word != name)
+    if name == "help":
+        return Slip("cannot run help: --help is an option", corrected=((*rest[:1], "--help"),))
+    message = f"cannot run {name}: there is no such command"
+    later = next((word for word in rest if word in COMMANDS), None)
+    if later is not None:
+        others = list(words)
+        others.remove(later)
+        return Slip(message, "the command comes first", ((later, *others),))
+    near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=_ALIKE)
+    hint = f"did you mean {' or '.join(near)}?" if near else ""
+    fixed = tuple(_replaced(words, name, one) for one in near)
+    return Slip(message, hint, (*fixed, *((one, "--help") for one in near)))
+
+
+def _no_option(error: Any, words: Words) -> Slip:
+    wrong = error.option_name
+    known = [name for param in error.ctx.command.params for name in (*param.opts, "--help")]
+    elsewhere = _who_has(wrong)
+    near = [] if elsewhere else difflib.get_close_matches(wrong, dict.fromkeys(known), n=1)
+    where = f"kdelta {_command(words)}".rstrip()
+    hint = f"did you mean {near[0]}?" if near else elsewhere
+    fixed = (_replaced(words, wrong, near[0]),) if near else ()
+    return Slip(f"cannot run {where}: there is no option {wrong}", hint, fixed)
+
+
+def _who_has(option: str) -> str:
+    """Which other commands have an option."""
+    found = [
+        name
+        for name in COMMANDS
+        if any(option in param.opts for param in load_command(name).params)
+    ]
+    return f"{option} is an option of {', '.join(found)}" if found else ""
+
+
+def _bad_value(error: Any, words: Words) -> Slip:
+    param = error.param
+    value = next(_values(param.opts, words), "")
+    shown = f"{param.opts[-1]} {value}".strip() if param.opts[0][:1] == "-" else _shown(param)
+    right = [] if param.default is None else [str(param.default)]
+    if bound := _bound(error.message, value):
+        reason = f"it is {' '.join(bound)}"
+        right.insert(0, bound[1])
+    elif re.search("valid int", error.message):
+        reason = "it takes a whole number, without a unit"
+    elif re.search("valid (number|float)", error.message):
+        reason = "it takes a number, without a unit"
+    else:
+        reason = error.message[:1].lower() + error.message[1:]
+    if quantity := _QUANTITY.fullmatch(value):
+        right.insert(0, str(int(quantity[1]) * _UNITS[quantity[2]]))
+    message = f"cannot use {shown}: {reason}"
+    return Slip(message, corrected=tuple(_replaced(words, value, one) for one in right))
+
+
+def _bound(message: str, value: str) -> tuple[str, str] | None:
+    """The bound that a number is beyond, in the words of newer typers and of click."""
+    if found := _BOUND.search(message):
+        return "at least" if found[1] == "greater" else "at most", found[2]
+    if "not in the range" not in message:
+        return None
+    least = re.search(r"(\d+)<=x|x>=(\d+)", message)
+    most = re.search(r"x<=(\d+)", message)
+    if least and float(value) < float(least[1] or least[2]):
+        return "at least", least[1] or least[2]
+    return ("at most", most[1]) if most else None
+
+
+def _values(options: Sequence[str], words: Words) -> Iterator[str]:
+    """What was given to an option."""
+    for at, word in enumerate(words):
+        if word in options:
+            yield from words[at + 1 : at + 2]
+        elif word.partition("=")[0] in options:
+            yield word.partition("=")[2]
+
+
+def _shown(param: Any) -> str:
+    """What a parameter is called in the help."""
+    if param.opts[0].startswith("-"):
+        return str(param.opts[-1])
+    words = str(param.metavar or param.name)
+    return words if words.startswith("-") else words.partition(" ")[0]
+
+
+def _replaced(words: Words, wrong: str, *right: str) -> Words:
+    """The words with others in place of that one, alone or after an option's equals sign."""
+    found: list[str] = []
+    for word in words:
+        option, _, value = word.partition("=")
+        with_option = (f"{option}={' '.join(right)}",)
+        found += right if word == wrong else with_option if value == wrong else (word,)
+    return tuple(found)

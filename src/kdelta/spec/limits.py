@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How much is taken of what a guest, an image, an archive, a package or a file decides.
+
+What is beyond is refused with a message that names the limit, or cut and reported. Each module has
+the words for its own.
+"""
+
+KERNEL_FILES = 50_000
+"""Files of a kernel package. A distribution's largest kernels have some 5,000 modules in 600 MB."""
+KERNEL_BYTES = 8 << 30
+"""All files of a kernel package together."""
+ARCHIVE_BYTES = 16 << 30
+"""All that an archive may unpack to; debug information of kernels takes some 5 GB."""
+ARCHIVE_DEPTH = 64
+"""Folders above a file. Modules have some 10; much deeper ones could not be removed again."""
+SOURCE_FILES = 1_000_000
+"""Entries of an archive of a source tree. Linux 6.12 has 87,000."""
+SOURCE_BYTES = 16 << 30
+"""What such an archive may unpack to. Linux 6.12 has 1.5 GB."""
+HEADER_BYTES = 1 << 20
+"""An extended header of an entry of a tar archive."""
+NAME_BYTES = 4096
+"""A name in a cpio archive; PATH_MAX of Linux."""
+PACKED_IMAGE_BYTES = 512 << 20
+"""What a packed kernel image unpacks to."""
+DOWNLOAD_BYTES = 4 << 30
+"""A kernel's largest packages, those of debug information, have 1 GiB."""
+GUEST_FILES_BYTES = 512 << 20
+"""Contents of files for a guest: they have to fit into its memory, twice while being unpacked."""
+GUEST_FILES = 200_000
+"""Files that a program asks for. Each costs a guest some 20,000 instructions before it starts."""
+GUEST_OUTPUT_BYTES = 4 << 30
+"""Each file that QEMU writes: counts, recordings, the console."""
+CONSOLE_BYTES = 8 << 20
+"""What a guest prints before it is ended."""
+CPU_FILE_BYTES = 1 << 20
+ORDER_FILE_BYTES = 64 << 20

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Copies of a store, made while others write it."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+from kdelta.host.files import lab_errors, make_folder, new_folder
+from kdelta.spec.errors import UserError
+from kdelta.store.blobs import Blobs
+from kdelta.store.check import must_be_whole
+from kdelta.store.database import DATABASE, blobs_named, connect, explained_errors
+from kdelta.store.store import Store, blobs_locked
+
+
+def back_up(folder: Path, target: Path) -> int:
+    """Makes a new folder a copy of the store in `folder`, compared with its hashes; returns how
+    many runs and studies it has. UserError if there is something at that path already, LabError for
+    a store that is damaged or cannot be copied.
+    """
+    if target.exists():
+        raise UserError(
+            f"cannot write a backup to {target}: it is there already", "name a new folder"
+        )
+    if not (folder / DATABASE).is_file():
+        raise UserError(
+            f"there is no store in {folder} to back up", "kdelta compare and kdelta run make one"
+        )
+    with contextlib.ExitStack() as stack:
+        if os.access(folder, os.W_OK, effective_ids=True):
+            # Others may add blobs meanwhile, and not remove any.
+            stack.enter_context(blobs_locked(folder, alone=False))
+        with new_folder(target) as partial:
+            with Store.open(folder) as store, explained_errors("copying", folder):
+                copy = stack.enter_context(contextlib.closing(connect(partial / DATABASE)))
+                store.copy_rows(copy)
+                count = _copy_blobs(folder, partial, copy)
+                copy.close()
+            must_be_whole(partial)
+    return count
+
+
+def _copy_blobs(folder: Path, partial: Path, copy: sqlite3.Connection) -> int:
+    of, to = Blobs(folder / "blobs"), Blobs(partial / "blobs")
+    there = of.names()
+    for name in sorted(blobs_named(copy) & there.keys()):
+        path = to.path(name)
+        make_folder(path.parent)
+        with lab_errors("copying", there[name]):
+            shutil.copyfile(there[name], path)
+    for path in folder.glob("bisect/*"):
+        with lab_errors("copying", path):
+            shutil.copyfile(path, make_folder(partial / "bisect") / path.name)
+    (count,) = copy.execute(
+        "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM studies)"
+    ).fetchone()
+    return int(count)

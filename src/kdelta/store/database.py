@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The store's database: SQLite's, opened, made and migrated, and what it refuses in words."""
+
+import contextlib
+import fcntl
+import importlib
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from kdelta.host.files import lab_errors
+from kdelta.spec.errors import LabError
+from kdelta.store.tables import REVISION, TABLES
+
+DATABASE = "store.db"
+WORDS = {"runs": "run", "studies": "study"}
+_BLOB = re.compile(r"\b[0-9a-f]{64}\b")
+_BUSY_SECONDS = 30.0
+_OF_DAMAGE = re.compile(r"no such (table|column)|table .* has no column|Could not decode to UTF-8")
+"""What SQLite says of names and text that are not those that were written."""
+
+
+@contextlib.contextmanager
+def explained_errors(doing: str, folder: Path) -> Iterator[None]:
+    """Turns what SQLite refuses into a LabError with advice."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if (explained := _explained(error, doing, folder / DATABASE)) is None:
+            raise
+        raise explained from error
+    except ValueError as error:  # a JSON column that holds none
+        raise damaged(folder, str(error)) from error
+
+
+def connect(path: Path | str) -> sqlite3.Connection:
+    """Opens a database: a path, or a URI as text."""
+    # Python's module would begin transactions automatically, and not around changes of tables.
+    connection = sqlite3.connect(
+        path,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=isinstance(path, str),
+    )
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def must_not_be_emptied(folder: Path) -> None:
+    """LabError for an empty database next to blobs. Without blobs another process is making it."""
+    path, log = folder / DATABASE, folder / f"{DATABASE}-wal"
+    with lab_errors("opening", path):
+        is_empty = path.is_file() and not path.stat().st_size and not log.exists()
+        if is_empty and any(folder.glob("blobs/*/*")):
+            raise damaged(folder, f"{DATABASE} is empty, and its runs are lost")
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Has readers read while one writes, which a kill does not harm."""
+    # WAL lets readers read while one writes; with it, NORMAL survives a kill, and loses at most
+    # the last transactions in a power cut.
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def migrate(connection: sqlite3.Connection, folder: Path) -> None:
+    """Makes the tables, or brings those of an older version up to date."""
+    if revision(connection) == REVISION:
+        return
+    lock = folder / "store.lock"
+    with lab_errors("opening", lock), lock.open("ab") as file:
+        # Another process may be migrating now; the second process finds it done.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if (found := revision(connection)) is None:
+            make_tables(connection)
+        elif found != REVISION:
+            # Imported here: it takes longer than everything else at start, and is rarely needed.
+            importlib.import_module("kdelta.store.migrate").migrate(connection, folder, found)
+
+
+def revision(connection: sqlite3.Connection) -> str | None:
+    """The revision of the tables; None where there are none."""
+    there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'alembic_version'"
+    if connection.execute(there).fetchone() is None:
+        return None
+    found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if found is None else str(found[0])
+
+
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Makes a store's tables as the newest migration would leave them, which takes less time."""
+    with connection:
+        connection.execute("BEGIN")
+        for statement in TABLES:
+            connection.execute(statement)
+        connection.execute("INSERT INTO alembic_version VALUES (?)", [REVISION])
+
+
+def _explained(error: BaseException | None, doing: str, path: Path) -> LabError | None:
+    """SQLite's result code (sqlite.org/rescode.html) in words; None for an error of kdelta."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB} or _OF_DAMAGE.match(str(error)):
+        return damaged(path.parent, str(error))
+    hints = {
+        sqlite3.SQLITE_FULL: "free some space, or name a folder elsewhere in KDELTA_DATA_DIR",
+        sqlite3.SQLITE_IOERR: "look whether the disk is full or failing; KDELTA_DATA_DIR names a "
+        "folder elsewhere",
+        sqlite3.SQLITE_READONLY: "make it writable, or name another folder in KDELTA_DATA_DIR",
+        sqlite3.SQLITE_CANTOPEN: "make it writable, or name another folder in KDELTA_DATA_DIR",
+        sqlite3.SQLITE_PERM: "make it writable, or name another folder in KDELTA_DATA_DIR",
+        sqlite3.SQLITE_BUSY: "another process keeps it busy; end that, then try again",
+        sqlite3.SQLITE_LOCKED: "another process keeps it busy; end that, then try again",
+    }
+    return LabError(f"{doing} {path}: {error}", hints[code]) if code in hints else None
+
+
+class DamagedError(LabError):
+    """What the database says is not what was written."""
+
+
+def damaged(folder: Path, why: str) -> DamagedError:
+    """The error about the database."""
+    return DamagedError(
+        f"the store in {folder} is damaged: {why} ({folder / DATABASE})",
+        "kdelta check --repair keeps the runs and studies that are whole, and sets the rest aside; "
+        "runs are made again when they are asked for",
+    )
+
+
+def row_damaged(folder: Path, table: str, row_id: object) -> DamagedError:
+    """The error about a row whose hash is not that of what it says."""
+    return DamagedError(
+        f"{WORDS[table]} {row_id!s:.40} in {folder / DATABASE} is damaged: its row was changed "
+        "after it was entered",
+        "kdelta check --repair sets it aside; a run is made again when it is asked for",
+    )
+
+
+def blobs_named(connection: sqlite3.Connection) -> set[str]:
+    """The blobs that rows name, damaged ones included."""
+    columns = {"runs": "counts_blob, console_blob, attachments", "studies": "report_blob"}
+    return {
+        name
+        for table, names in columns.items()
+        for row in connection.execute(f"SELECT {names} FROM {table}")
+        for value in row
+        for name in blobs_in(value)
+    }
+
+
+def blobs_in(value: object) -> list[str]:
+    """What looks like a blob's hash in a column."""
+    return _BLOB.findall(str(value))

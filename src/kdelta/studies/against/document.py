@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of two programs under one kernel."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.effects.effects import OperationEffect, Word
+from kdelta.infer.effects.estimate import Quantity
+from kdelta.infer.effects.gate import Exit, Judged
+from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
+from kdelta.report import cells, figures, words
+from kdelta.report import parts as common
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Case,
+    Cell,
+    Column,
+    Document,
+    Outcome,
+    Prose,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.stored import Stored
+from kdelta.report.words import PERTURBED
+from kdelta.studies.against.model import AgainstRegion, AgainstReport
+from kdelta.studies.compare.functions import functions_table
+
+_SHOWN = 60
+"""Characters of a line of output that are shown."""
+
+_SAYS = {
+    Exit.NOT_SLOWER: "not slower",
+    Exit.SLOWER: "slower",
+    Exit.CANNOT_TELL: "cannot tell",
+    Exit.BROKEN: "cannot tell",
+}
+_OUTCOMES = {Exit.NOT_SLOWER: Outcome.OK, Exit.SLOWER: Outcome.SLOWER}
+_MEANING = (
+    "Counts and instructions of the runs without perturbation, all processes of the program "
+    "together. A call's instructions are those of its function in the kernel and of all that it "
+    "calls, faults on its way included. Page faults are those of the program's own code. Entry "
+    "and exit: the way into the kernel and back, of all of them."
+)
+
+
+def document(stored: Stored, report: AgainstReport, functions: int = 0) -> Document:
+    """Return the document. functions: how many are named, of each region; 0 is as many as usual."""
+    sides = (("old", report.old.side), ("new", report.new.side))
+    line = _decision_text(report)
+    answers = tuple(_answer(one, report) for one in report.regions)
+    ends = f"Exit code {int(report.decision.exit)}: {line}."
+    title = answers[0].sentences[0].rstrip(".") if answers else line
+    return Document(
+        title=title,
+        made=common.made_of(stored),
+        answers=answers or (Answer((ends,), tone="unresolved"),),
+        facts=(
+            ("old", report.old.line),
+            ("new", report.new.line),
+            ("kernel", common.kernel_fact(report.new.side)),
+            ("runs", f"{len(report.new.side.runs)} a program, perturbed by {PERTURBED}"),
+            ("counted", words.COUNTED),
+            ("answer", f"exit code {int(report.decision.exit)}, {line}{_margin_text(report)}"),
+        ),
+        sections=tuple(_sections(report, functions)),
+        environment=common.environment(stored, report.machine, sides),
+        suites=(common.kernels_suite(sides), *_judged_suites(report.judged)),
+        failures=common.failures(sides),
+        notices=tuple(_notices(report)),
+        warnings=report.warnings,
+    )
+
+
+def _margin_text(report: AgainstReport) -> str:
+    return f", with a margin of {float(100 * report.margin):g} %" if report.margin else ""
+
+
+def _decision_text(report: AgainstReport) -> str:
+    because = "; ".join(report.decision.because)
+    return _SAYS[report.decision.exit] + (f": {because}" if because else "")
+
+
+def _judged_suites(judged: Sequence[Judged]) -> tuple[Suite, ...]:
+    return (Suite("against", tuple(map(_case, judged))),) if judged else ()
+
+
+def _case(one: Judged) -> Case:
+    reason = f": {one.reason}" if one.reason else ""
+    return Case(one.id, words.OUTCOMES.get(one.word, Outcome.UNKNOWN), f"{one.word}{reason}")
+
+
+def _notices(report: AgainstReport) -> Iterator[str]:
+    """That the programs print different things, before any figure."""
+    if report.output:
+        streams = words.listed([one.stream for one in report.output])
+        yield (
+            f"The two programs print different output ({streams}), so they may not have done the "
+            "same work."
+        )
+
+
+def _answer(region: AgainstRegion, report: AgainstReport) -> Answer:
+    effect, (old, new) = region.effect, report.names
+    about = effect.name if len(report.regions) > 1 else ""
+    word = effect.verdict.word
+    tone = words.TONES[word]
+    if effect.costs is None:
+        text = f"{old} and {new} cannot be compared: {effect.verdict.reason}."
+        return Answer((text,), about=about, tone=tone)
+    insns = effect.costs.insns
+    size = (
+        f"{figures.fitted(insns.other.value)} instructions instead of "
+        f"{figures.fitted(insns.base.value)} ({figures.percent(insns.percent)})"
+    )
+    texts = {
+        Word.SLOWER: f"{new} is slower than {old}: {size}.",
+        Word.FASTER: f"{new} is faster than {old}: {size}.",
+        Word.SAME: f"{new} is as fast as {old}: {size}.",
+    }
+    reason = f" ({effect.verdict.reason})" if effect.verdict.reason else ""
+    text = texts.get(word, f"Of {new} against {old} the verdict is {word}{reason}: {size}.")
+    return Answer((text, *_most(region)), about=about, tone=tone)
+
+
+def _most(region: AgainstRegion) -> Iterator[str]:
+    """The system call that changed most, if the kernel's work did."""
+    calls = [one for one in region.parts if one.kind is PartKind.SYSTEM_CALL]
+    changed = [one for one in calls if one.added or one.old_count != one.new_count]
+    if not changed:
+        if calls:
+            yield "Both make the same system calls, at the same cost."
+        return
+    most = max(changed, key=lambda one: abs(one.added))
+    yield (
+        f"The system call that changed most is {most.name}: {most.new_count} calls instead of "
+        f"{most.old_count}, {most.added:+} instructions in the kernel."
+    )
+
+
+def _sections(report: AgainstReport, functions: int) -> Iterator[Section]:
+    if report.output:
+        yield Section("output", "Different output", (_output_table(report),))
+    many = len(report.regions) > 1
+    for index, region in enumerate(report.regions):
+        mark = f"-{index}" if index else ""
+        name = f" of {region.effect.name}" if many else ""
+        if region.effect.costs is not None:
+            table = _figures(region.effect, report, mark, whole=not index)
+            yield Section(f"figures{mark}", f"Instructions{name}", (table,))
+        if region.parts:
+            blocks: tuple[Block, ...] = (_parts_table(region.parts, mark), Prose(_MEANING))
+            yield Section(f"calls{mark}", f"System calls{name}", blocks)
+        if region.effect.costs is not None and region.effect.costs.insns.moved:
+            shown = _functions(region.effect, mark, functions)
+            yield Section(f"functions{mark}", f"Functions{name}", (shown,))
+
+
+def _output_table(report: AgainstReport) -> Table:
+    columns = (Column("stream", "name"), Column("line", "number"), Column("old"), Column("new"))
+    rows = tuple(
+        (
+            Cell(one.stream),
+            Cell(str(one.line), one.line),
+            Cell(one.old[:_SHOWN]),
+            Cell(one.new[:_SHOWN]),
+        )
+        for one in report.output
+    )
+    return Table("output-table", "The first line that differs", columns, rows)
+
+
+def _figures(effect: OperationEffect, report: AgainstReport, mark: str, *, whole: bool) -> Table:
+    """User and kernel, which add up to the instructions, and the memory of whole programs."""
+    assert effect.costs is not None
+    costs = effect.costs
+    columns = (
+        Column("an iteration" if _iterates(costs.insns, report) else "in all", "name"),
+        *(Column(title, "number") for title in ("old", "new", "diff", "%", "spread")),
+    )
+    named = (
+        ("instructions", costs.insns),
+        ("user", costs.user_insns),
+        ("kernel", costs.kernel_insns),
+        ("interrupts, besides", costs.interrupts),
+        ("other tasks, besides", costs.background),
+    )
+    rows = [(Cell(name), *cells.effect(cost)) for name, cost in named]
+    peaks = report.old.peak_kib, report.new.peak_kib
+    if whole and peaks[0] is not None and peaks[1] is not None:
+        old, new = Fraction(peaks[0]), Fraction(peaks[1])
+        part = 100 * (new - old) / old if old else None
+        rows.append(
+            (
+                Cell("peak memory, KiB"),
+                *cells.between(old, new),
+                cells.percent(part),
+                Cell("n=1"),
+            )
+        )
+    return Table(f"figures-table{mark}", "Old and new", columns, tuple(rows))
+
+
+def _iterates(insns: Quantity, report: AgainstReport) -> bool:
+    """Whether figures are those of one iteration of several: of a program that marks its own."""
+    return any(one.effect.name != "command" for one in report.regions) and bool(insns)
+
+
+def _parts_table(parts: Sequence[KernelCostChange], mark: str) -> Table:
+    columns = (
+        Column("in the kernel for", "name"),
+        Column("old", "number"),
+        Column("new", "number"),
+        Column("more", "number", "calls, as in old and new"),
+        Column("old insns", "number", sums=True),
+        Column("new insns", "number", sums=True),
+        Column("diff", "number", "instructions", sums=True),
+    )
+    rows = tuple(_part_row(one) for one in parts)
+    old, new = sum(one.old_insns for one in parts), sum(one.new_insns for one in parts)
+    total = (Cell("total"), *[cells.NOTHING] * 3, *_insns(old, new))
+    return Table(
+        f"calls-table{mark}",
+        "What the kernel executed, by system call",
+        columns,
+        rows,
+        total,
+        filtered=True,
+    )
+
+
+def _part_row(one: KernelCostChange) -> tuple[Cell, ...]:
+    counts = [cells.NOTHING] * 3
+    if one.old_count is not None and one.new_count is not None:
+        more = one.new_count - one.old_count
+        counts = [_whole(one.old_count), _whole(one.new_count), _signed(more)]
+    return (Cell(one.name), *counts, *_insns(one.old_insns, one.new_insns))
+
+
+def _insns(old: int, new: int) -> tuple[Cell, Cell, Cell]:
+    return _whole(old), _whole(new), _signed(new - old)
+
+
+def _whole(value: int) -> Cell:
+    return Cell(str(value), value)
+
+
+def _signed(value: int) -> Cell:
+    return Cell(f"{value:+}" if value else "0", value)
+
+
+def _functions(effect: OperationEffect, mark: str, functions: int) -> Table:
+    assert effect.costs is not None
+    name = effect.name
+    insns = effect.costs.insns
+    table = (
+        functions_table(f"functions{mark}", name, insns, effect.functions, functions)
+        if functions
+        else functions_table(f"functions{mark}", name, insns, effect.functions)
+    )
+    titles = {"base": "old", "other": "new"}
+    columns = tuple(
+        msgspec.structs.replace(one, title=titles.get(one.title, one.title))
+        for one in table.columns
+    )
+    return msgspec.structs.replace(
+        table, columns=columns, caption="Functions that changed most, of user code and the kernel"
+    )

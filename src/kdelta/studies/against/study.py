@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two programs under one kernel: which executes more, in which functions and system calls."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.model import RunCounts, merged_regions
+from kdelta.infer.effects.chance import ENOUGH, by_chance, left_open
+from kdelta.infer.effects.effects import Effects, compare
+from kdelta.infer.effects.gate import decide, judge_path
+from kdelta.infer.profiles.system_calls import (
+    CallNames,
+    KernelCost,
+    KernelCostChange,
+    kernel_parts,
+    part_changes,
+)
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import arch_of
+from kdelta.machines.arch import arch_machine
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.kernel import parse_kernel_spec
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.against.model import AgainstRegion, AgainstReport, OutputChange, ProgramSide
+from kdelta.studies.lab.found import with_files
+from kdelta.studies.lab.judges import LEFT_OPEN
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, profiles_of
+from kdelta.studies.lab.program import check_program
+from kdelta.studies.lab.reports import attachment, machine_facts, reported_side
+from kdelta.studies.lab.requests import LabRequest, Progress, RunRequest
+from kdelta.studies.lab.steps import expect_kernels, expect_runs
+from kdelta.studies.lab.work import Work
+
+_STREAMS = (("stdout", "standard output"), ("stderr", "standard error"))
+
+
+class AgainstRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Two commands for one kernel, in one lab. What the new one executes more by no more than the
+    fraction `margin` is not slower.
+    """
+
+    old: RunRequest
+    new: RunRequest
+    margin: Fraction = Fraction(0)
+
+    @property
+    def lab(self) -> LabRequest:
+        """How runs are made."""
+        return self.new.lab
+
+
+class _Ran(msgspec.Struct, frozen=True):
+    """The runs of a program: first the one whose system calls are counted."""
+
+    done: tuple[RunResult, ...]
+
+    @property
+    def counts(self) -> tuple[RunCounts, ...]:
+        return tuple(one.counts for one in self.done if one.counts is not None)
+
+    @property
+    def first(self) -> RunResult:
+        return self.done[0]
+
+
+async def run_against(request: AgainstRequest, store: Store, progress: Progress) -> AgainstReport:
+    """Run both, and compare them. UserError for a program that is not there or cannot run; a run
+    that failed is in the report.
+    """
+    for who, one in (("old", request.old), ("new", request.new)):
+        try:
+            check_program(one.program, [arch_of(parse_kernel_spec(one.kernel))])
+        except UserError as error:
+            raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
+    expect_kernels(progress, [request.new.kernel])
+    expect_runs(progress, request.lab, 1, 2)
+    kernel = Lab(request.lab, store, progress).kernel(request.new.kernel)
+    if isinstance(kernel, NoKernel):
+        return _report(request, kernel, (_Ran(()), _Ran(())), store)
+    works = [
+        await _work(who, one, kernel, store, progress)
+        for who, one in (("old", request.old), ("new", request.new))
+    ]
+    settled = await Lab(request.lab, store, progress).settled([kernel] * 2, works)
+    old, new = await _runs(settled, store, progress, kernel, works)
+    if not (old.counts and new.counts):
+        return _report(request, kernel, (old, new), store)
+    effects = _compared(request, old.counts, new.counts)
+    if by_chance(effects, *_alike(request, old.counts, new.counts)):
+        progress.log(f"runs may differ so by chance; {ENOUGH} runs of each")
+        more = msgspec.structs.replace(settled, perturbations=max(ENOUGH, settled.perturbations))
+        old, new = await _runs(more, store, progress, kernel, works)
+        effects = _compared(request, old.counts, new.counts)
+        doubtful = by_chance(effects, *_alike(request, old.counts, new.counts))
+        effects = left_open(effects, doubtful, LEFT_OPEN)
+    return _report(request, kernel, (old, new), store, effects)
+
+
+async def _work(
+    who: str, request: RunRequest, kernel: Kernel, store: Store, progress: Progress
+) -> RunPlan:
+    work = Work(program=request.program)
+    try:
+        work = await with_files(work, [kernel], request.lab, store, progress)
+        return work.plan(kernel, request.lab, progress.log)
+    except UserError as error:
+        raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
+
+
+async def _runs(
+    lab: LabRequest, store: Store, progress: Progress, kernel: Kernel, works: Sequence[RunPlan]
+) -> tuple[_Ran, _Ran]:
+    """The runs of both programs. Calls are followed in the unperturbed one of each alone, since
+    that takes several times longer.
+    """
+    followed = msgspec.structs.replace(lab, perturbations=1, calls="kernel")
+    kernels = [kernel] * len(works)
+    first = await Lab(followed, store, progress).runs(kernels, works)
+    if any(one.counts is None for row in first for one in row):
+        rest: Sequence[Sequence[RunResult]] = [[], []]
+    else:
+        usual = msgspec.structs.replace(lab, again=False)  # not again what was made right now
+        rest = await Lab(usual, store, progress).runs(kernels, works)
+    old, new = (
+        _Ran((*row, *(one for one in more if one.run.perturbation)))
+        for row, more in zip(first, rest, strict=True)
+    )
+    return old, new
+
+
+def _alike(
+    request: AgainstRequest, old: Sequence[RunCounts], new: Sequence[RunCounts]
+) -> tuple[list[RunCounts], Sequence[RunCounts]]:
+    """The counts of both, in which the programs themselves have one name: the new one's."""
+    names = [Path(one.program.command[0]).name for one in (request.old, request.new)]
+    return [_renamed(counts, names[0], names[1]) for counts in old], new
+
+
+def _renamed(counts: RunCounts, old: str, new: str) -> RunCounts:
+    regions = tuple(
+        msgspec.structs.replace(
+            region,
+            functions=tuple(
+                msgspec.structs.replace(one, origin=new) if one.origin == old else one
+                for one in region.functions
+            ),
+        )
+        for region in counts.regions
+    )
+    return msgspec.structs.replace(counts, regions=regions)
+
+
+def _compared(
+    request: AgainstRequest, old: Sequence[RunCounts], new: Sequence[RunCounts]
+) -> Effects:
+    return compare(*_alike(request, old, new))
+
+
+def _report(
+    request: AgainstRequest,
+    obtained: Kernel | NoKernel,
+    ran: tuple[_Ran, _Ran],
+    store: Store,
+    effects: Effects | None = None,
+) -> AgainstReport:
+    kernel, failure = (None, obtained.text) if isinstance(obtained, NoKernel) else (obtained, "")
+    operations = effects.operations if effects else ()
+    judged = tuple(judge_path(one, request.margin) for one in operations)
+    old, new = (
+        ProgramSide(
+            one.program.command,
+            reported_side(one.kernel, kernel, side.done, failure, store),
+            _peak_kib(side, store),
+        )
+        for one, side in zip((request.old, request.new), ran, strict=True)
+    )
+    parts = _changes(kernel, ran, store) if kernel and effects else {}
+    return AgainstReport(
+        machine=machine_facts(ran[1].done or ran[0].done, store),
+        old=old,
+        new=new,
+        margin=request.margin,
+        decision=decide(judged, tuple(_failures((old, new)))),
+        judged=judged,
+        regions=tuple(AgainstRegion(one, parts.get(one.name, ())) for one in operations),
+        output=tuple(_output(ran, store)) if effects else (),
+        warnings=effects.warnings if effects else (),
+    )
+
+
+def _failures(sides: tuple[ProgramSide, ProgramSide]) -> Iterator[str]:
+    if sides[0].side.failure:
+        yield f"no kernel: {sides[0].side.failure.strip().splitlines()[0]}"
+    for who, one in zip(("old", "new"), sides, strict=True):
+        for failed in dict.fromkeys(
+            f"{who}: {run.run.word}" + (f": {run.run.detail}" if run.run.detail else "")
+            for run in one.side.failed
+        ):
+            yield failed.splitlines()[0]
+
+
+def _peak_kib(ran: _Ran, store: Store) -> int | None:
+    """The most of the unperturbed run, if the guest reported it."""
+    text = attachment(ran.first.run, "memory", store).strip() if ran.done else ""
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _output(ran: tuple[_Ran, _Ran], store: Store) -> Iterator[OutputChange]:
+    """Where the output of both begins to differ, stream by stream."""
+    for name, stream in _STREAMS:
+        ours, theirs = (attachment(one.first.run, name, store).splitlines() for one in ran)
+        for number, (old, new) in enumerate(itertools.zip_longest(ours, theirs), start=1):
+            if old != new:
+                yield OutputChange(stream, number, old or "", new or "")
+                break
+
+
+def _changes(
+    kernel: Kernel, ran: tuple[_Ran, _Ran], store: Store
+) -> dict[str, tuple[KernelCostChange, ...]]:
+    names = call_names(kernel.arch)
+    old, new = (_parts(one.first, names, store) for one in ran)
+    return {name: part_changes(old[name], new[name]) for name in old if name in new}
+
+
+def _parts(done: RunResult, names: CallNames, store: Store) -> dict[str, tuple[KernelCost, ...]]:
+    """The kernel's work by system call, region by region."""
+    if done.counts is None or done.run.status is not RunStatus.OK:
+        return {}
+    regions = merged_regions(done.counts)
+    found = {
+        one.region: kernel_parts(one, regions[one.region], names)
+        for one in profiles_of(store, done.run)
+        if one.region in regions
+    }
+    if missing := [name for name in regions if name not in found]:
+        raise LabError(f"run {done.run.id} has no calls of the region {missing[0]}")
+    return found
+
+
+def call_names(arch: str) -> CallNames:
+    """Return how that architecture names what enters its kernel."""
+    machine = arch_machine(arch)
+    symbols = machine.symbols
+    return CallNames(
+        prefixes=tuple(one.removesuffix("*") for one in symbols["system-call"]),
+        names=machine.system_calls,
+        page_faults=frozenset(symbols.get("page-fault", ())),
+        starts=frozenset(symbols["starts"]),
+    )

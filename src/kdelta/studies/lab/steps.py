@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The steps that studies have in common: kernels that are fetched or built, boots, and runs."""
+
+import contextlib
+from collections.abc import Sequence
+
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
+from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import BuiltSpec, KernelSpec, parse_kernel_spec
+from kdelta.spec.run import perturbation
+from kdelta.studies.lab.requests import LabRequest, Progress
+
+
+def kernel_kind(spec: KernelSpec) -> str:
+    """Return the kind of the step that obtains the kernel of a spec."""
+    return "fetch" if isinstance(spec, BuiltSpec) else "build"
+
+
+def expect_kernels(progress: Progress, specs: Sequence[str], *, rough: bool = False) -> None:
+    """Report that the kernels of these specs are needed; rough: see `Progress.expect`. What is no
+    spec is refused by who obtains it.
+    """
+    kinds = []
+    for spec in specs:
+        with contextlib.suppress(UserError):
+            kinds.append(kernel_kind(parse_kernel_spec(spec)))
+    for kind in dict.fromkeys(kinds):
+        progress.expect(kind, kinds.count(kind), rough=rough)
+
+
+def expect_runs(
+    progress: Progress, lab: LabRequest, kernels: int, works: int = 1, *, rough: bool = False
+) -> None:
+    """Report that so many kernels will boot, and run so many works each."""
+    boots = {perturbation(index).boot for index in range(lab.perturbations)}
+    progress.expect("boot", kernels * len(boots), lab.jobs)
+    progress.expect("run", kernels * works * lab.perturbations, lab.jobs, rough=rough)
+
+
+def obtained(spec: KernelSpec, progress: Progress) -> Kernel | NoKernel:
+    """Return what `obtain` does; what takes time is a step."""
+    step = f"{kernel_kind(spec)} {spec}"
+    begun = False
+
+    def report(line: str) -> None:
+        nonlocal begun
+        if not begun:
+            begun = True
+            progress.begin(step)
+        if not line.startswith(" "):
+            progress.log(line)
+        progress.doing(step, line.strip())
+
+    result = "failed"
+    try:
+        found = obtain(spec, report)
+        if isinstance(found, Kernel):
+            result = found.release
+        return found
+    finally:
+        if begun:
+            progress.end(step, result)
+        else:
+            progress.found(step)

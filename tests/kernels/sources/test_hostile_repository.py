@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A repository that names programs in its config: none of them is run where it is read."""
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.kernels.sources import git_config
+from kdelta.kernels.sources.git import object_named, read_repository
+from kdelta.kernels.sources.history import read_range
+from kdelta.kernels.sources.ranges import range_patches
+from kdelta.kernels.sources.source import source_of
+from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import GitSpec, TreeSpec, parse_kernel_spec
+from tests.kernels.git_trees import commit, git, write_tree
+
+_SIGNATURE = "-----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----"
+_PROGRAMS = (
+    *(
+        "gpg.program",
+        "gpg.openpgp.program",
+        "filter.x.clean",
+        "filter.x.smudge",
+        "filter.a=b.clean",
+    ),
+    *("filter.p.process", "core.fsmonitor", "core.pager", "core.editor", "core.sshCommand"),
+    *("core.askPass", "core.alternateRefsCommand", "credential.helper", "diff.external"),
+    *("diff.x.textconv", "diff.x.command", "pager.log", "pager.status", "merge.x.driver"),
+    *("remote.origin.uploadpack", "trailer.x.command", "alias.x"),
+)
+
+
+def _line(section: str, variable: str, value: str) -> str:
+    name, _, below = section.partition(".")
+    head = f'{name} "{below}"' if below else name
+    return f"[{head}]\n\t{variable} = {value}\n"
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    """The folder in which a program of the repository leaves a file, if it is run."""
+    folder = tmp_path / "ran"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, ran: Path) -> Path:
+    """A repository whose last commit is signed, and whose config names a program everywhere."""
+    tree = write_tree(tmp_path / "tree")
+    commit(tree, "one")
+    attributes = "*.c filter=x diff=x merge=x\nMakefile filter=a=b\nKconfig filter=p\n"
+    commit(tree, "two", **{".gitattributes": attributes, "kernel/fork.c": "int b;\n"})
+    plain = git(tree, "cat-file", "commit", "HEAD")
+    head, _, text = plain.partition("\n\n")
+    signed = tmp_path / "signed"
+    signed.write_text(f"{head}\ngpgsig {_SIGNATURE}\n\n{text}")
+    name = git(tree, "hash-object", "-t", "commit", "-w", str(signed)).strip()
+    git(tree, "update-ref", "HEAD", name)
+    hooks = tree / ".git/own-hooks"
+    hooks.mkdir()
+    for program in (hook := hooks / "post-index-change", hooks / "reference-transaction"):
+        program.write_text(f"#!/bin/sh\ntouch {ran}/hook\n")
+        program.chmod(0o755)
+    assert hook.exists()
+    lines = []
+    for setting in _PROGRAMS:
+        program = tmp_path / f"run-{setting}"
+        program.write_text(f"#!/bin/sh\ntouch '{ran}/{setting}'\ncat\n")
+        program.chmod(0o755)
+        section, _, variable = setting.rpartition(".")
+        lines.append(_line(section, variable, f"{'!' * setting.startswith('alias')}{program}"))
+    lines.append(_line("core", "hooksPath", str(hooks)))
+    lines.append(_line("filter.a=b", "required", "true"))
+    lines.append(_line("log", "showSignature", "true"))
+    with (tree / ".git/config").open("a") as file:
+        file.writelines(lines)
+    # The content is the same, and the time is not: git status looks into the file.
+    (tree / "kernel/fork.c").write_text("int c;\n")
+    (tree / "Makefile").write_text((tree / "Makefile").read_text() + "\n")
+    (tree / "Kconfig").write_text("config B\n")
+    return tree
+
+
+def test_reading_a_range_of_a_hostile_repository_runs_nothing(hostile: Path, ran: Path) -> None:
+    found = range_patches(hostile, "HEAD^", "HEAD")
+    assert [one.subject for one in found.patches] == ["two"]
+    assert list(ran.iterdir()) == []
+
+
+def test_reading_a_history_of_a_hostile_repository_runs_nothing(hostile: Path, ran: Path) -> None:
+    history = read_range(hostile, "HEAD^", "HEAD")
+    assert [one.subject for one in history.commits] == ["two"]
+    assert "files that were changed and not committed are no part of it" in history.notes
+    assert list(ran.iterdir()) == []
+
+
+@pytest.mark.parametrize("spec", ["tree:{}", "git:{}@HEAD"])
+def test_reading_a_tree_of_a_hostile_repository_runs_nothing(
+    hostile: Path, ran: Path, spec: str
+) -> None:
+    parsed = parse_kernel_spec(spec.format(hostile))
+    assert isinstance(parsed, TreeSpec | GitSpec)
+    source_of(parsed, lambda _: None)
+    assert list(ran.iterdir()) == []
+
+
+def test_a_repository_of_another_user_is_refused_with_the_command_that_allows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = write_tree(tmp_path / "tree")
+    commit(tree, "one")
+    plain = git_config.plain_environment
+    monkeypatch.setattr(
+        git_config,
+        "plain_environment",
+        lambda: {**plain(), "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"},
+    )
+    with pytest.raises(UserError, match="belongs to another user") as refused:
+        read_repository(tree, "ls-files")
+    assert f"safe.directory {tree}" in refused.value.hint
+    monkeypatch.setattr(git_config, "_users", lambda: (("safe.directory", str(tree)),))
+    assert object_named(tree, "HEAD")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `kdelta run --against` reports: the answer first, but for different output."""
+
+from fractions import Fraction
+
+import pytest
+
+from kdelta.infer.effects.gate import Exit
+from kdelta.report.document import Table
+from kdelta.studies.against.document import document
+from tests.report.example_against import against_report, failed_against
+from tests.report.shown import shown, stored, unwrapped
+
+
+def test_the_first_sentence_is_the_answer() -> None:
+    text = unwrapped("against", against_report(output=False))
+    assert text.startswith(
+        "./ls is slower than /opt/old/ls: 80400 instructions instead of 45200 (+77.9%). The "
+        "system call that changed most is write: 200 calls instead of 100, +30000 instructions in "
+        "the kernel."
+    )
+    assert "exit code 1, slower: command +77.9% instructions, with a margin of 1 %" in text
+
+
+def test_fewer_calls_are_faster_and_equal_ones_the_same() -> None:
+    faster = unwrapped("against", against_report(50, output=False))
+    assert faster.startswith("./ls is faster than /opt/old/ls: 27600 instructions instead of 45200")
+    same = unwrapped("against", against_report(100, output=False))
+    assert same.startswith(
+        "./ls is as fast as /opt/old/ls: 45200 instructions instead of 45200 (0%)."
+    )
+    assert "Both make the same system calls, at the same cost." in same
+
+
+def test_different_output_comes_before_any_figure() -> None:
+    text = shown("against", against_report())
+    first = text.index("print different output (standard output)")
+    assert first < text.index("80400")
+    assert text.index("The first line that differs") < text.index("Old and new")
+
+
+@pytest.mark.parametrize(
+    ("margin", "exit_code"),
+    [(0, Exit.SLOWER), (77, Exit.SLOWER), (78, Exit.NOT_SLOWER)],
+)
+def test_a_margin_decides_the_exit_code(margin: int, exit_code: Exit) -> None:
+    found = against_report(200, Fraction(margin, 100))
+    assert found.decision.exit is exit_code
+
+
+def test_system_calls_add_up_to_the_kernels_work() -> None:
+    found = document(stored("against", against_report()), against_report())
+    (table,) = (
+        block
+        for section in found.sections
+        for block in section.blocks
+        if isinstance(block, Table) and block.id == "calls-table"
+    )
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in (*table.rows, table.total)}
+    assert rows["write"] == ["100", "200", "+100", "30000", "60000", "+30000"]
+    assert rows["statx"] == ["0", "7", "+7", "0", "0", "0"]
+    assert rows["entry and exit"] == ["", "", "", "4000", "8000", "+4000"]
+    assert rows["total"] == ["", "", "", "34400", "68400", "+34000"]
+
+
+def test_a_program_that_failed_is_no_verdict() -> None:
+    text = unwrapped("against", failed_against())
+    assert text.startswith("Exit code 125: cannot tell: old: workload-failed: old: exit 2.")

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An ablation of the fake tree: real configs, builds, objects and ruling out; planted effects."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.infer.effects.chance import ENOUGH, region_runs
+from kdelta.infer.effects.estimate import Adds
+from kdelta.infer.effects.paths import region_paths
+from kdelta.kernels.build.built import DIGEST, built_kernels
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.config.kconfig import Config, parse_config
+from kdelta.kernels.model import Kernel
+from kdelta.spec.errors import UserError
+from kdelta.store.store import Store
+from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
+from kdelta.studies.ablate.study import run_ablate
+from kdelta.studies.lab.requests import AblateRequest, Silent
+from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
+from tests.infer.steady_runs import TIMER, steady
+from tests.report.shown import shown
+from tests.studies.ablated import Lab, Truth, on, plain
+
+pytestmark = pytest.mark.build
+
+FEW = 3
+
+
+def ablated(request: AblateRequest, store: Store) -> AblationReport:
+    return asyncio.run(run_ablate(request, store, Silent()))
+
+
+def effects(report: AblationReport) -> dict[str, dict[str, int]]:
+    """By unit, what is not zero."""
+    return {
+        unit.name: {name: int(e.value) for name, e in unit.effects.items() if e.value}
+        for unit in report.units
+        if unit.fate in (GroupOutcome.MEASURED, GroupOutcome.CLEARED)
+    }
+
+
+def unit(report: AblationReport, name: str) -> AblatedGroup:
+    return next(one for one in report.units if one.name == name)
+
+
+def test_what_costs_what(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, plain)
+    report = ablated(ablate_request, store)
+    size = next(n for n in effects(report) if n.startswith("OPTIMIZE"))
+    found = effects(report)
+    assert found.pop("DEBUG_KERNEL", {}) == {}
+    assert found == {
+        "DEBUG_LIST": {"open": -30},
+        "DEBUG_LOCK": {"open": -7},
+        "ZERO_PAGES": {"fault": -100},
+        size: {"open": -5, "fault": -5},
+    }
+    assert unit(report, "OLD_DRIVER").fate is GroupOutcome.DEAD
+    assert unit(report, "OLD_DRIVER").objects == 1
+    assert report.proof is not None
+    assert report.proof.held is True
+    assert len(report.builds) <= len(report.units) + 3
+    assert all(
+        region.adds is Adds.ADDS_UP and not region.remainder.value for region in report.regions
+    )
+    text = shown("ablate", report)
+    assert "OLD_DRIVER" in text
+    assert "ZERO_PAGES" in text
+    assert max(len(line) for line in text.splitlines() if ablate_request.tree not in line) <= 80
+
+
+@pytest.mark.slow
+def test_asking_again_builds_nothing(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, plain)
+    first = ablated(ablate_request, store)
+    again = ablated(ablate_request, store)
+    assert effects(again) == effects(first)
+    assert [build.identity for build in again.builds] == [one.identity for one in first.builds]
+
+
+@pytest.mark.slow
+def test_a_digest_that_another_version_made_is_made_again(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, plain)
+    first = ablated(ablate_request, store)
+    path = next(
+        one.path for one in built_kernels() if one.identity == first.ends[0].identity
+    ).joinpath(DIGEST)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"kdelta digest ", b"kdelta digest 0", 1))
+    again = ablated(ablate_request, store)
+    assert path.read_bytes() == whole
+    assert effects(again) == effects(first)
+
+
+@pytest.mark.slow
+def test_a_pruning_that_was_wrong_is_reported_and_searched(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def truth(config: Config) -> dict[str, int] | None:
+        found = plain(config)
+        assert found is not None
+        return {**found, "empty": 4 + 11 * on(config, "OLD_DRIVER")}
+
+    Lab(monkeypatch, truth)
+    report = ablated(ablate_request, store)
+    assert report.proof is not None
+    assert report.proof.held is False
+    assert "empty" in report.proof.differing
+    assert effects(report)["OLD_DRIVER"] == {"empty": -11}
+    assert effects(report)["ZERO_PAGES"] == {"fault": -100}
+
+
+@pytest.mark.slow
+def test_one_by_one_gives_the_same(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, plain)
+    usual = ablated(ablate_request, store)
+    slow = msgspec.structs.replace(ablate_request, one_by_one=True, rule_out=False)
+    thorough = ablated(slow, store)
+    some = {name: found for name, found in effects(thorough).items() if found}
+    assert some == {name: found for name, found in effects(usual).items() if found}
+    assert all(one.fate is not GroupOutcome.DEAD for one in thorough.units)
+
+
+@pytest.mark.slow
+def test_a_kernel_that_does_not_boot_does_not_end_the_study(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def truth(config: Config) -> dict[str, int] | None:
+        alone = not on(config, "ZERO_PAGES") and on(config, "DEBUG_LIST")
+        return None if alone else plain(config)
+
+    Lab(monkeypatch, truth)
+    report = ablated(ablate_request, store)
+    assert effects(report)["DEBUG_LIST"] == {"open": -30}
+    assert effects(report)["ZERO_PAGES"] == {"fault": -100}, "seen where DEBUG_LIST is off as well"
+    assert "boot-failed: panic" in shown("ablate", report)
+
+
+def test_ends_of_which_one_is_refused(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, lambda _: None)
+    report = ablated(ablate_request, store)
+    assert "boot-failed: panic" in report.failure
+    assert "nothing to compare" in shown("ablate", report)
+
+
+def test_a_config_that_is_none(ablate_request: AblateRequest, store: Store, tmp_path: Path) -> None:
+    for name, words in (("absent", "cannot be read"), ("empty", "has no options")):
+        path = tmp_path / name
+        if name == "empty":
+            path.write_text("nothing\n")
+        with pytest.raises(UserError, match=words):
+            ablated(msgspec.structs.replace(ablate_request, after=str(path)), store)
+
+
+class Timed(Lab):
+    """The same with the runs of `open`: with ZERO_PAGES a timer ends in the first three of each
+    kernel, as chance has it.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, truth: Truth) -> None:
+        super().__init__(monkeypatch, truth)
+        self.asked: list[tuple[bool, int]] = []
+
+    def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> MeasuredKernel:
+        found = super().measure(label, kernel, runs)
+        if isinstance(kernel, NoKernel) or found.failure:
+            return found
+        config = parse_config(Path(kernel.config or "").read_text())
+        timed, count = on(config, "ZERO_PAGES"), runs or FEW
+        self.asked.append((timed, count))
+        insns = (self.truth(config) or {})["open"]
+        first = steady(insns, 953, TIMER) if timed else steady(insns)
+        every = [first] * FEW + [steady(insns)] * (count - FEW)
+        path = region_paths(every)["open"]
+        return msgspec.structs.replace(
+            found,
+            regions={**found.regions, "open": SearchedRegion("syscalls", path)},
+            runs=region_runs(every),
+        )
+
+
+@pytest.mark.slow
+def test_what_chance_may_have_made_takes_more_runs_and_no_unit(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Timed(monkeypatch, plain)
+    report = ablated(ablate_request, store)
+    assert (True, ENOUGH) in lab.asked, "a kernel that differs by a timer is run more often"
+    pages, listed = (unit(report, name).effects["open"] for name in ("ZERO_PAGES", "DEBUG_LIST"))
+    assert pages.low <= 0 <= pages.high
+    assert listed.low <= -30 <= listed.high < 0

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What docs/cases/crossing keeps of system calls in five arms holds what its text says."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdelta.infer.cycles.crossing import PARTS, VARIANTS
+from kdelta.studies.documents import read_document
+
+CASE = Path(__file__).parents[3] / "docs/cases/crossing"
+RECORDS = sorted(CASE.glob("*.json"))
+
+
+def record(path: Path) -> Any:
+    return read_document(path.read_bytes())
+
+
+@pytest.fixture(scope="module")
+def getppid() -> Any:
+    (one,) = record(CASE / "getppid.json").operations
+    return one
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_all_arms_are_there_and_shares_add_up(path: Path) -> None:
+    found = record(path)
+    assert [arm.name for arm in found.arms] == list(VARIANTS)
+    for one in (*found.operations, found.total):
+        assert one.whole is not None
+        assert [part for share in one.shares for part in share.parts] == list(PARTS)
+        for figure in ("insns", "user", "system"):
+            parts = sum(getattr(share, figure) for share in one.shares)
+            assert parts == pytest.approx(getattr(one.whole, figure), abs=1e-6)
+        for arm in one.arms:
+            assert arm.user.value + arm.system.value == pytest.approx(arm.insns.value)
+
+
+def test_getppid_is_exact_and_goes_the_way_that_each_arm_says(getppid: Any) -> None:
+    ways = {arm.arm: arm.specials for arm in getppid.arms}
+    assert all(arm.insns.exact for arm in getppid.arms)
+    assert ways["stock"] == {"cli-sti": 2, "swapgs": 2, "syscall": 1, "sysret": 1}
+    assert ways["kernel"] == {"cli-sti": 2, "iret": 1, "swapgs": 2, "syscall": 1}
+    assert ways["kernel-direct"] == {"cli-sti": 3, "iret": 1, "swapgs": 2}
+    assert ways["kernel-skip"] == {"cli-sti": 4, "swapgs": 2}
+
+
+def test_most_operations_gain_the_same_for_each_call() -> None:
+    found = record(CASE / "syscalls.json")
+    assert len(found.operations) == 44
+    each = {}
+    for one in found.operations:
+        assert one.whole is not None
+        if calls := one.arms[0].specials.get("syscall", 0):
+            each[one.name] = one.whole.insns / calls
+    plain = [name for name, insns in each.items() if 111 <= insns < 126]
+    assert len(plain) == 28
+    assert {"getppid", "open-close", "write-null-1b", "poll-1000"} <= set(plain)
+    for arm in found.total.arms[2:]:
+        assert "sysret" not in arm.specials
+
+
+def test_a_database_gains_its_calls_entry_work() -> None:
+    (total,) = record(CASE / "wisconsin.json").operations
+    assert total.whole is not None
+    stock, skip = total.arms[0], total.arms[-1]
+    assert (stock.insns.value, skip.insns.value) == (643_774_291, 642_296_487)
+    assert round(100 * total.whole.insns / stock.insns.value, 1) == 0.2
+    assert round(100 * total.whole.system / stock.system.value, 1) == 10.1
+    calls = stock.specials["syscall"]
+    assert (calls, round(total.whole.insns / calls)) == (12_823, 115)
+    assert "syscall" not in skip.specials
+    assert "syscall" not in total.arms[-2].specials
+
+
+def test_what_getppid_gains_is_the_entry_work(getppid: Any) -> None:
+    arms = {arm.arm: arm for arm in getppid.arms}
+    system = {name: arm.system.value for name, arm in arms.items()}
+    assert system == {
+        "stock": 199,
+        "mitigations-off": 199,
+        "kernel": 195,
+        "kernel-direct": 195,
+        "kernel-skip": 80,
+    }
+    # 43 of these are getppid itself, in every arm: what is left is the way in and out.
+    own = 43
+    assert (system["stock"] - own, system["kernel-skip"] - own) == (156, 37)
+    by_part = {share.parts[0]: share.insns for share in getppid.shares}
+    assert by_part == {"mitigations": 0, "crossing": 4, "direct call": -4, "entry work": 117}
+
+
+PARTS_OF = {
+    "entry_SYSCALL_64_after_hwframe": "entry_SYSCALL_64",
+    "kernel_mode_call_return": "kernel_mode_call",
+    "arch_exit_to_user_mode_prepare.constprop.0": "arch_exit_to_user_mode_prepare",
+    "[unknown]": "syscall",
+}
+"""As what the text counts a function; the one without a name is the stub."""
+
+
+def profile(name: str) -> dict[str, int]:
+    """Instructions a call by function, of a printed profile of 500 calls: its first table."""
+    table = (CASE / name).read_text().partition(" 100.0% ")[0]
+    lines = re.findall(r"^ +(\d+) +[\d.]+% +\S+  (\S+)", table, re.MULTILINE)
+    found: dict[str, int] = {}
+    for insns, function in lines:
+        name = PARTS_OF.get(function, function)
+        found[name] = found.get(name, 0) + round(int(insns) / 500)
+    return found
+
+
+@pytest.mark.parametrize(("column", "name", "arm"), [(0, "stock", 0), (1, "skip", -1)])
+def test_the_table_of_functions_holds_what_the_profiles_do(
+    getppid: Any, column: int, name: str, arm: int
+) -> None:
+    text = (CASE.parents[1] / "crossing.md").read_text()
+    table, _, last = text.partition("## Where getppid")[2].partition("| all |")
+    rows = re.findall(r"^\| (`.*`) \| *(\d*) *\| *(\d*) *\|", table, re.MULTILINE)
+    found = profile(f"getppid-{name}.txt")
+    whole = sum(found.values())
+    for names, *figures in rows:
+        insns = sum(found.pop(one, 0) for one in re.findall(r"`([_\w]+)`", names))
+        assert insns == int(figures[column] or 0), names
+    assert not found
+    assert whole == int(last.split("|")[column]) == round(getppid.arms[arm].insns.value)
+
+
+def test_software_mitigations_make_it_seventy_percent() -> None:
+    """On the kernel with the series, and isolation's share from the stock one."""
+    found = {
+        name: sum(profile(f"getppid-{name}.txt").values())
+        for name in ("stock", "isolation", "mitigations", "mitigations-skip")
+    }
+    assert found == {"stock": 222, "isolation": 232, "mitigations": 347, "mitigations-skip": 105}
+    assert profile("getppid-mitigations.txt")["clear_bhb_loop"] == 109
+    patched = 221
+    whole = found["mitigations"] + found["isolation"] - patched
+    assert (whole, round(100 * (1 - 105 / whole), 1), round(100 * (1 - 105 / 347), 1)) == (
+        358,
+        70.7,
+        69.7,
+    )
+    text = " ".join((CASE.parent / "README.md").read_text().split())
+    assert "**347** instructions" in text
+    assert "So 358 for a stock kernel with all of it, of which 105 are **70.7 % less**" in text

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Any program of the host under a kernel, exactly."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kdelta.counts.model import merged_regions
+from kdelta.guests.job import Job, JobFile
+from kdelta.host.native import native_folder
+from kdelta.store.store import Store
+from kdelta.studies.lab.command import run_command
+from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.requests import LabRequest, Program, RunRequest, Silent
+from tests.machines.bench import OLD, counts_of, guest_program, run_job, syscalls_job
+
+pytestmark = pytest.mark.guest
+
+MARKED = """
+#include "kdelta.h"
+#include <unistd.h>
+int main(void)
+{
+    kdelta_begin("mine");
+    for (int i = 0; i < 10; i++) {
+        getppid();
+        kdelta_iter();
+    }
+    kdelta_end();
+}
+"""
+
+
+def _run(folder: Path, *command: str, files: tuple[str, ...] = ()) -> RunResult:
+    request = RunRequest(
+        kernel=OLD, program=Program(command, files), lab=LabRequest(perturbations=1)
+    )
+    with Store.open(folder / "store") as store:
+        (done,) = asyncio.run(run_command(request, store, Silent()))
+    assert done.counts, done.run.detail
+    return done
+
+
+def test_a_dynamic_program_is_one_region_and_equals_the_clock(tmp_path: Path) -> None:
+    done = _run(tmp_path, "ls", "-l", "/")
+    assert done.counts
+    (region,) = done.counts.regions
+    assert region.iteration_count == 1
+    assert region.idle_ticks() == 0
+    origins = {f.origin for f in region.functions if f.context == "own"}
+    assert {"kernel", "ls", "libc.so.6"} <= origins
+    assert region.cost("own", kernel=False).insns > 10_000
+
+
+def test_a_program_that_sleeps_idles(tmp_path: Path) -> None:
+    done = _run(tmp_path, "sleep", "1")
+    assert done.counts
+    (region,) = done.counts.regions
+    idle = region.idle_ticks()
+    assert idle is not None
+    assert 990_000_000 < idle < 1_000_000_000
+
+
+def test_a_program_marks_its_own_regions(tmp_path: Path) -> None:
+    source, program = tmp_path / "marked.c", tmp_path / "marked"
+    source.write_text(MARKED)
+    include = native_folder() / "include"
+    subprocess.run(["gcc", "-O2", f"-I{include}", "-o", program, source], check=True)
+    done = _run(tmp_path, str(program))
+    assert done.counts
+    (region,) = done.counts.regions
+    assert region.name == "mine"
+    assert len(region.iterations) == 10
+    assert region.cost("own").specials["syscall"] == 10
+
+
+def test_files_are_carried_along(tmp_path: Path) -> None:
+    carried = tmp_path / "carried.txt"
+    carried.write_text("kdelta\n")
+    done = _run(tmp_path, "cat", "/data/here", files=(f"{carried}:/data/here",))
+    with Store.open(tmp_path / "store") as store:
+        assert store.get(done.run.attachments["stdout"]) == b"kdelta\n"
+
+
+def test_how_a_program_reaches_the_guest_moves_no_count() -> None:
+    """The workload of the image, and the same program brought by the job."""
+    operations = ("getppid", "open-close", "pipe-round-trip")
+    options = ("--clock", "--settle", "2")
+    inside = counts_of(run_job(syscalls_job(*options, *operations)))
+    program = guest_program()
+    brought = "/brought/syscalls"
+    job = Job(
+        argv=(brought, *options, *operations),
+        files=(JobFile(program, brought, 0o755),),
+    )
+    outside = counts_of(run_job(job))
+    regions = merged_regions(inside), merged_regions(outside)
+    for name in operations:
+        one, two = regions[0][name], regions[1][name]
+        assert one.cost("own", kernel=False) == two.cost("own", kernel=False), name
+        assert one.median_own_insns() == two.median_own_insns(), name
+    assert regions[0]["getppid"].cost("own") == regions[1]["getppid"].cost("own")

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""More runs of what a few leave to chance: which are made, and what is reported then."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.cli.reports import compare_reports
+from kdelta.counts.model import RunCounts
+from kdelta.cpus import CPU, load_cpu
+from kdelta.guests.job import Job
+from kdelta.infer.effects.chance import ENOUGH, MOVED
+from kdelta.infer.effects.effects import OperationEffect, Word
+from kdelta.kernels.model import Kernel
+from kdelta.report.model import comparison
+from kdelta.spec.identity import identity
+from kdelta.spec.run import MachineOptions, RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.compare.study import Comparison, path_judge, run_compare
+from kdelta.studies.documents import document_text
+from kdelta.studies.gate.study import failures_of, judge, run_gate
+from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
+from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest, Silent
+from kdelta.studies.lab.work import Work
+from kdelta.studies.tracing.cycles import Cycles, Traced
+from kdelta.workloads.catalog import Workload
+from tests.report.example import stored
+from tests.report.test_text import compare_text
+from tests.synthetic import Function, interrupts, own, region, run
+
+TIMER = 5000
+OPERATIONS = ("getppid", "chdir", "signal-handler")
+
+Cost = Callable[[int, bool], int | None]
+"""Of signal-handler in the run of that perturbation, alone or not: more than 781,758
+instructions by so many; None for a run that fails.
+"""
+
+
+def never(_index: int, _alone: bool) -> int:
+    return 0
+
+
+def by_chance(index: int, alone: bool) -> int:
+    """A timer ended in the first three runs; of those alone, in every other."""
+    return 953 if not alone or index % 2 else 0
+
+
+def by_half(index: int, alone: bool) -> int:
+    return 953 if alone and index % 2 else 0
+
+
+def for_real(index: int, _alone: bool) -> int:
+    return 2000 + index
+
+
+def failing(index: int, alone: bool) -> int | None:
+    return None if alone and index in {2, 4, 5} else 953
+
+
+SETTLED_MIB = 640
+"""What tells the machine that was settled on from the one that was asked for."""
+
+
+class FakeLab:
+    """Kernels by name: what their signal-handler costs, and by how much chdir is longer."""
+
+    def __init__(self, kernels: dict[str, tuple[Cost, int]]) -> None:
+        self._kernels = kernels
+        self.made: list[tuple[str, tuple[str, ...], int]] = []
+        self.machines: list[MachineOptions] = []
+        self.settled: list[list[str]] = []
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        async def runs(
+            lab: Lab, kernels: list[Kernel], works: list[RunPlan]
+        ) -> list[list[RunResult]]:
+            request: LabRequest = lab._request
+            return [
+                self._runs(kernel.spec, work.job.argv, request)
+                for kernel, work in zip(kernels, works, strict=True)
+            ]
+
+        async def settled(lab: Lab, kernels: list[Kernel], _: list[RunPlan]) -> LabRequest:
+            self.settled.append([kernel.spec for kernel in kernels])
+            machine = msgspec.structs.replace(lab._request.machine, memory_mib=SETTLED_MIB)
+            return msgspec.structs.replace(lab._request, machine=machine)
+
+        async def traced(
+            request: LabRequest, _: Store, __: Silent, kernels: list[Kernel], works: list[RunPlan],
+            cpu: CPU,
+        ) -> list[Traced]:  # fmt: skip
+            assert request.machine.cpu == cpu.qemu.cpu
+            return [
+                Traced(tuple(self._runs(kernel.spec, work.job.argv, request)))
+                for kernel, work in zip(kernels, works, strict=True)
+            ]
+
+        patch.setattr(Lab, "kernel", lambda _, spec: kernel(spec))
+        patch.setattr("kdelta.studies.compare.study.check_kernels", lambda _: None)
+        patch.setattr(Lab, "runs", runs)
+        patch.setattr(Lab, "settled", settled)
+        patch.setattr("kdelta.studies.compare.study.traced_runs", traced)
+        patch.setattr("kdelta.studies.lab.work.workload_work", work)
+
+    def _runs(self, spec: str, names: Sequence[str], request: LabRequest) -> list[RunResult]:
+        names = tuple(names) or OPERATIONS
+        self.made.append((spec, names, request.perturbations))
+        self.machines.append(request.machine)
+        return [self._run(spec, names, index) for index in range(request.perturbations)]
+
+    def _run(self, spec: str, names: tuple[str, ...], index: int) -> RunResult:
+        cost, more = self._kernels[spec]
+        timer = cost(index, len(names) == 1)
+        if timer is None:
+            return RunResult(stored(index, RunStatus.TIMED_OUT, "600 s"), None)
+        costs: dict[str, dict[Function, int]] = {
+            "getppid": {own("f"): 33_700},
+            "chdir": {own("f"): 938_500 + 100 * more},
+            "signal-handler": {own("f"): 781_758 + timer, interrupts("tick"): TIMER + index},
+        }
+        rows = [region(name, costs[name]) for name in OPERATIONS if name in names]
+        return RunResult(stored(index, RunStatus.OK), run(*rows), stored=True)
+
+
+def kernel(spec: str) -> Kernel:
+    return Kernel(identity(spec), spec, "/vmlinuz", "x86_64", "6.12.0")
+
+
+def work(workload: Workload, operations: tuple[str, ...], *_: object, **__: object) -> RunPlan:
+    return RunPlan(workload.name, "b" * 64, Job(argv=operations), {})
+
+
+def compared(
+    folder: Path, *names: str, cpus: tuple[CPU, ...] = (), perturbations: int = 3
+) -> tuple[Comparison, ...]:
+    request = CompareRequest(
+        base=names[0],
+        others=names[1:],
+        cpus=cpus,
+        lab=LabRequest(perturbations=perturbations),
+    )
+    with Store.open(folder / "store") as store:
+        return asyncio.run(run_compare(request, store, Silent()))
+
+
+def words(found: Comparison) -> dict[str, Word]:
+    assert found.effects
+    return {one.name: one.verdict.word for one in found.effects.operations}
+
+
+def operation(found: Comparison, name: str) -> OperationEffect:
+    assert found.effects
+    return next(one for one in found.effects.operations if one.name == name)
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> FakeLab:
+    assert own_cache.is_dir()
+    fake = FakeLab(
+        {
+            "base": (never, 0),
+            "lucky": (by_chance, 7),
+            "half": (by_half, 0),
+            "slow": (for_real, 0),
+            "broken": (failing, 0),
+        }
+    )
+    fake.install(monkeypatch)
+    return fake
+
+
+def test_what_came_by_chance_is_the_same(lab: FakeLab, tmp_path: Path) -> None:
+    (found,) = compared(tmp_path, "base", "lucky")
+    assert words(found) == {
+        "getppid": Word.SAME,
+        "chdir": Word.SLOWER,
+        "signal-handler": Word.SAME,
+    }
+    alone = ("signal-handler",)
+    assert lab.made == [
+        ("base", OPERATIONS, 3),
+        ("lucky", OPERATIONS, 3),
+        ("base", alone, ENOUGH),
+        ("lucky", alone, ENOUGH),
+    ]
+    (more,) = found.more
+    assert (more.operation, len(more.base), len(more.other)) == ("signal-handler", 8, 8)
+    assert len(found.base.done) == len(found.other.done) == 3
+    same = operation(found, "signal-handler")
+    assert same.costs
+    assert (same.costs.insns.effect.n, same.costs.insns.effect.value) == (8, Fraction(953, 200))
+    chdir = operation(found, "chdir")
+    assert chdir.costs
+    assert chdir.costs.insns.effect.n == 3
+
+
+def test_what_is_real_stays_so(lab: FakeLab, tmp_path: Path) -> None:
+    (found,) = compared(tmp_path, "base", "slow")
+    assert words(found)["signal-handler"] is Word.SLOWER
+    assert len(lab.made) == 4
+    assert len(found.more) == 1
+
+
+def test_all_runs_are_on_the_machine_that_was_settled_on(lab: FakeLab, tmp_path: Path) -> None:
+    compared(tmp_path, "base", "lucky", "slow")
+    assert lab.settled == [["base", "lucky", "slow"]]
+    assert len(lab.machines) > 3
+    assert {machine.memory_mib for machine in lab.machines} == {SETTLED_MIB}
+
+
+def test_no_doubt_no_run(lab: FakeLab, tmp_path: Path) -> None:
+    (found,) = compared(tmp_path, "base", "half")
+    assert set(words(found).values()) == {Word.SAME}
+    assert found.more == ()
+    assert len(lab.made) == 2
+    (many,) = compared(tmp_path, "base", "slow", perturbations=ENOUGH)
+    assert words(many)["signal-handler"] is Word.SLOWER
+    assert many.more == ()
+    (one,) = compared(tmp_path, "base", "slow", perturbations=1)
+    assert words(one)["signal-handler"] is Word.UNRESOLVED
+    assert one.more == ()
+
+
+def test_the_bases_runs_serve_all_others(lab: FakeLab, tmp_path: Path) -> None:
+    found = compared(tmp_path, "base", "lucky", "half", "slow")
+    assert [words(one)["signal-handler"] for one in found] == [
+        Word.SAME,
+        Word.SAME,
+        Word.SLOWER,
+    ]
+    assert [len(one.more) for one in found] == [1, 0, 1]
+    assert [name for name, operations, _ in lab.made if len(operations) == 1] == [
+        "base",
+        "lucky",
+        "slow",
+    ]
+
+
+def test_runs_that_fail_leave_it_open(lab: FakeLab, tmp_path: Path) -> None:
+    (found,) = compared(tmp_path, "base", "broken")
+    open_ = operation(found, "signal-handler")
+    assert (open_.verdict.word, open_.verdict.reason) == (Word.UNRESOLVED, LEFT_OPEN)
+    assert list(failures_of(found)) == ["other, signal-handler: timed-out: 600 s"] * 3
+    with Store.open(tmp_path / "store") as store:
+        text = compare_text(*compare_reports([found], store))
+        request = GateRequest(compare=CompareRequest(base="base", others=("broken",)))
+        answer = asyncio.run(run_gate(request, store, Silent()))
+    assert "other, signal-handler alone, perturbation 2: timed-out: 600 s" in text
+    assert f"signal-handler is unresolved: {LEFT_OPEN}" in " ".join(text.split())
+    assert int(answer.decision.exit) == 125
+    assert len(lab.made) == 8
+
+
+def test_the_gate_takes_what_more_runs_log(lab: FakeLab, tmp_path: Path) -> None:
+    (lucky,) = compared(tmp_path, "base", "lucky")
+    (slow,) = compared(tmp_path, "base", "slow")
+    assert lab.made
+    said = [{one.region: one.word for one in judge(found, Fraction(0))} for found in (lucky, slow)]
+    assert said[0]["signal-handler"] is Word.SAME
+    assert said[1]["signal-handler +0.256% instructions"] is Word.SLOWER
+
+
+@pytest.mark.usefixtures("lab")
+def test_reports_log_what_was_run_more_often(tmp_path: Path) -> None:
+    found = compared(tmp_path, "base", "lucky", "slow")
+    with Store.open(tmp_path / "store") as store:
+        reports = compare_reports(found, store)
+    text = compare_text(*reports)
+    line = f"signal-handler was run {ENOUGH} times alone on each kernel, since fewer runs may"
+    assert line in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+    document = json.loads(document_text(comparison(reports), "0"))
+    for other in document["machines"][0]["others"]:
+        (more,) = other["more_runs"]
+        assert more["operation"] == "signal-handler"
+        assert [len(more[side]) for side in ("base", "other")] == [8, 8]
+        assert {one["from_store"] for one in more["base"]} == {True}
+        counted = {one["name"]: one["costs"]["insns"]["effect"]["n"] for one in other["operations"]}
+        assert counted == {"getppid": 3, "chdir": 3, "signal-handler": 8}
+
+
+def test_model_cycles_are_judged_with_that_spread(
+    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[list[RunCounts]] = []
+
+    def between(base: Traced, other: Traced, *_: object, **__: object) -> Cycles:
+        judged.append([*base.counts, *other.counts])
+        return Cycles(())
+
+    monkeypatch.setattr("kdelta.studies.compare.study.cycles_between", between)
+    zen2, zen3 = (load_cpu(name) for name in ("zen2", "zen3"))
+    found = compared(tmp_path, "base", "lucky", cpus=(zen2, zen3))
+    assert [one.cpu and one.cpu.name for one in found] == ["zen2", "zen3"]
+    for one, counts in zip(found, judged, strict=True):
+        assert words(one)["signal-handler"] is Word.SAME
+        assert [len(one.done) for one in (one.base, one.other)] == [3, 3]
+        assert len(counts) == 2 * (3 + ENOUGH)
+    # Another machine: nothing of the first one's serves it.
+    assert [names for _, names, _ in lab.made] == [OPERATIONS] * 2 + [
+        *[("signal-handler",)] * 2,
+        *[OPERATIONS] * 2,
+        *[("signal-handler",)] * 2,
+    ]
+
+
+def test_what_cannot_be_run_alone_is_left_open(lab: FakeLab, tmp_path: Path) -> None:
+    sides = [
+        CountedKernel(
+            kernel(name),
+            tuple(
+                run(region("own-name", {own("f"): 1000 + by, interrupts("tick"): by}))
+                for _ in range(3)
+            ),
+        )
+        for name, by in (("base", 1), ("slow", 9))
+    ]
+    with Store.open(tmp_path / "store") as store:
+        chance = path_judge(LabRequest(), store, Silent(), Work())
+        found = asyncio.run(chance.judge(sides[0], sides[1]))
+        moved = asyncio.run(chance.judge(sides[0], sides[1], ["own-name"]))
+    assert lab.made == []
+    assert (found.effects.operations[0].verdict.word, found.more) == (Word.UNRESOLVED, ())
+    # The same code relinked has a verdict, and nothing to be told.
+    assert moved.effects.operations[0].verdict.reason == MOVED

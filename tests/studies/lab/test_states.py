@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verdicts that another starting state or another CPU speed turns round."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from kdelta.counts.model import RunCounts
+from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
+from kdelta.kernels.model import Kernel
+from kdelta.spec.run import MachineOptions
+from kdelta.studies.lab import judges
+from kdelta.studies.lab.judges import OtherStates, depends_on_state
+from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.requests import LabRequest, Silent
+from tests.synthetic import own, region, run
+
+SWITCH = own("__switch_to_asm")
+
+
+def _run(insns: int, *also: str) -> RunCounts:
+    """One operation with so many instructions an iteration, of which a switch is one."""
+    parts = {own("f"): 100 * (insns - 1), own("memcpy"): 0, SWITCH: 100}
+    return run(region("op", parts), *(region(name, {own("f"): 100 * insns}) for name in also))
+
+
+class _Kernel:
+    arch = "x86_64"
+
+
+def _judged(
+    monkeypatch: pytest.MonkeyPatch, usual: tuple[int, int], there: dict[str, tuple[int, int]]
+) -> tuple[Effects, list[tuple[str, ...]]]:
+    """The effects of two kernels in the usual state, judged by what they cost in others; and what
+    was run there.
+    """
+    asked: list[tuple[str, ...]] = []
+
+    class FakeLab:
+        def __init__(self, request: LabRequest, *_: object) -> None:
+            self._costs = there[_name(request.machine)]
+
+        async def runs(self, _: Sequence[Kernel], works: Sequence[Any]) -> list[list[RunResult]]:
+            asked.extend(works)
+            return [[RunResult(cast(Any, None), _run(insns))] for insns in self._costs]
+
+    monkeypatch.setattr(judges, "Lab", FakeLab)
+    sides = [[_run(insns, "plain")] * 3 for insns in usual]
+    kernels = cast(Any, (_Kernel, _Kernel))
+    judge = OtherStates(LabRequest(), cast(Any, None), Silent(), cast(Any, lambda _, names: names))
+    effects = compare(*sides)
+    return asyncio.run(judge.judge(effects, kernels, [*sides[0], *sides[1]])), asked
+
+
+def _name(machine: MachineOptions) -> str:
+    return "load" if machine.loaded else f"shift {machine.icount_shift}"
+
+
+def _verdict(effects: Effects) -> Verdict:
+    return next(one.verdict for one in effects.operations if one.name == "op")
+
+
+@pytest.mark.parametrize(
+    ("load", "shift", "word"),
+    [
+        ((1000, 1200), (1000, 1100), Word.SLOWER),
+        ((1000, 900), (1000, 1100), Word.DEPENDS_ON_STATE),
+        ((1000, 1200), (1000, 900), Word.DEPENDS_ON_SPEED),
+        ((1000, 1000), (1000, 1000), Word.SLOWER),
+        ((100000, 99999), (1000, 1100), Word.SLOWER),  # less than a thousandth the other way
+    ],
+)
+def test_a_sign_that_turns_takes_the_verdict_back(
+    monkeypatch: pytest.MonkeyPatch, load: tuple[int, int], shift: tuple[int, int], word: Word
+) -> None:
+    effects, asked = _judged(monkeypatch, (1000, 1100), {"load": load, "shift 2": shift})
+    assert _verdict(effects).word is word
+    assert (
+        asked == [("op",)] * 4
+    )  # not the one without a switch, and on both kernels in both states
+    if word is not Word.SLOWER:
+        assert _verdict(effects).reason.startswith("+10 % from the snapshot, -10 % ")
+
+
+def test_what_is_open_already_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = {"load": (1000, 900), "shift 2": (1000, 900)}
+    effects, asked = _judged(monkeypatch, (1000, 1000), same)
+    assert _verdict(effects).word is Word.SAME
+    assert asked == []
+
+
+@pytest.mark.parametrize("name", ["__switch_to_asm", "wake_up_new_task", "new_slab"])
+def test_a_switch_a_fork_and_a_refill_depend_on_state(name: str) -> None:
+    counts = [run(region("op", {own("f"): 100, own(name): 1}), region("plain", {own("f"): 1}))]
+    assert depends_on_state("op", "x86_64", counts)
+    assert not depends_on_state("plain", "x86_64", counts)
