@@ -100,3 +100,16 @@ def test_doctor_says_what_the_host_is(tmp_path: Path, monkeypatch: pytest.Monkey
     write_cpu(msgspec.structs.replace(load_cpu("zen4"), name="host"), user_path("host"))
     cpu = next(doctor._all_checks())
     assert cpu.detail == f"--cpu host: {user_path('host')}, not calibrated"
+
+
+@pytest.mark.parametrize(
+    ("setting", "ok", "said"),
+    [("3", True, "limit of the cache 3 GiB"), ("x", False, "KDELTA_CACHE_GIB is no number: 'x'")],
+)
+def test_doctor_shows_the_limit_of_the_cache(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, setting: str, ok: bool, said: str
+) -> None:
+    assert own_cache.is_dir()
+    monkeypatch.setenv("KDELTA_CACHE_GIB", setting)
+    sizes = doctor._sizes()
+    assert (sizes.ok, said in sizes.detail) == (ok, True)

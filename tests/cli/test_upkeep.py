@@ -3,11 +3,19 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kdelta.cli.main import ended
-from kdelta.host.cache import limit_bytes
+from kdelta.host.cache import (
+    BUILT_PREFIX,
+    LIMIT_SETTING,
+    keep_limit,
+    keep_snapshots,
+    limit_bytes,
+    usage,
+)
 from kdelta.host.command import quiet
 from kdelta.host.dirs import cache_dir
 from kdelta.host.in_use import release, use
@@ -24,11 +32,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KDELTA_CACHE_GIB", raising=False)
 
 
-def made(name: str, used: float = 1.0) -> Path:
+def made(name: str, used: float = 1.0, kind: str = "native") -> Path:
     def fill(partial: Path) -> None:
         (partial / "a").write_bytes(b"x" * 100_000)
 
-    path = fill_once(cache_dir("native") / name, "making", quiet, fill)
+    path = fill_once(cache_dir(kind) / name, "making", quiet, fill)
     release(path)
     os.utime(path, (used, used))
     return path
@@ -70,6 +78,55 @@ def test_prune_removes_what_was_used_longest_ago(capsys: Captured) -> None:
     assert (used.exists(), young.exists()) == (True, False)
     assert sorted(path.name for path in cache_dir("native").iterdir()) == ["used", "used.manifest"]
     release(used)
+
+
+def test_limit_removes_snapshots_first_and_built_kernels_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts = {
+        "kernel": made(f"{BUILT_PREFIX}a", 1.0, "kernels"),
+        "part": made("a", 2.0),
+        "snapshot": made("a", 3.0, "snapshots"),
+    }
+    left = []
+    for limit in ("0.00030", "0.00020", "0.00010", "0"):
+        monkeypatch.setenv(LIMIT_SETTING, limit)
+        keep_limit()
+        left.append([name for name, path in parts.items() if path.exists()])
+    assert left == [["kernel", "part", "snapshot"], ["kernel", "part"], ["kernel"], []]
+
+
+def test_folders_that_vanish_while_the_cache_is_measured_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made("stays")
+    gone, scan = made("vanishes"), os.scandir
+    tree = cache_dir("trees") / "linux"
+    tree.mkdir()
+
+    def scandir(path: str) -> Any:
+        if str(path).endswith((gone.name, tree.name)):
+            raise FileNotFoundError(path)
+        return scan(path)
+
+    monkeypatch.setattr("os.scandir", scandir)
+    assert {one.path.name for one in usage()} >= {"stays"}
+    keep_limit()
+
+
+def test_snapshots_keep_to_their_share_and_leave_what_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part = made("a", 0.0)
+    oldest, older, young = (made(f"{age}", age, "snapshots") for age in (1.0, 2.0, 3.0))
+    monkeypatch.setenv(LIMIT_SETTING, "0.0004")
+    keep_snapshots()
+    assert not oldest.exists()
+    assert use(older)
+    monkeypatch.setenv(LIMIT_SETTING, "0.0001")
+    keep_snapshots()
+    release(older)
+    assert (part.exists(), older.exists(), young.exists()) == (True, True, False)
 
 
 def test_prune_leaves_runs_and_studies_unless_asked(own_data: Path, capsys: Captured) -> None:

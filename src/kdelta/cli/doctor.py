@@ -12,7 +12,7 @@ from kdelta.cli.named_cpu import host_text
 from kdelta.cli.options import Qemu, Verbose
 from kdelta.cli.output import echo_commands, emit
 from kdelta.cpus.catalog import HOST, load_cpu, uncalibrated_host, user_path
-from kdelta.host.cache import disk_bytes, megabytes, usage
+from kdelta.host.cache import GIB, disk_bytes, limit_bytes, megabytes, usage
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.doctor import Check, checks
 from kdelta.host.target import target
@@ -56,7 +56,7 @@ def _all_checks(qemu: str = "") -> Iterator[Check]:
         yield _cpu()
         yield _defaults()
         yield _store()
-        yield Check("sizes", True, _sizes(), required=False)
+        yield _sizes()
         yield kvm.result()
 
 
@@ -97,15 +97,21 @@ def _store() -> Check:
     return Check("store", True, f"{count} runs in {folder}, all whole")
 
 
-def _sizes() -> str:
-    """How much cache and store hold, the largest kinds first."""
+def _sizes() -> Check:
+    """Return how much cache and store hold, the largest kinds first, and the cache's limit."""
     kinds: collections.Counter[str] = collections.Counter()
     for one in usage():
         kinds[one.kind] += one.bytes
     kinds["ccache"] = disk_bytes(cache_dir("ccache"))
     largest = ", ".join(f"{kind} {megabytes(count)}" for kind, count in kinds.most_common(_KINDS))
-    total = megabytes(kinds.total())
-    return f"cache {total} ({largest}); store {megabytes(disk_bytes(data_dir()))}"
+    detail = (
+        f"cache {megabytes(kinds.total())} ({largest}); store {megabytes(disk_bytes(data_dir()))}"
+    )
+    try:
+        limit = limit_bytes() / GIB
+    except UserError as error:
+        return Check("sizes", False, error.message, error.hint)
+    return Check("sizes", True, f"{detail}; limit of the cache {limit:g} GiB", required=False)
 
 
 def _kvm(qemu: str) -> Check:

@@ -14,7 +14,7 @@ import msgspec
 
 from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import GONE, PARTIAL, remove_left
+from kdelta.host.files import GONE, PARTIAL, matching, remove_left
 from kdelta.host.in_use import unused
 from kdelta.host.lock import locked_if_free
 from kdelta.host.manifest import is_manifest, take_away
@@ -22,7 +22,9 @@ from kdelta.spec.errors import UserError
 
 GIB = 1 << 30
 LIMIT_SETTING = "KDELTA_CACHE_GIB"
-USUAL_LIMIT_GIB = 20
+USUAL_LIMIT_GIB = 10
+SNAPSHOT_SHARE = 0.6
+"""Of the limit, for snapshots: a boot makes one of up to a gibibyte."""
 _WORTH_A_LINE_BYTES = 1 << 20
 
 BUILT_PREFIX = "built-"
@@ -42,6 +44,9 @@ HASHED = (
 )
 """Kinds with a manifest of hashes next to them."""
 ANSWER, DEBUG = "answer", "debug file"
+_GOES_FIRST = {SNAPSHOT: 0, BUILT: 2}
+"""What is made again fastest goes first when the cache holds too much: a boot takes seconds, the
+build of a kernel minutes. All other kinds are in between."""
 
 
 class Goes(enum.Enum):
@@ -110,7 +115,7 @@ class Cached(msgspec.Struct, frozen=True):
 def limit_bytes() -> int:
     """How much the cache may hold; UserError for a setting that is no number.
 
-    ccache keeps within a limit of its own, snapshots also within a number of them.
+    ccache keeps within a limit of its own, snapshots also within their share of this one.
     """
     text = os.environ.get(LIMIT_SETTING, "") or str(USUAL_LIMIT_GIB)
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
@@ -125,13 +130,13 @@ def use_limit(gib: float) -> None:
     os.environ.setdefault(LIMIT_SETTING, f"{gib:.9f}")
 
 
-def usage() -> list[Cached]:
-    """What the cache holds, what was used longest ago first. A tree comes after what was built in
-    it, without whose bytes it counts.
+def usage(only: str = "") -> list[Cached]:
+    """Return what the cache holds, or that kind alone, what was used longest ago first. A tree
+    comes after what was built in it, without whose bytes it counts.
     """
     found: dict[Path, Cached] = {}
-    for kind in KINDS:
-        for path in sorted(cache_dir().glob(kind.pattern)):
+    for kind in (one for one in KINDS if only in ("", one.title)):
+        for path in matching(cache_dir(), kind.pattern):
             if path in found or path.name.endswith(PARTIAL) or is_manifest(path):
                 continue
             with contextlib.suppress(OSError):
@@ -166,22 +171,26 @@ def megabytes(count: int) -> str:
 class Pruning(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be removed of the cache: what was used longest ago until no more than `limit`
     bytes are left, and all that was not used since the moment `before`; `fetched`: also what a
-    mirror may not have any more. `keep`: folders that stay with all that is in them.
+    mirror may not have any more. `keep`: folders that stay with all that is in them. `kind`: the
+    only kind that is counted and removed; empty: all.
     """
 
     limit: float = math.inf
     before: float = -math.inf
     fetched: bool = False
     keep: Collection[Path] = ()
+    kind: str = ""
     dry_run: bool = False
 
 
 def prune(wanted: Pruning, log: Log) -> list[Cached]:
-    """Removes that; returns what it removed, or would. What a process uses or builds in stays."""
+    """Remove that, what is made again fastest first; return what was removed, or would be. What a
+    process uses or builds in stays.
+    """
     if not wanted.dry_run:
         remove_gone()
     removed = []
-    entries = usage()
+    entries = sorted(usage(wanted.kind), key=lambda one: _GOES_FIRST.get(one.kind, 1))
     total = sum(one.bytes for one in entries)
     for one in entries:
         if _is_wanted(one, wanted, total) and _remove(one, wanted, log):
@@ -191,8 +200,14 @@ def prune(wanted: Pruning, log: Log) -> list[Cached]:
 
 
 def keep_limit() -> None:
-    """Removes what was used longest ago until the cache is within its limit."""
+    """Remove what is made again fastest until the cache is within its limit."""
+    keep_snapshots()
     prune(Pruning(limit=limit_bytes()), quiet)
+
+
+def keep_snapshots() -> None:
+    """Remove the snapshots that were used longest ago, beyond their share of the limit."""
+    prune(Pruning(limit=limit_bytes() * SNAPSHOT_SHARE, kind=SNAPSHOT), quiet)
 
 
 def _is_wanted(one: Cached, wanted: Pruning, total: int) -> bool:
@@ -205,9 +220,9 @@ def _is_wanted(one: Cached, wanted: Pruning, total: int) -> bool:
 
 def remove_gone() -> None:
     """Removes what a killed process left of what it removed."""
-    patterns = (f"*/*{GONE}", f"*/*/*{GONE}")
-    for path in (path for pattern in patterns for path in cache_dir().glob(pattern)):
-        remove_left(path)
+    for pattern in (f"*/*{GONE}", f"*/*/*{GONE}"):
+        for path in matching(cache_dir(), pattern):
+            remove_left(path)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import glob
 import hashlib
 import os
 import secrets
@@ -97,6 +98,15 @@ class FileState(msgspec.Struct, frozen=True):
         with lab_errors("reading", path):
             found = path.stat()
         return cls(path, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """Return the paths below a folder that match a pattern, sorted. Other processes may remove
+    files and folders meanwhile, at which Path.glob fails.
+    """
+    # It leaves out what cannot be read.
+    names = glob.glob(pattern, root_dir=folder, include_hidden=True)  # noqa: PTH207
+    return sorted(folder / name for name in names)
 
 
 def sha256_file(path: Path) -> str:

@@ -2,7 +2,6 @@
 """Snapshots of quiet guests in the cache: a kernel boots once for all runs with the same image."""
 
 import asyncio
-import contextlib
 import functools
 import os
 import zlib
@@ -10,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.host.cache import keep_snapshots
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import (
-    PARTIAL,
     data_extents,
     lab_errors,
     new_folder,
@@ -21,7 +20,6 @@ from kdelta.host.files import (
 )
 from kdelta.host.in_use import use
 from kdelta.host.lock import locked_async
-from kdelta.host.manifest import take_away
 from kdelta.host.sealed import read_sealed, write_sealed
 from kdelta.machines.forcing import LOOKED_AT, forcing_in, symbols_looked_at, symbols_of_build
 from kdelta.machines.outcome import GuestOutcome
@@ -30,7 +28,6 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
 
-KEPT = 48
 RECORD = "snapshot.json"
 _PIECE_BYTES = 4 << 20
 
@@ -64,7 +61,8 @@ async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOut
                 failure = await _take(guest, setting, folder)
                 if failure:
                     return failure
-                prune()
+                use(folder)  # or it might be the one that goes
+                await asyncio.to_thread(keep_snapshots)
     if not use(folder):
         raise LabError(f"the snapshot in {folder} is not there any more", "run this again")
     return Snapshot(folder)
@@ -183,14 +181,3 @@ def snapshot_damage(folder: Path) -> str | None:
         return error.message
     changed = (name for name, checksum in found.items() if record.checksums.get(name) != checksum)
     return next((f"{name} is not what was taken" for name in changed), None)
-
-
-def prune() -> None:
-    """Remove the snapshots that were used longest ago, beyond those that are kept."""
-    used: list[tuple[float, Path]] = []
-    for folder in cache_dir("snapshots").iterdir():
-        with contextlib.suppress(OSError):  # another process may remove it meanwhile
-            if folder.is_dir() and not folder.name.endswith(PARTIAL):
-                used.append((folder.stat().st_mtime, folder))
-    for _, folder in sorted(used, reverse=True)[KEPT:]:
-        take_away(folder)

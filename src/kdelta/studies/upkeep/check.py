@@ -17,7 +17,7 @@ from kdelta.host.cache import (
     usage,
 )
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import PARTIAL, remove, remove_left, sha256_file
+from kdelta.host.files import PARTIAL, matching, remove, remove_left, sha256_file
 from kdelta.host.finding import Finding
 from kdelta.host.in_use import unused
 from kdelta.host.lock import work_left
@@ -94,7 +94,8 @@ def _taken(one: Cached) -> str:
 def _left(*, repair: bool) -> Iterator[Finding]:
     """What killed processes left."""
     root = cache_dir()
-    partials = (path for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}*{PARTIAL}"))
+    depths = ("", "*/", "*/*/")
+    partials = (path for depth in depths for path in matching(root, f"{depth}*{PARTIAL}"))
     for path in sorted(partials):
         fixed = "removed" if repair and remove_left(path) else ""
         yield Finding(path=path, what="a killed process left it", is_left=True, fixed=fixed)
