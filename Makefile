@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions requirements clean
+.PHONY: help setup setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -45,17 +45,18 @@ test: kernels  ## the tests, with real kernels in QEMU: at most 6 minutes on 2 c
 test-fast: pin  ## most of them that need no guest, no network and no kernel build: 2 minutes
 	$(BIN)/pytest --hypothesis-profile=quick -m "$(NO_GUEST) and not long" $(PYTEST_FLAGS)
 
+# Each part goes on where it was ended, as long as no file of the checkout changes.
 test-all: test test-outside test-guests test-builds  ## these, and all below that are no campaign
 
 test-outside: setup-tests pins  ## slow tests without guests; readers of exports, a browser, downloads
-	$(BIN)/pytest --hypothesis-profile=thorough -m "(slow or outside) and not guest and not campaign" $(PYTEST_FLAGS)
+	$(BIN)/pytest --hypothesis-profile=thorough -m "(slow or outside) and not guest and not campaign" --resume $(PYTEST_FLAGS)
 
 test-guests: setup-tests pins  ## slow tests that boot guests
-	$(BIN)/pytest -m "(slow or outside) and guest and not build and not campaign" $(PYTEST_FLAGS)
+	$(BIN)/pytest -m "(slow or outside) and guest and not build and not campaign" --resume $(PYTEST_FLAGS)
 
 # A real kernel's build uses all cores, so these tests run one at a time.
 test-builds: setup-tests pins  ## tests that build real kernels and boot them
-	$(BIN)/pytest -m "build and guest and not campaign"
+	$(BIN)/pytest -m "build and guest and not campaign" --resume
 
 campaign-guests: setup-tests pins  ## tests in guests that take many minutes
 	$(BIN)/pytest -m campaign -v $(PYTEST_FLAGS)
@@ -123,6 +124,9 @@ campaign-against: setup  ## count the system calls of ls and sqlite3 of two rele
 
 campaign-programs: setup  ## run 20 programs under two kernels: output as on the host, counts repeat
 	$(BIN)/python scripts/proofs/programs.py --out build/programs
+
+campaign-callers:  ## run `make test` as other callers do: other users, locales, signals, load, order (root)
+	scripts/proofs/callers build/callers
 
 campaign-properties: setup  ## try 1,000 new random examples of each property test
 	$(BIN)/pytest --hypothesis-profile=random -m "$(NO_GUEST)" $(PYTEST_FLAGS)

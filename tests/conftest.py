@@ -2,7 +2,6 @@
 """What all tests share: their marks, a store that is not the user's, and fakes of programs."""
 
 import os
-import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,9 @@ import pytest
 from hypothesis import settings
 
 from tests.caches import use_cache
+from tests.caller import forget_caller, ordered
 from tests.marks import MARKS, Marks
+from tests.resume import use_resume
 
 # How long an example takes depends on the host's load, and is tested nowhere. `make test-fast` asks
 # for the quick profile, `make test-all` for the thorough one. All try the same examples in every
@@ -23,18 +24,20 @@ settings.register_profile("random", deadline=None, max_examples=1000, print_blob
 settings.load_profile("kdelta")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the stand-ins for programs that need a mark, and take signals as a terminal's job does.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of tests/resume.py and tests/caller.py."""
+    text = "leave out tests that passed in this state of the checkout"
+    parser.addoption("--resume", action="store_true", help=text)
+    parser.addoption("--order", default="", help="reverse, or any text to draw an order by")
 
-    A shell's background job and `nohup` hand signals on as ignored; workers, and all programs that
-    tests start and interrupt, would ignore them, too.
-    """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the stand-ins for programs that need a mark, and forget what the caller hands on."""
+    forget_caller()
     folder = tempfile.TemporaryDirectory(prefix="kdelta-marks-")
     config.add_cleanup(folder.cleanup)
     config.stash[MARKS] = Marks(Path(folder.name))
+    use_resume(config)
 
 
 TIMEOUTS_SECONDS = {"campaign": 7200, "build": 1800, "network": 600, "guest": 600, "slow": 600}
@@ -42,8 +45,9 @@ TIMEOUTS_SECONDS = {"campaign": 7200, "build": 1800, "network": 600, "guest": 60
 A hang is then a failure with a name, and what it waited for."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test its time limit."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each test its time limit, and all the order that is asked for."""
+    ordered(items, config.getoption("--order"))
     for item in items:
         names = {mark.name for mark in item.iter_markers()}
         if seconds := next((limit for mark, limit in TIMEOUTS_SECONDS.items() if mark in names), 0):
@@ -87,8 +91,6 @@ def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     folder = tmp_path_factory.mktemp("data")
     monkeypatch.setenv("KDELTA_DATA_DIR", str(folder))
     monkeypatch.setenv("KDELTA_CONFIG_DIR", str(folder / "config"))
-    for variable in ("KDELTA_DEFAULTS", "DEBUGINFOD_URLS"):
-        monkeypatch.delenv(variable, raising=False)
     return folder
 
 

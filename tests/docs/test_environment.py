@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "environment.md"
-INTERNAL = {"KDELTA_ANSWERS", "KDELTA_LDFLAGS"}
-"""What kdelta sets for programs that it starts itself."""
+INTERNAL = {"KDELTA_ANSWERS", "KDELTA_LDFLAGS", "KDELTA_TEST_PASSED"}
+"""What kdelta and its tests set for programs that they start themselves."""
 
 
 def sources(folder: str, pattern: str) -> str:

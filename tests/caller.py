@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes tests see the same whatever their caller is, and in any order that is asked for."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+_KEPT = ("KDELTA_CACHE_DIR", "KDELTA_TEST_")
+_FORGOTTEN = (
+    "KDELTA_", "GIT_", "LC_", "LANGUAGE", "COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR",
+    "CLICOLOR", "PAGER", "LESS", "DEBUGINFOD_URLS", "PYTHONDONTWRITEBYTECODE",
+)  # fmt: skip
+"""How variables begin that a user may have set for kdelta, git, a terminal or Python."""
+
+
+def forget_caller() -> None:
+    """Set to what a terminal's job has, for this process and all that it starts, what a caller
+    hands on: dispositions of signals, the umask, the locale, the time zone, and variables.
+
+    A shell's background job and `nohup` hand signals on as ignored, and what tests start and
+    interrupt would ignore them, too.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    os.umask(0o022)
+    for name in list(os.environ):
+        if name.startswith(_FORGOTTEN) and not name.startswith(_KEPT):
+            del os.environ[name]
+    os.environ |= {"LANG": "C.UTF-8", "TZ": "UTC"}
+    time.tzset()
+
+
+def ordered(items: list[pytest.Item], order: str) -> None:
+    """Put the tests in the order that `--order` names: reversed, or drawn by a seed."""
+    if order == "reverse":
+        items.reverse()
+    elif order:
+        random.Random(order).shuffle(items)
