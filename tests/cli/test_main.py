@@ -182,8 +182,7 @@ def test_a_full_disk_at_stdout() -> None:
     [
         ("", "SIGINT", 130),
         ("", "SIGTERM", 143),
-        # Under nohup, tests would inherit that it is ignored.
-        ("signal.signal(signal.SIGHUP, signal.SIG_DFL)", "SIGHUP", 129),
+        ("", "SIGHUP", 129),
         # A job that a shell started in the background ignores Ctrl-C, and must end all the same.
         ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "SIGTERM", 143),
     ],
@@ -204,6 +203,18 @@ def test_signals(before: str, signal: str, code: int) -> None:
     out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (code, b"tidied\n")
     assert err == b"kdelta: interrupted; runs that had ended are in the store\n"
+
+
+def test_hangup_ignored_by_nohup_does_not_end_a_command() -> None:
+    child = process(
+        "import signal, sys\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from kdelta.cli.guard import guarded\n"
+        "sys.exit(guarded(lambda: signal.raise_signal(signal.SIGHUP) or print('done') or 0))\n",
+        subprocess.PIPE,
+    )
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out, err) == (0, b"done\n", b"")
 
 
 @pytest.mark.parametrize("ended_by", ["asyncio.CancelledError()", "ZeroDivisionError()"])

@@ -60,7 +60,7 @@ def test_carried_program_starts_in_another_root(tmp_path: Path) -> None:
         place.write_bytes(file.host.read_bytes())
         place.chmod(file.mode)
     done = subprocess.run(
-        ["unshare", "--map-root-user", "chroot", tmp_path, *carried.argv],
+        ["unshare", "--map-root-user", "--root", tmp_path, *carried.argv],
         capture_output=True,
         text=True,
         check=False,

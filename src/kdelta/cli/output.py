@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Data to stdout, what is going on to stderr."""
 
-import contextlib
 import errno
 import io
 import os
@@ -95,13 +94,17 @@ class Stderr(io.TextIOBase):
     """stderr for rich, which would fail where the terminal is gone."""
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(OSError):
+        try:
             sys.stderr.write(text)
+        except OSError:
+            _forget(2)
         return len(text)
 
     def flush(self) -> None:
-        with contextlib.suppress(OSError):
+        try:
             sys.stderr.flush()
+        except OSError:
+            _forget(2)
 
     def isatty(self) -> bool:
         return sys.stderr.isatty()

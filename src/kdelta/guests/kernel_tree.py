@@ -103,7 +103,9 @@ class Preparation:
         store = GitStore(self._source.folder)
         store.git("archive", f"--output={packed}", self._source.tree, "--", *paths)
         with lab_errors("unpacking", packed), tarfile.open(packed) as archive:
-            archive.extractall(self._work, filter="data")
+            # Python has it since 3.11.4.
+            archive.extraction_filter = getattr(tarfile, "data_filter", lambda one, _: one)
+            archive.extractall(self._work)
 
     def _install(self, programs: Sequence[JobFile]) -> None:
         """The guest's compiler and binutils as programs of this host, in a folder for PATH."""
