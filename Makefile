@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers requirements clean
+.PHONY: help setup setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -24,7 +24,7 @@ setup-tests: setup  ## what `make test-all` needs besides: a browser, readers of
 demo: setup  ## the main job: compare two kernels, call by call
 	$(BIN)/kdelta compare $(BASE) $(OTHER)
 
-QUICK := not slow and not outside and not campaign
+QUICK := not slow and not outside and not campaign and not recorded
 NO_GUEST := $(QUICK) and not guest and not network and not build
 # The kernels that `make test` boots.
 TEST_KERNELS := deb:linux-image-cloud-amd64 deb:linux-image-6.12-cloud-amd64 deb:linux-image-cloud-arm64:arm64
@@ -46,7 +46,7 @@ test-fast: pin  ## most of them that need no guest, no network and no kernel bui
 	$(BIN)/pytest --hypothesis-profile=quick -m "$(NO_GUEST) and not long" $(PYTEST_FLAGS)
 
 # Each part goes on where it was ended, as long as no file of the checkout changes.
-test-all: test test-outside test-guests test-builds  ## these, and all below that are no campaign
+test-all: test proofs test-outside test-guests test-builds  ## these, and all below that are no campaign
 
 test-outside: setup-tests pins  ## slow tests without guests; readers of exports, a browser, downloads
 	$(BIN)/pytest --hypothesis-profile=thorough -m "(slow or outside) and not guest and not campaign" --resume $(PYTEST_FLAGS)
@@ -57,6 +57,9 @@ test-guests: setup-tests pins  ## slow tests that boot guests
 # A real kernel's build uses all cores, so these tests run one at a time.
 test-builds: setup-tests pins  ## tests that build real kernels and boot them
 	$(BIN)/pytest -m "build and guest and not campaign" --resume
+
+proofs: setup  ## check what scripts/proofs recorded in docs
+	$(BIN)/pytest tests/recorded
 
 campaign-guests: setup-tests pins  ## tests in guests that take many minutes
 	$(BIN)/pytest -m campaign -v $(PYTEST_FLAGS)

@@ -11,7 +11,7 @@ import pytest
 _KEPT = ("KDELTA_CACHE_DIR", "KDELTA_TEST_")
 _FORGOTTEN = (
     "KDELTA_", "GIT_", "LC_", "LANGUAGE", "COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR",
-    "CLICOLOR", "PAGER", "LESS", "DEBUGINFOD_URLS", "PYTHONDONTWRITEBYTECODE",
+    "CLICOLOR", "PAGER", "LESS", "DEBUGINFOD_URLS", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED",
 )  # fmt: skip
 """How variables begin that a user may have set for kdelta, git, a terminal or Python."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Real relinks of the 6.12 that test_source_kernel.py builds: predicted, measured, and judged.
 
-scripts/proofs/relinks.py does the same with more links; test_recorded_relinks.py has its result.
+scripts/proofs/relinks.py does the same with more links; tests/recorded/test_relinks.py checks it.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ from kdelta.studies.calibrate.model import RecordedCalibration, read_calibration
 
 pytestmark = pytest.mark.slow
 
-DOCS = Path(__file__).parents[3] / "docs" / "calibration"
+DOCS = Path(__file__).parents[2] / "docs" / "calibration"
 CLEAR = 2
 TEXT = (DOCS / "README.md").read_text()
 

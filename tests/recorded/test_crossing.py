@@ -10,7 +10,7 @@ import pytest
 from kdelta.infer.cycles.crossing import PARTS, VARIANTS
 from kdelta.studies.documents import read_document
 
-CASE = Path(__file__).parents[3] / "docs/cases/crossing"
+CASE = Path(__file__).parents[2] / "docs/cases/crossing"
 RECORDS = sorted(CASE.glob("*.json"))
 
 

@@ -19,7 +19,7 @@ from kdelta.infer.calibration.model import FittedPrice, ProgramFit
 from kdelta.spec.errors import LabError
 from kdelta.studies.calibrate.check import held_out
 
-DOCS = Path(__file__).parents[3] / "docs/calibration"
+DOCS = Path(__file__).parents[2] / "docs/calibration"
 
 
 def fit(**changed: object) -> ProgramFit:

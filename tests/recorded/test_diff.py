@@ -8,7 +8,7 @@ import pytest
 
 from kdelta.studies.documents import read_document
 
-RECORD = Path(__file__).parents[3] / "docs/cases/diff/thirty-more.json"
+RECORD = Path(__file__).parents[2] / "docs/cases/diff/thirty-more.json"
 PLANTED = "do_sys_openat2"
 INSNS = 30
 
