@@ -132,6 +132,7 @@ def distribution(
 
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.long,
     pytest.mark.skipif(
         (host := host_target()) is None or host.name != "x86_64",

@@ -63,7 +63,7 @@ def guest_program(arch: str = "x86_64") -> Path:
 def guest(
     spec: str = OLD,
     append: str = "",
-    memory_mib: int = 512,
+    memory_mib: int = 1024,
     initrd: Path | None = None,
     cpu: str = "",
 ) -> Guest:

@@ -22,7 +22,7 @@ from kdelta.workloads.calibration.generate import (
 from tests.conftest import FakeProgram
 from tests.machines.clock_results import CPUINFO, results
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 HOST = host_target()
 native = pytest.mark.skipif(

@@ -72,7 +72,7 @@ def _regions() -> dict[str, Trace]:
     job = Job(argv=("/strides",), files=(JobFile(program, "/strides", 0o755),), seconds=60)
 
     async def go() -> GuestOutcome:
-        where = guest(memory_mib=1024)
+        where = guest()
         snapshot = await obtain_snapshot(where, new_setting())
         assert not isinstance(snapshot, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=Recording("data"))

@@ -29,7 +29,7 @@ def test_every_region_counts_what_the_virtual_clock_counts(spec: str) -> None:
     """No operation idles, so the clock's ticks are the instructions, faults and all."""
     checks = ("fault-heavy", "cross-page", "background", "no-op")
     names = [operation.name for operation in find_workload("syscalls").operations]
-    regions = regions_of(*names, *checks, where=guest(spec, memory_mib=1024))
+    regions = regions_of(*names, *checks, where=guest(spec))
 
     assert set(regions) == {*names, *checks}
     assert {name: region.idle_ticks() for name, region in regions.items()} == dict.fromkeys(
@@ -121,7 +121,7 @@ def test_both_partners_of_a_ping_pong_are_its_own_work() -> None:
 
 
 def test_interrupts_are_counted_apart() -> None:
-    region = regions_of("fork-large", where=guest(memory_mib=1024))["fork-large"]
+    region = regions_of("fork-large", where=guest())["fork-large"]
     names = {f.name for f in region.functions if f.context == "interrupts"}
     assert any("apic_timer" in name for name in names), names
     own = {f.name for f in region.functions if f.context == "own"}

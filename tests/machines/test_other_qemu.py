@@ -72,7 +72,7 @@ def test_a_snapshot_of_an_arm_guest_counts_the_same_in_another(
     spec: str, cpu: str, other: str, tmp_path: Path
 ) -> None:
     """All operations, from one state, with the few system registers that the other has instead."""
-    ours = on_host(guest(spec, cpu=cpu, memory_mib=1024))
+    ours = on_host(guest(spec, cpu=cpu))
     theirs = msgspec.structs.replace(ours, qemu=other)
     taken, own = (_snapshot(one) for one in (ours, theirs))
     found = [
@@ -88,7 +88,7 @@ def test_a_snapshot_of_an_arm_guest_counts_the_same_in_another(
 @pytest.mark.campaign
 def test_a_cortex_a9_boots_to_the_same_state_in_another(other: str) -> None:
     """All operations, each from its own QEMU's snapshot: every iteration's instructions."""
-    ours = on_host(guest(ARM, cpu="cortex-a9", memory_mib=1024))
+    ours = on_host(guest(ARM, cpu="cortex-a9"))
     found = [
         merged_regions(counts_of(run_job(syscalls_job(), where), arch=ours.arch))
         for where in (ours, msgspec.structs.replace(ours, qemu=other))

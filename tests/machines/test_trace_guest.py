@@ -43,7 +43,7 @@ def _outcome(words: tuple[str, ...], recording: Recording) -> GuestOutcome:
 
 
 def _outcome_of(job: Job, recording: Recording) -> GuestOutcome:
-    where = guest(memory_mib=1024)
+    where = guest()
 
     async def go() -> GuestOutcome:
         snapshot = await obtain_snapshot(where, new_setting())

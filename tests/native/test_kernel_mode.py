@@ -27,6 +27,7 @@ from tests.native.calling import CALLING, CASES, LIBRARY
 from .conftest import HERE, compile_c
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.long,
     pytest.mark.skipif(os.uname().machine != "x86_64", reason="is for x86-64"),
 ]

@@ -20,6 +20,8 @@ from tests.replay.kernels import Call, lines, placed, region
 from tests.replay.made_kernel import START, text_rows, trace_of
 from tests.replay.traces import INTERRUPTS, OTHER, OWN
 
+pytestmark = pytest.mark.slow
+
 
 def bound(trace: Trace, placement: Placement, cache: Cache) -> int:
     return least_misses(trace, placement.placed[0], placement, cache)

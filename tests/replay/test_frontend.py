@@ -31,6 +31,8 @@ from kdelta.spec.errors import LabError, UserError
 from .frontend_reference import reference
 from .traces import INTERRUPTS, L1I, OWN, Block, made_traces, make_trace, replacements
 
+pytestmark = pytest.mark.slow
+
 ZEN4 = load_cpu("zen4")
 BIG = Predictor(base_entries=4096, entries=1024, tag_bits=12, histories=(4, 8, 16, 32, 64, 128))
 FULL = FrontEnd(

@@ -39,7 +39,7 @@ from kdelta.workloads.calibration.generate import (
 )
 from tests.conftest import FakeProgram
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 native = pytest.mark.skipif(host_target() is None, reason="no host that guests could have")
 

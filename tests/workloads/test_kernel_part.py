@@ -14,7 +14,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.workloads.catalog import find_workload, load_workload
 from kdelta.workloads.kernel_part import KernelPart, build_kernel_part
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 AES = find_workload("aes")
 HOST = Compiler("x86_64")

@@ -16,7 +16,7 @@ from kdelta.infer.calibration.model import Fitted, FittedPrice, ProgramRows
 from kdelta.infer.calibration.nonnegative import nonnegative, rank_correlation
 from kdelta.spec.errors import UserError
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 KINDS = ("btb", "conditional", "l1i")
 

@@ -16,6 +16,7 @@ PREFIX = "arm-linux-gnueabihf-"
 NAMES = [f"work_{number}" for number in range(12)]
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.build,
     pytest.mark.usefixtures("own_cache"),
     pytest.mark.skipif(not shutil.which(f"{PREFIX}gcc"), reason=f"needs {PREFIX}gcc"),

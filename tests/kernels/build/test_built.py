@@ -24,7 +24,7 @@ from kdelta.spec.errors import LabError, UserError
 from tests.caches import forget_checks
 from tests.kernels.trees import fake_tree, kernel
 
-pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
+pytestmark = [pytest.mark.build, pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from kdelta.kernels.sources.source import Source
 from kdelta.spec.errors import UserError
 from tests.kernels.trees import fake_tree, kernel
 
-pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
+pytestmark = [pytest.mark.build, pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture

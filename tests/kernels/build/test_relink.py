@@ -28,7 +28,7 @@ __attribute__((section(".init.text"))) void once(void) {{ seen = 9; }}
 void startup(void) {{ seen = 10; }}
 """
 
-pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
+pytestmark = [pytest.mark.build, pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture

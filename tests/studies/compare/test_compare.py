@@ -37,7 +37,8 @@ def _compare(
         return asyncio.run(run_compare(request, store, Silent()))
 
 
-@pytest.mark.parametrize("states", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("states", [False, True])
 def test_two_kernels_are_compared_and_the_store_answers_the_second_time(
     tmp_path: Path, states: bool
 ) -> None:
@@ -72,6 +73,7 @@ def test_two_kernels_are_compared_and_the_store_answers_the_second_time(
     assert third.effects == first.effects
 
 
+@pytest.mark.slow
 def test_a_kernel_against_itself_is_exactly_the_same(tmp_path: Path) -> None:
     (found,) = _compare(tmp_path, OLD)
     assert found.effects
