@@ -104,7 +104,7 @@ def test_a_comparisons_cases() -> None:
     assert cycles["open-close"].outcome is Outcome.UNKNOWN
     assert cycles["read-zero-64k"].verdict == "unresolved: its trace did not fit in base"
     assert len(found.failures) == 1
-    assert "3 slower, 2 faster, 1 mixed, 2 same, 2 not comparable" in found.title
+    assert "3 slower, 2 faster, 1 mixed, 1 unresolved, 1 same, 2 not comparable" in found.title
 
 
 def test_names_of_cases_are_the_same_from_study_to_study() -> None:

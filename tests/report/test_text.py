@@ -101,7 +101,7 @@ def test_golden(name: str, text: "object") -> None:
 
 def test_how_much_is_explained() -> None:
     explained = compare_text(report(), explain=1)
-    assert "And 5 more: --explain." in explained
+    assert "And 6 more: --explain." in explained
     assert explained.count("\ntotal ") == 3, "interrupts and other tasks are always broken down"
     assert "17 other functions " in compare_text(report(), functions=2)
 

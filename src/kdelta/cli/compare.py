@@ -13,6 +13,7 @@ from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
 from kdelta.host.interrupt import run_async
+from kdelta.infer.effects.effects import MARGIN
 from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
@@ -49,7 +50,8 @@ def compare(
             "--path-margin",
             metavar="PCT",
             show_default=False,
-            help="Only count smaller changes of the path.  [default: 0.5; with -o: 0]",
+            help="Only count smaller changes of the path; same is what is shown to be within it.  "
+            "[default: 0.5; with -o all changes are listed]",
         ),
     ] = None,
     show_all: options.All = False,
@@ -91,6 +93,7 @@ def compare(
         cpus=options.known_cpus(cpu or (), lab.machine.cpu, front_end=front_end),
         layouts=layouts,
         margin=float(options.fraction_of(margin, positive=True)),
+        path_margin=MARGIN if path_margin is None else least,
         states=not one_state,
         lab=msgspec.structs.replace(lab, data_lines=data),
     )

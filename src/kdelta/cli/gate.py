@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Annotated
 
 import msgspec
@@ -15,6 +16,7 @@ from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
 from kdelta.host.interrupt import run_async
+from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.gate import MIXED, Exit
 from kdelta.report.groups import report_groups
 from kdelta.spec.errors import UserError
@@ -72,7 +74,13 @@ def gate(
         float | None,
         options.margin_option(
             help="Slower by no more than this does not count.  "
-            "[default: 0, instructions being exact; with --cpu 1]"
+            "[default: 0 where all runs are equal, else 0.5; with --cpu 1]"
+        ),
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave-out", metavar="NAME", help="Do not ask of this operation; may be repeated."
         ),
     ] = None,
     mixed: options.MixedIs = "cannot-tell",
@@ -93,7 +101,9 @@ def gate(
             "a gate holds one kernel against one other: kdelta gate BASE OTHER",
         )
     cpus = options.known_cpus(cpu or (), lab.machine.cpu, front_end=front_end)
-    percent = margin if margin is not None else options.DEFAULT_MARGIN_PERCENT if cpus else 0.0
+    if margin is None and cpus:
+        margin = options.DEFAULT_MARGIN_PERCENT
+    named = None if margin is None else options.fraction_of(margin, positive=bool(cpus))
     request = GateRequest(
         compare=CompareRequest(
             base=kernels[0],
@@ -103,12 +113,14 @@ def gate(
             program=program,
             cpus=cpus,
             layouts=layouts,
-            margin=float(options.fraction_of(percent, positive=bool(cpus))),
+            margin=float(named or 0),
+            path_margin=MARGIN if named is None else named,
             states=not one_state,
             lab=msgspec.structs.replace(lab, data_lines=data),
         ),
         mixed=options.one_of("--mixed", mixed, MIXED),
-        path_margin=options.fraction_of(percent),
+        exact_margin=named or Fraction(0),
+        left_out=tuple(leave_out or ()),
     )
     with open_store() as store:
         with shown_progress() as progress:

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from kdelta.cpus.model import Calibration
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import Bounds, Draws, PlacementEffect
+from kdelta.infer.effects.effects import Verdict
 from kdelta.infer.effects.estimate import MEAN, Estimate, Quantity
 from kdelta.report.cut import CutRegion
 from kdelta.report.json import Shape
@@ -75,7 +76,7 @@ SHAPES: dict[type, Shape] = {
     ),
     CutRegion: Shape(adds={"word": _cut_word, "reason": _cut_reason}, omits=("verdict",)),
     Draws: Shape(omits=("draws",)),
-    Estimate: Shape(adds={"exact": "exact"}),
+    Estimate: Shape(adds={"exact": "exact"}, omits=("variance",)),
     Interval: Shape(unbounded=("low", "high")),
     PlacementEffect: Shape(
         adds={"unlike": _unlike}, sparse=("lru", "data", "data_cycles", "unpriced")
@@ -88,6 +89,7 @@ SHAPES: dict[type, Shape] = {
         omits=("key", "alive", "counts_blob", "console_blob", "attachments"),
         sparse=("command",),
     ),
+    Verdict: Shape(later=("runs_needed",), sparse=("runs_needed",)),
     Study: Shape(later=("operations", "answer")),
     KernelRuns: Shape(later=("controllers",)),
     Mismatch: Shape(later=("kernels",)),

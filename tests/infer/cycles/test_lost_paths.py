@@ -175,7 +175,7 @@ def test_the_paths_spread_is_what_is_left_without_the_part() -> None:
     verdict = decided_path(found, one_sided(found, lost_paths(None, SAFE_RET, NO_SAFE_RET)))
     assert found.verdict.word is Word.FASTER
     assert verdict is not None
-    assert verdict.reason.endswith("without that: same")  # 102 give or take 4, and 99
+    assert verdict.reason.endswith("without that: unresolved")  # 102 give or take 4, and 99
 
 
 def test_every_mitigation_has_a_source_and_a_sign() -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verdicts that chance could have made are found, by hand and by simulation; real ones are kept."""
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -10,9 +9,18 @@ import numpy as np
 import pytest
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.chance import CLEAR, ENOUGH, LARGE, by_chance, left_open, with_operations
+from kdelta.infer.effects.chance import (
+    CLEAR,
+    ENOUGH,
+    LARGE,
+    by_chance,
+    left_open,
+    wanting_runs,
+    with_operations,
+)
 from kdelta.infer.effects.effects import Word, compare
-from kdelta.infer.effects.estimate import APART, apart_by_chance, effect_between, estimate
+from kdelta.infer.effects.estimate import ERROR, LOOKS, effect_between, estimate
+from kdelta.infer.effects.intervals import two_sided
 from tests.infer.timed_runs import ITERATIONS, TIMER, ran, steady
 from tests.synthetic import own, region, run
 
@@ -98,21 +106,33 @@ def test_what_is_too_large_for_a_timer() -> None:
     assert doubted(side(10**6, 2), side(2 * 10**6, 2)) == ("op",), "two runs have hardly a range"
 
 
-def test_the_order_of_many_runs_decides() -> None:
+def test_many_runs_decide_by_their_mean() -> None:
     base, others = ([steady(1000, more, TIMER) for more in row] for row in (range(8), range(9, 17)))
     assert doubted(base, others) == ()
     assert doubted(base[:6], others[:2]) == ("op",)
     effect = compare(base, others).operations[0]
     assert effect.costs is not None
-    assert effect.costs.insns.effect.low == Fraction(2, ITERATIONS)
-    assert effect.costs.insns.effect.high == Fraction(16, ITERATIONS)
-    # One that lies among the other side's is enough not to tell.
-    overlapping = [*others[:7], steady(1000, 7, TIMER)]
-    assert compare(base, overlapping).operations[0].verdict.word is Word.SAME
+    insns = effect.costs.insns.effect
+    # Variance 6 a side, so a standard error of sqrt(6/8 + 6/8), and 14 degrees of freedom.
+    far = two_sided(float(ERROR) / len(LOOKS), 14) * math.sqrt(1.5) / ITERATIONS
+    assert float(insns.half_width) == pytest.approx(far, rel=1e-8)
+    assert insns.low > 0
+
+
+def test_same_of_few_varying_runs_is_left_to_more() -> None:
+    """Three runs of two equally frequent levels are alike in one of four cases."""
+    base = [steady(1000, by, TIMER) for by in (0, 1, 0)]
+    effects = compare(base, base)
+    assert effects.operations[0].verdict.word is Word.SAME
+    chance = by_chance(effects, base, base)
+    assert chance == ("op",)
+    assert wanting_runs(effects, chance) == {"op": ENOUGH}
+    many = base * 3
+    assert by_chance(compare(many, many), many, many) == ()
 
 
 def test_no_verdict_no_doubt() -> None:
-    base = [steady(1000, by, TIMER) for by in range(3)]
+    base = [steady(1000, 0, TIMER)] * 3
     assert by_chance(compare(base, base), base, base) == ()
     assert by_chance(compare(base[:1], [steady(9)]), base[:1], [steady(9)]) == ()
     alone = [run(region("only", {own("f"): 5}))]
@@ -141,19 +161,6 @@ def test_better_runs_take_the_place_of_the_first() -> None:
         "who knows",
     )
     assert left.operations[1] == effects.operations[1]
-
-
-@pytest.mark.parametrize(("base", "other"), [(1, 1), (2, 2), (2, 3), (3, 3), (4, 4)])
-def test_how_often_sides_come_apart_is_counted(base: int, other: int) -> None:
-    orders = list(itertools.combinations(range(base + other), base))
-    apart = [one for one in orders if one[-1] == base - 1 or one[0] == other]
-    assert apart_by_chance(base, other) == Fraction(len(apart), len(orders))
-
-
-def test_enough_runs_are_enough_though_one_fails() -> None:
-    assert apart_by_chance(ENOUGH, ENOUGH) < Fraction(2, 10_000)
-    assert apart_by_chance(ENOUGH, ENOUGH - 1) <= APART
-    assert apart_by_chance(3, 3) == Fraction(1, 10)
 
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]

@@ -97,15 +97,23 @@ def test_the_same_is_within_zero() -> None:
     assert operation.verdict == same_within(0)
 
 
-def test_a_spread_that_reaches_zero_is_same_within_it() -> None:
+def test_a_spread_over_zero_is_same_only_within_the_margin() -> None:
     base = three({own("f"): 1000}, {own("f"): 1100}, {own("f"): 1200})
     others = three({own("f"): 1100}, {own("f"): 1200}, {own("f"): 1300})
     operation = only(compare(base, others))
-    assert operation.base == value(10, 12)
+    assert operation.base == Estimate(Fraction(11), Fraction(10), Fraction(12), 3, Fraction(1))
     assert operation.costs is not None
     assert operation.costs.insns.effect == Estimate(Fraction(1), Fraction(-3), Fraction(5), 3)
     assert not operation.costs.insns.effect.exact
-    assert operation.verdict == same_within(5)
+    reason = "-27.3 to +45.5%; 8 runs a side would probably decide"
+    unresolved = Verdict(Word.UNRESOLVED, reason=reason, runs_needed=8)
+    assert operation.verdict == unresolved
+    (wide,) = compare(base, others, margin=Fraction(5, 11)).operations
+    assert wide.verdict == same_within(5)
+    (narrow,) = compare(base, others, margin=Fraction(49, 110)).operations
+    assert narrow.verdict == unresolved
+    (no_margin,) = compare(base, base, margin=Fraction(0)).operations
+    assert no_margin.verdict.word is Word.UNRESOLVED
 
 
 def test_a_spread_that_does_not_reach_zero() -> None:

@@ -42,8 +42,10 @@ def of_compare(store: Store, specs: tuple[str, str], names: tuple[str, ...]) -> 
                      for at in range(count))  # fmt: skip
 
     class Alone(Judge):
-        async def _more(self, operation: str, base: Kernel, other: Kernel) -> OperationRuns:
-            ours, theirs = (runs_of(one.spec, "e", 8) for one in (base, other))
+        async def _more(
+            self, operation: str, base: Kernel, other: Kernel, look: int
+        ) -> OperationRuns:
+            ours, theirs = (runs_of(one.spec, "e", look) for one in (base, other))
             return OperationRuns(operation, ours, theirs)
 
     known = names.__contains__

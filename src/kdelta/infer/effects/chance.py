@@ -8,6 +8,7 @@ runs may have made, is no difference for a search until there are `ENOUGH` runs 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from fractions import Fraction
 
 import msgspec
 
@@ -21,6 +22,7 @@ from kdelta.counts.model import (
 )
 from kdelta.infer.effects.effects import (
     FIRM,
+    MARGIN,
     MEDIAN_SHARE,
     Costs,
     Effects,
@@ -30,14 +32,12 @@ from kdelta.infer.effects.effects import (
     compare,
     warnings_of,
 )
-from kdelta.infer.effects.estimate import APART, Estimate, Quantity, apart_by_chance
+from kdelta.infer.effects.estimate import FEWEST, LOOKS, Estimate, Quantity
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.effects.paths import ADDRESS_LOOKUPS, common_regions
 
-ENOUGH = 8
-"""Runs of each kernel where fewer leave a verdict to chance. Seven would do (`apart_by_chance`), so
-one of each may fail.
-"""
+ENOUGH = LOOKS[0]
+"""Runs of each kernel where fewer leave a verdict to chance."""
 
 CLEAR = 4
 """How many times the ranges of both sides an effect must be, to be accepted from 3 runs of each.
@@ -57,11 +57,12 @@ _LEAST_RUNS = 3
 def by_chance(
     effects: Effects, base: Sequence[RunCounts], other: Sequence[RunCounts]
 ) -> tuple[str, ...]:
-    """The operations that are called faster or slower, and of which these runs may not tell.
+    """The operations that are called faster, slower or the same, and of which these runs may not
+    tell.
 
     Told is what one of these holds for:
 
-    - there are so many runs that their order alone decides (`apart_by_chance`);
+    - there are so many runs that the interval is that of a mean;
     - all runs of a side agree, and in all of both interrupts and other tasks did the same;
     - it stands in the iterations: the median one differs by about as much as the mean, and it is
       the same in all runs of a side, or differs by `CLEAR` times its ranges. What a run has and
@@ -75,55 +76,92 @@ def by_chance(
     return tuple(
         one.name
         for one in effects.operations
-        if one.verdict.word in FIRM
-        and one.costs is not None
-        and not _is_distinguished(
-            one.costs, [run[one.name] for side in sides for run in side if one.name in run]
+        if one.costs is not None
+        and _may_be_chance(
+            one.verdict,
+            one.costs,
+            [run[one.name] for side in sides for run in side if one.name in run],
         )
     )
+
+
+def _may_be_chance(verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts]) -> bool:
+    """Whether what is said of few runs may be theirs alone."""
+    if verdict.word is Word.SAME:
+        return not costs.insns.effect.exact and costs.insns.effect.n < FEWEST
+    return verdict.word in FIRM and not _is_distinguished(costs, regions)
+
+
+def wanting_runs(effects: Effects, doubtful: Collection[str]) -> dict[str, int]:
+    """Return the operations that more runs would probably decide, and how many a side: those that
+    chance may have made, and those whose interval is too wide.
+    """
+    found = {
+        one.name: ENOUGH if one.name in doubtful else one.verdict.runs_needed
+        for one in effects.operations
+    }
+    return {name: runs for name, runs in found.items() if runs}
 
 
 Runs = Sequence[RunCounts]
 """What runs of one kernel counted."""
 
 
+class FirstVerdicts(msgspec.Struct, frozen=True):
+    """The effects of two kernels' first runs.
+
+    chance   operations whose verdict these runs may have made
+    runs     by operation that more runs would probably decide: how many a side
+    margin   see `verdict_on`
+    """
+
+    effects: Effects
+    chance: tuple[str, ...]
+    runs: dict[str, int]
+    margin: Fraction
+
+
 def first_verdicts(
-    base: Runs, other: Runs, relinked: Collection[str] = ()
-) -> tuple[Effects, tuple[str, ...]]:
+    base: Runs, other: Runs, relinked: Collection[str] = (), margin: Fraction = MARGIN
+) -> FirstVerdicts:
     """Return the effects of two kernels' runs, and the operations that more runs are to decide.
 
-    relinked: the regions whose code is the same, only relinked.
+    relinked: the regions whose code is the same, only relinked. margin: see `verdict_on`.
     """
-    effects = of_relinked(compare(base, other), relinked)
-    return effects, by_chance(effects, base, other)
+    effects = of_relinked(compare(base, other, margin=margin), relinked)
+    chance = by_chance(effects, base, other)
+    return FirstVerdicts(effects, chance, wanting_runs(effects, chance), margin)
 
 
 def settled(
-    first: tuple[Effects, tuple[str, ...]],
+    first: FirstVerdicts,
     more: Mapping[str, tuple[Runs, Runs]],
     base: Runs,
     other: Runs,
     reason: str,
 ) -> Effects:
-    """Return the first verdicts with those of more runs in place of what chance may have made.
+    """Return the first verdicts with those of more runs in place of what these are to decide.
 
     more: by operation, the runs of it alone of both kernels. reason: of what stays open.
     """
-    effects, doubtful = first
-    resolved = [one for name in doubtful for one in _resolved(name, *more.get(name, ((), ())))]
+    resolved = [
+        one
+        for name in first.runs
+        for one in _resolved(name, *more.get(name, ((), ())), first.margin)
+    ]
     sides = [
         (*own, *(counts for pair in more.values() for counts in pair[at]))
         for at, own in enumerate((base, other))
     ]
-    effects = with_operations(effects, resolved, *sides)
-    return left_open(effects, set(doubtful) - {one.name for one in resolved}, reason)
+    effects = with_operations(first.effects, resolved, *sides)
+    return left_open(effects, set(first.chance) - {one.name for one in resolved}, reason)
 
 
-def _resolved(name: str, base: Runs, other: Runs) -> list[OperationEffect]:
+def _resolved(name: str, base: Runs, other: Runs, margin: Fraction) -> list[OperationEffect]:
     """The operation's effect, if its runs alone decide it."""
     if not base or not other:
         return []
-    effects = compare(base, other)
+    effects = compare(base, other, margin=margin)
     doubtful = by_chance(effects, base, other)
     return [
         one
@@ -170,7 +208,7 @@ def _with_verdicts(
 
 def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts]) -> bool:
     insns = costs.insns
-    if apart_by_chance(insns.base.n, insns.other.n) <= APART:
+    if insns.effect.n >= FEWEST:
         return True
     besides = costs.interrupts, costs.background
     if insns.effect.exact and not any(cost.moved for cost in besides):

@@ -11,7 +11,15 @@ import msgspec
 
 from kdelta.counts.by_key import by_key
 from kdelta.counts.model import Context, Cost, FunctionCost, RegionCounts, RunCounts, merged_regions
-from kdelta.infer.effects.estimate import Estimate, Quantity, Scale, estimate
+from kdelta.infer.effects.estimate import (
+    LOOKS,
+    Estimate,
+    Quantity,
+    Scale,
+    bound,
+    estimate,
+    runs_to_decide,
+)
 from kdelta.infer.effects.functions import FunctionEffect, by_function, check_sum, function_effects
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
 from kdelta.infer.effects.steady import CLEAR, levels, once, standard_errors
@@ -52,13 +60,18 @@ OPEN = frozenset(
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is known about one operation's path. `within` (instructions an iteration) belongs to
-    "same": 0 means exactly the same. `reason` says why nothing is known.
+    """What is known about one operation's path.
+
+    within       of "same": how large an effect may be, in instructions an iteration; 0: exact
+    reason       why nothing is known
+    runs_needed  of "unresolved" because the interval is too wide: after how many runs a side it
+                 would probably be decided; 0: after more than are made, or not by runs
     """
 
     word: Word
     within: Fraction | None = None
     reason: str = ""
+    runs_needed: int = 0
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -116,7 +129,15 @@ RegionRuns = Sequence[RegionCounts]
 Sides = tuple[RegionRuns, RegionRuns]
 
 
-def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
+MARGIN = Fraction(5, 1000)
+"""The part of the base below which an effect does not matter, unless the user names another: what
+is shown to be within it is the same.
+"""
+
+
+def compare(
+    base: Sequence[RunCounts], other: Sequence[RunCounts], *, margin: Fraction = MARGIN
+) -> Effects:
     """The effects between perturbed runs of a base and of another kernel.
 
     Operations come in the base's order, then those that only the other has. Raises LabError if
@@ -129,11 +150,13 @@ def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
         for runs in (base_regions, other_regions)
     )
     operations = tuple(
-        _operation(name, (ours.get(name, ()), theirs.get(name, ())), (len(base), len(other)))
+        _operation(
+            name, (ours.get(name, ()), theirs.get(name, ())), (len(base), len(other)), margin
+        )
         for name in {**ours, **theirs}
     )
     effects = Effects(
-        operations, _background(base_regions, other_regions), warnings_of(base, other)
+        operations, _background(base_regions, other_regions, margin), warnings_of(base, other)
     )
     check(effects)
     return effects
@@ -148,8 +171,10 @@ def check(effects: Effects) -> None:
         check_sum(f"work of {row.context}", row.functions, row.rate)
 
 
-def verdict_on(cost: Quantity) -> Verdict:
-    """Faster or slower if the interval of the effect excludes zero, else same within it."""
+def verdict_on(cost: Quantity, margin: Fraction = MARGIN) -> Verdict:
+    """Return the verdict that an interval gives: faster or slower if it excludes zero; else same,
+    if it lies within the margin, a part of the base; else unresolved.
+    """
     effect = cost.effect
     if effect.n < 2:
         return Verdict(Word.UNRESOLVED, reason="one run on a side has no spread")
@@ -157,7 +182,20 @@ def verdict_on(cost: Quantity) -> Verdict:
         return Verdict(Word.SLOWER)
     if effect.high < 0:
         return Verdict(Word.FASTER)
-    return Verdict(Word.SAME, within=max(-effect.low, effect.high))
+    allowed = margin * abs(cost.base.value)
+    if bound(effect) <= allowed:
+        return Verdict(Word.SAME, within=bound(effect))
+    needed = runs_to_decide(effect, allowed)
+    runs = f"{needed}" if needed else f"more than {LOOKS[-1]}"
+    reason = f"{_range_text(effect, cost.base)}; {runs} runs a side would probably decide"
+    return Verdict(Word.UNRESOLVED, reason=reason, runs_needed=needed)
+
+
+def _range_text(effect: Estimate, base: Estimate) -> str:
+    """How small and how large an effect may be, in per cent of a base that is not zero."""
+    factor = 100 / abs(base.value) if base.value else Fraction(1)
+    unit = "%" if base.value else " instructions"
+    return f"{float(effect.low * factor):+.3g} to {float(effect.high * factor):+.3g}{unit}"
 
 
 _TRADED_LEAST = Fraction(1, 100)
@@ -167,6 +205,7 @@ MEDIAN_SHARE = Fraction(1, 2)
 """By what part of an effect that of the median iteration may differ from it, to be the same one."""
 
 _UNCERTAIN = "blocks of iterations differ too much for their mean to be distinguished from chance"
+_ENDS = "the sides have different numbers of iterations, and their ends may make it"
 _TWO_SIGNS = "the mean and the median iteration differ in sign"
 
 
@@ -183,7 +222,7 @@ def is_traded(costs: Costs) -> bool:
     )
 
 
-def path_verdict(costs: Costs, sides: "Sides") -> Verdict:
+def path_verdict(costs: Costs, sides: "Sides", margin: Fraction = MARGIN) -> Verdict:
     """The verdict on one operation's path.
 
     A region that is not steady has no verdict, and no word where mean and median differ in
@@ -192,11 +231,13 @@ def path_verdict(costs: Costs, sides: "Sides") -> Verdict:
     insns = costs.insns
     if moving := _moving(sides):
         return Verdict(Word.NOT_STEADY, reason=moving)
-    verdict = verdict_on(insns)
+    verdict = verdict_on(insns, margin)
     if verdict.word not in FIRM:
         return verdict
     if (within := _once(sides)) >= abs(insns.effect.value):
-        return Verdict(Word.SAME, within=within)
+        if within <= margin * abs(insns.base.value):
+            return Verdict(Word.SAME, within=within)
+        return Verdict(Word.UNRESOLVED, reason=_ENDS)
     if found := _not_firm(costs, sides):
         return found
     return Verdict(Word.MIXED) if is_traded(costs) else verdict
@@ -251,7 +292,7 @@ def _own_insns(side: RegionRuns) -> Estimate | None:
     return iteration_scale(side).estimate(insns) if side else None
 
 
-def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffect:
+def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction) -> OperationEffect:
     base, other = sides
     if not base or not other:
         verdict = Verdict(Word.NOT_COMPARABLE, reason="only in base" if base else "only in other")
@@ -265,7 +306,7 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffec
     )
     return OperationEffect(
         name=name,
-        verdict=path_verdict(costs, sides),
+        verdict=path_verdict(costs, sides, margin),
         base=costs.insns.base,
         other=costs.insns.other,
         costs=costs,
@@ -327,7 +368,9 @@ def _notes(sides: Sides, runs: tuple[int, int]) -> tuple[str, ...]:
 
 
 def _background(
-    base: Sequence[Mapping[str, RegionCounts]], other: Sequence[Mapping[str, RegionCounts]]
+    base: Sequence[Mapping[str, RegionCounts]],
+    other: Sequence[Mapping[str, RegionCounts]],
+    margin: Fraction,
 ) -> tuple[BackgroundEffect, ...]:
     """Over the regions that every run has, and whose virtual time is known."""
     timed = timed_regions([*base, *other])
@@ -335,13 +378,14 @@ def _background(
         return ()
     sides = timed[: len(base)], timed[len(base) :]
     scales = time_scale(sides[0]), time_scale(sides[1])
-    return tuple(_background_of(context, sides, scales) for context in NOT_OWN)
+    return tuple(_background_of(context, sides, scales, margin) for context in NOT_OWN)
 
 
 def _background_of(
     context: Context,
     sides: tuple[Sequence[RegionRuns], Sequence[RegionRuns]],
     scales: tuple[Scale, Scale],
+    margin: Fraction,
 ) -> BackgroundEffect:
     rate = _quantity(
         [[sum(region.cost(context).insns for region in run) for run in side] for side in sides],
@@ -352,7 +396,7 @@ def _background_of(
         for side in sides
     ]
     functions = function_effects(found[0], found[1], scales)
-    return BackgroundEffect(context, verdict_on(rate), rate, functions)
+    return BackgroundEffect(context, verdict_on(rate, margin), rate, functions)
 
 
 def warnings_of(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:

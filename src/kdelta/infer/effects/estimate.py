@@ -15,16 +15,24 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.intervals import two_sided
+
 ZERO = Fraction(0)
 
-APART = Fraction(1, 1000)
-"""How probable it may be that two sides without a difference come apart, for their ranges alone to
-distinguish them: a table has dozens of operations.
-"""
+ERROR = Fraction(1, 1000)
+"""How often the interval of an effect may miss it, over all looks at growing numbers of runs: a
+table has dozens of operations."""
+
+LOOKS = (8, 16, 32, 64)
+"""Runs a side after which a verdict is looked for; each look has an equal part of `ERROR`."""
+
+FEWEST = 7
+"""Runs a side from which on the interval is that of a mean: one of the first look may fail."""
 
 
-class Estimate(msgspec.Struct, frozen=True):
-    """A figure with its interval [low, high], which n runs gave.
+class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A figure with its range or interval [low, high], which n runs gave, and their variance; the
+    variance of a calculated figure is 0, which is to say unknown unless it is exact.
 
     `exact` means that all of at least two perturbed runs agreed to the last instruction. One run
     is exact for that run alone, and says nothing about the spread: n is 1 and `exact` is False.
@@ -34,6 +42,12 @@ class Estimate(msgspec.Struct, frozen=True):
     low: Fraction
     high: Fraction
     n: int
+    variance: Fraction = ZERO
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether runs are so many, and known, that the interval of their mean can be given."""
+        return self.n >= FEWEST and (self.variance > 0 or self.low == self.high)
 
     @property
     def exact(self) -> bool:
@@ -47,7 +61,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     def __neg__(self) -> "Estimate":
         """The same figure with the other sign."""
-        return Estimate(-self.value, -self.high, -self.low, self.n)
+        return Estimate(-self.value, -self.high, -self.low, self.n, self.variance)
 
 
 def around(value: Fraction, far: Fraction, n: int) -> Estimate:
@@ -84,35 +98,50 @@ def estimate(values: Sequence[Fraction]) -> Estimate:
     """The mean of one figure a run, and the range of them; raises ValueError without any."""
     if not values:
         raise ValueError("no run, no estimate")
-    return Estimate(sum(values, ZERO) / len(values), min(values), max(values), len(values))
-
-
-def apart_by_chance(base: int, other: int) -> Fraction:
-    """How probable it is, of so many runs a side, that all of one side are above all of the other
-    though nothing differs: 2 of the (base + other)! / (base! other!) orders in which they can come.
-
-    That holds whatever their distribution is, as long as runs are independent; equal ones only make
-    it less. Three a side come apart in 10 % of cases, seven in 0.06 %, eight in 0.016 %.
-    """
-    return Fraction(2, math.comb(base + other, base))
+    n, whole = len(values), sum(values, ZERO)
+    variance = ZERO
+    if min(values) != max(values):
+        variance = (sum((one * one for one in values), ZERO) - whole * whole / n) / (n - 1)
+    return Estimate(whole / n, min(values), max(values), n, variance)
 
 
 def effect_between(base: Estimate, other: Estimate) -> Estimate:
-    """The difference of the means with its interval.
+    """Return the difference of the means with its interval.
 
     Of few runs it is the sum of both ranges on either side, since the range itself is uncertain.
     For two sides with the same distribution (normal or exponential, simulated with 4 million pairs)
-    that misses 0 in 1.3 % of cases with three runs a side, and in 13 % with two. Where runs are
-    enough for their order to decide (`apart_by_chance` is no more than `APART`), it reaches from
-    the least to the largest difference of any two of them: so it misses 0 only where all runs of
-    one side are above all of the other.
+    that misses 0 in 1.3 % of cases with three runs a side, and in 13 % with two. From `FEWEST` runs
+    a side on it is Welch's interval for the difference of two means (B. L. Welch, Biometrika 34,
+    1947), which gets narrower with runs.
     """
     value = other.value - base.value
     n = min(base.n, other.n)
-    if apart_by_chance(base.n, other.n) <= APART:
-        return Estimate(value, other.low - base.high, other.high - base.low, n)
+    if base.has_mean and other.has_mean:
+        return around(value, _reach_of_means(base, other), n)
     far = (base.high - base.low) + (other.high - other.low)
     return around(value, far, n)
+
+
+def _reach_of_means(base: Estimate, other: Estimate) -> Fraction:
+    """How far Welch's interval reaches; rounded, since hosts' sines differ in the last digit."""
+    parts = [(one.variance / one.n, one.n) for one in (base, other)]
+    square = sum((part for part, _ in parts), ZERO)
+    if not square:
+        return ZERO
+    degrees = square**2 / sum((part**2 / (n - 1) for part, n in parts), ZERO)
+    far = two_sided(float(ERROR) / len(LOOKS), int(degrees)) * math.sqrt(square)
+    return Fraction(f"{far:.9g}")
+
+
+def runs_to_decide(effect: Estimate, allowed: Fraction) -> int:
+    """Return after how many runs a side an effect would probably be shown to be none, or to be
+    within +-`allowed`, if its figure and spread stay: one of `LOOKS`; 0 if more than all of them.
+    """
+    if effect.n < FEWEST:
+        return LOOKS[0]
+    gap = max(abs(effect.value), allowed - abs(effect.value))
+    needed = effect.n * (effect.half_width / gap) ** 2 if gap > 0 else math.inf
+    return next((look for look in LOOKS if look > effect.n and look >= needed), 0)
 
 
 class Scale:
@@ -133,11 +162,17 @@ class Scale:
     def estimate(self, counts: Iterable[int]) -> Estimate:
         """The estimate for one count a run."""
         scaled = [count * weight for count, weight in zip(counts, self._weights, strict=True)]
+        n, whole, least, most = len(scaled), sum(scaled), min(scaled), max(scaled)
+        variance = ZERO
+        if least != most:
+            squares = n * sum(one * one for one in scaled) - whole * whole
+            variance = Fraction(squares, n * (n - 1) * self._denominator**2)
         return Estimate(
-            Fraction(sum(scaled), self._denominator * len(scaled)),
-            Fraction(min(scaled), self._denominator),
-            Fraction(max(scaled), self._denominator),
-            len(scaled),
+            Fraction(whole, self._denominator * n),
+            Fraction(least, self._denominator),
+            Fraction(most, self._denominator),
+            n,
+            variance,
         )
 
 

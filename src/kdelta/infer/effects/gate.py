@@ -94,17 +94,24 @@ def decide(
     return Decision(Exit.NOT_SLOWER, ())
 
 
-def judge_path(operation: OperationEffect, margin: Fraction) -> Judged:
-    """Return the verdict on a path as a gate sees it: slower by the margin or less is the same."""
+def judge_path(
+    operation: OperationEffect, exact: Fraction, margin: Fraction | None = None
+) -> Judged:
+    """Return the verdict on a path as a gate sees it: slower by the margin or less is the same.
+
+    exact: the margin, a part of the base, of operations that are equal in all runs; margin: that of
+    those which vary, the same by default.
+    """
     name, verdict = operation.name, operation.verdict
     if verdict.word is not Word.SLOWER or operation.costs is None:
         return Judged(name, verdict.word, verdict.reason)
     insns = operation.costs.insns
-    allowed = margin * insns.base.value
+    varying = exact if margin is None else margin
+    allowed = (exact if insns.effect.exact else varying) * insns.base.value
     if insns.effect.high <= allowed:
         return Judged(name, Word.SAME)
-    if insns.effect.low <= allowed:
-        return Judged(name, Word.UNRESOLVED, "the path's spread reaches over the margin")
     part = insns.percent
     size = f"{float(insns.effect.value):+.6g}" if part is None else f"{float(part):+.3g}%"
+    if insns.effect.low <= allowed:
+        return Judged(name, Word.UNRESOLVED, f"{size}, and its interval reaches over the margin")
     return Judged(f"{name} {size} instructions", Word.SLOWER, name=name)

@@ -44,7 +44,7 @@ def step_effects(
     regions whose code is the same, only relinked.
     """
     first = first_verdicts(base, other, relinked)
-    more = {name: alone(name) for name in first[1]}
+    more = {name: alone(name) for name in first.runs}
     return settled(first, more, base, other, LEFT_OPEN)
 
 

@@ -15,11 +15,10 @@ from kdelta.counts.by_key import by_key
 from kdelta.counts.model import RegionCounts
 from kdelta.infer.effects.chance import ENOUGH, is_doubtful
 from kdelta.infer.effects.estimate import (
-    APART,
+    FEWEST,
     MEAN,
     ZERO,
     Estimate,
-    apart_by_chance,
     around,
     effect_between,
     estimate,
@@ -128,7 +127,7 @@ class ObservedKernels:
     def _between(self, region: str, one: FlipSet, other: FlipSet) -> Estimate:
         """What the other costs more, as far as ranges say."""
         before, after = self.measured[one][region], self.measured[other][region]
-        if apart_by_chance(before.n, after.n) <= APART:
+        if min(before.n, after.n) >= FEWEST:
             return effect_between(before, after)
         far = self._range(region, before) + self._range(region, after)
         return around(after.value - before.value, far, min(before.n, after.n))

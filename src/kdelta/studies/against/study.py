@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from kdelta.counts.model import RunCounts, merged_regions
-from kdelta.infer.effects.chance import ENOUGH, by_chance, left_open
-from kdelta.infer.effects.effects import Effects, compare
+from kdelta.infer.effects.chance import ENOUGH, by_chance, left_open, wanting_runs
+from kdelta.infer.effects.effects import MARGIN, Effects, compare
 from kdelta.infer.effects.gate import decide, judge_path
 from kdelta.infer.profiles.system_calls import (
     CallNames,
@@ -92,8 +92,8 @@ async def run_against(request: AgainstRequest, store: Store, progress: Progress)
     if not (old.counts and new.counts):
         return _report(request, kernel, (old, new), store)
     effects = _compared(request, old.counts, new.counts)
-    if by_chance(effects, *_alike(request, old.counts, new.counts)):
-        progress.log(f"runs may differ so by chance; {ENOUGH} runs of each")
+    if wanting_runs(effects, by_chance(effects, *_alike(request, old.counts, new.counts))):
+        progress.log(f"too few runs to decide; {ENOUGH} of each")
         more = msgspec.structs.replace(settled, perturbations=max(ENOUGH, settled.perturbations))
         old, new = await _runs(more, store, progress, kernel, works)
         effects = _compared(request, old.counts, new.counts)
@@ -159,7 +159,7 @@ def _renamed(counts: RunCounts, old: str, new: str) -> RunCounts:
 def _compared(
     request: AgainstRequest, old: Sequence[RunCounts], new: Sequence[RunCounts]
 ) -> Effects:
-    return compare(*_alike(request, old, new))
+    return compare(*_alike(request, old, new), margin=request.margin or MARGIN)
 
 
 def _report(
@@ -171,7 +171,7 @@ def _report(
 ) -> AgainstReport:
     kernel, failure = (None, obtained.text) if isinstance(obtained, NoKernel) else (obtained, "")
     operations = effects.operations if effects else ()
-    judged = tuple(judge_path(one, request.margin) for one in operations)
+    judged = tuple(judge_path(one, request.margin, request.margin or MARGIN) for one in operations)
     old, new = (
         ProgramSide(
             one.program.command,

@@ -20,9 +20,6 @@ from kdelta.studies.lab.plan import COMMAND_REGION
 LEAST = Fraction(5, 1000)
 """The part of its cost from which on a change of an operation is listed."""
 
-WIDE = Fraction(1, 100)
-"""The part of its cost from which on a change that could be missed is named."""
-
 LEAST_PPM = "least_ppm"
 """Of `Stored.shown`: another such part, in millionths."""
 
@@ -47,14 +44,6 @@ class Pair(msgspec.Struct, frozen=True):
         """The operations with one of these words, those that changed most first."""
         operations = self.compared.effects.operations
         return [one for one in by_size(operations) if one.verdict.word in words]
-
-    @property
-    def vague(self) -> dict[str, Fraction]:
-        """The operations called the same whose runs differ so much that they could hide a change
-        that matters, by name, and how large a part of their cost it could be.
-        """
-        found = {one.name: _within(one) for one in self.of(Word.SAME)}
-        return {name: part for name, part in found.items() if part > WIDE}
 
     def matters(self, one: OperationEffect) -> bool:
         """Whether its change is large enough to be listed."""
@@ -152,12 +141,10 @@ def tally(pair: Pair) -> dict[str, int]:
     firm = [one for one in pair.of(*FIRM) if pair.matters(one)]
     counts = Counter(one.verdict.word for one in firm)
     rest = Counter(one.verdict.word for one in pair.compared.effects.operations)
-    vague = pair.vague
     found = {
         **{word.value: counts[word] for word in LISTED},
         f"changed by less than {percent(pair.least)}": len(pair.of(*FIRM)) - len(firm),
-        Word.SAME.value: rest.pop(Word.SAME, 0) - len(vague),
-        f"same within {about(max(vague.values(), default=WIDE))}": len(vague),
+        Word.SAME.value: rest.pop(Word.SAME, 0),
         **{word.value: rest[word] for word in Word if word not in FIRM and word in rest},
     }
     return {word: count for word, count in found.items() if count}
@@ -168,8 +155,8 @@ def about(part: Fraction) -> str:
     return f"{100 * float(part):.2g}%"
 
 
-def _within(one: OperationEffect) -> Fraction:
-    """How large a change could be missed, as a part of the base."""
+def within(one: OperationEffect) -> Fraction:
+    """Return how large an effect on an operation that is the same may be, as a part of the base."""
     if one.costs is None or not one.verdict.within or not one.costs.insns.base.value:
         return Fraction(0)
     return one.verdict.within / one.costs.insns.base.value

@@ -25,7 +25,16 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.text import GAP, WIDTH, text_of
-from kdelta.studies.compare.answer import LISTED, Pair, about, cause_of, change, path_text, percent
+from kdelta.studies.compare.answer import (
+    LISTED,
+    Pair,
+    about,
+    cause_of,
+    change,
+    path_text,
+    percent,
+    within,
+)
 from kdelta.studies.compare.functions import functions_table
 
 LINES = 50
@@ -180,16 +189,21 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
     traded = "instructions were traded for bytes of string operations; --cpu CPU weighs them"
     mixed = [one for one in pair.of(Word.MIXED) if pair.matters(one)]
     small = [one for one in pair.of(*FIRM) if not pair.matters(one) and one not in shown]
-    same = [one for one in pair.of(Word.SAME) if one not in shown and one.name not in pair.vague]
+    same = [one for one in pair.of(Word.SAME) if one not in shown]
+    vary = [one for one in same if within(one)]
     texts = [_list("mixed", mixed, traded, change)]
     texts += [_list(one.verdict.word, [one], one.verdict.reason) for one in pair.of(*_DEPENDS)]
-    missed = "a smaller change would be missed, since runs differ by so much"
-    texts += [f"same within {about(part)}: {name} ({missed})" for name, part in pair.vague.items()]
     alike: dict[tuple[Word, str], list[OperationEffect]] = {}
     for one in pair.of(Word.UNRESOLVED, Word.NOT_COMPARABLE):
         alike.setdefault((one.verdict.word, one.verdict.reason), []).append(one)
     texts += [_list(word, found, reason) for (word, reason), found in alike.items()]
-    texts += [_list(f"less than {percent(pair.least)}", small), _list("same", same), _unlike(pair)]
+    bound = about(max(map(within, vary), default=Fraction(0)))
+    texts += [
+        _list(f"less than {percent(pair.least)}", small),
+        _list("same", [one for one in same if one not in vary]),
+        _list(f"same within {bound}", vary),
+        _unlike(pair),
+    ]
     if listed := tuple(filter(None, texts)):
         yield Items(listed)
 

@@ -3,6 +3,7 @@
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 
 import msgspec
 
@@ -10,7 +11,7 @@ from kdelta.counts.model import RunCounts
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.placement_model import CodeChange
-from kdelta.infer.effects.effects import Effects
+from kdelta.infer.effects.effects import MARGIN, Effects
 from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PhaseCost
 from kdelta.kernels.build.failure import NoKernel
@@ -105,7 +106,7 @@ async def run_compare(
             results = [Traced(tuple(done)) for done in runs]
         else:
             results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)
-        judge = path_judge(lab_request, store, progress, work)
+        judge = path_judge(lab_request, store, progress, work, request.path_margin)
         states = other_states(lab_request, store, progress, work) if request.states else None
         base, *others = _with(wanted, results)
         phases = [_phases(made, work, store, cpu) for _, made in (base, *others)]
@@ -145,7 +146,13 @@ def _with(wanted: Sequence[RunSide], results: Sequence[Traced]) -> list[tuple[Ru
     ]
 
 
-def path_judge(request: LabRequest, store: Store, progress: Progress, work: Work) -> Judge:
+def path_judge(
+    request: LabRequest,
+    store: Store,
+    progress: Progress,
+    work: Work,
+    margin: Fraction = MARGIN,
+) -> Judge:
     """Who judges the paths of that work's operations, as `compare` does."""
     return Judge(
         request,
@@ -153,6 +160,7 @@ def path_judge(request: LabRequest, store: Store, progress: Progress, work: Work
         progress,
         work.has,
         lambda kernel, operation: work.only((operation,)).plan(kernel, request),
+        margin=margin,
     )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Yes or no for CI and `git bisect run`: is the other kernel slower?"""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fractions import Fraction
 
 import msgspec
@@ -15,6 +15,7 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide, run_compare
 from kdelta.studies.lab.requests import GateRequest, Progress
+from kdelta.studies.lab.work import Work
 
 _NOT_SLOWER = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})
 """Words by which, or by whose interval, a region passes: what has no price is in none of them."""
@@ -34,20 +35,35 @@ class GateAnswer(msgspec.Struct, frozen=True):
 
 async def run_gate(request: GateRequest, store: Store, progress: Progress) -> GateAnswer:
     """Compares, and decides. Raises what a comparison does."""
+    asked = request.compare
+    if request.left_out and asked.program is None:
+        Work(asked.workload, request.left_out).check((asked.base, *asked.others))
     found = await run_compare(request.compare, store, progress)
-    judged = tuple(one for comparison in found for one in judge(comparison, request.path_margin))
+    judged = tuple(
+        one
+        for comparison in found
+        for one in judge(
+            _without(comparison, request.left_out), request.exact_margin, asked.path_margin
+        )
+    )
     failures = dict.fromkeys(text for comparison in found for text in failures_of(comparison))
     notes = dict.fromkeys(text for comparison in found for text in _notes(comparison))
+    if request.left_out:
+        notes[f"left out: {', '.join(request.left_out)}"] = None
     return GateAnswer(decide(judged, tuple(failures), request.mixed), judged, tuple(notes), found)
 
 
-def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
-    """The verdicts of a comparison as a gate sees them, those on larger effects first."""
+def judge(
+    comparison: Comparison, exact: Fraction, margin: Fraction | None = None
+) -> Iterator[Judged]:
+    """The verdicts of a comparison as a gate sees them, those on larger effects first. The margins
+    are those of `judge_path`.
+    """
     if comparison.effects is None:
         return
     decided = _decided_by_cycles(comparison)
     for operation in sorted(comparison.effects.operations, key=_percent, reverse=True):
-        judged = judge_path(operation, path_margin)
+        judged = judge_path(operation, exact, margin)
         if judged.word is not Word.MIXED or operation.name not in decided:
             yield judged
     if comparison.cpu:
@@ -55,6 +71,18 @@ def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
         for effect in sorted(effects, key=lambda one: -one.relative.low):
             yield _on_cycles(effect, comparison.cpu)
         yield from _without_cycles(comparison, comparison.cpu)
+
+
+def _without(comparison: Comparison, names: Collection[str]) -> Comparison:
+    """The comparison without the operations of these names."""
+    effects, cycles = comparison.effects, comparison.cycles
+    if effects is not None:
+        kept = tuple(one for one in effects.operations if one.name not in names)
+        effects = msgspec.structs.replace(effects, operations=kept)
+    if cycles is not None:
+        regions = tuple(one for one in cycles.effects if one.region not in names)
+        cycles = msgspec.structs.replace(cycles, effects=regions)
+    return msgspec.structs.replace(comparison, effects=effects, cycles=cycles)
 
 
 def _decided_by_cycles(comparison: Comparison) -> set[str]:

@@ -7,8 +7,16 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.model import RegionCounts, RunCounts, is_kernel, merged_regions
-from kdelta.infer.effects.chance import ENOUGH, first_verdicts, settled
-from kdelta.infer.effects.effects import FIRM, Effects, OperationEffect, Verdict, Word
+from kdelta.infer.effects.chance import first_verdicts, settled
+from kdelta.infer.effects.effects import (
+    FIRM,
+    MARGIN,
+    Effects,
+    OperationEffect,
+    Verdict,
+    Word,
+)
+from kdelta.infer.effects.estimate import LOOKS
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.store.store import Store
@@ -41,10 +49,15 @@ class JudgedEffects(msgspec.Struct, frozen=True):
     more: tuple[OperationRuns, ...] = ()
 
 
+MOST_RUNS = LOOKS[2]
+"""Runs a side of an operation alone, after which it is left open."""
+
+
 class Judge:
     """Judges the paths of pairs of kernels; runs of one kernel serve all its pairs.
 
     alone: whether an operation can be run alone. work: what a kernel is to do for one of them.
+    margin: see `verdict_on`.
     """
 
     def __init__(
@@ -54,49 +67,57 @@ class Judge:
         progress: Progress,
         alone: Callable[[str], bool],
         work: Callable[[Kernel, str], RunPlan],
+        *,
+        margin: Fraction = MARGIN,
     ) -> None:
-        plain = msgspec.structs.replace(
-            request,
-            perturbations=max(ENOUGH, request.perturbations),
-            trace=False,
-            data_lines=False,
-            simulate=None,
+        self._request = msgspec.structs.replace(
+            request, trace=False, data_lines=False, simulate=None
         )
-        self._lab = Lab(plain, store, progress)
-        self._runs = plain.perturbations
+        self._store = store
         self._progress = progress
         self._alone = alone
         self._work = work
-        self._made: dict[tuple[str, str], tuple[RunResult, ...]] = {}
+        self._margin = margin
+        self._made: dict[tuple[str, str, int], tuple[RunResult, ...]] = {}
 
     async def judge(
         self, base: CountedKernel, other: CountedKernel, relinked: Collection[str] = ()
     ) -> JudgedEffects:
-        """The effects of two kernels that have runs. A verdict that these may have made by chance
-        is that of more runs of the operation alone: all under one condition, and chosen before
-        they were made. relinked: regions whose code is the same, only relinked.
+        """The effects of two kernels that have runs. What these leave to chance, or too wide, is
+        decided by more runs of the operation alone, all under one condition: as many of `LOOKS` as
+        it takes, as long as they would probably do. relinked: regions whose code is the same, only
+        relinked.
         """
-        first = first_verdicts(base.counts, other.counts, relinked)
-        more = [
-            await self._more(name, base.kernel, other.kernel)
-            for name in first[1]
-            if self._alone(name)
-        ]
-        alone = {one.operation: (_counts(one.base), _counts(one.other)) for one in more}
-        effects = settled(first, alone, base.counts, other.counts, LEFT_OPEN)
-        return JudgedEffects(effects, tuple(more))
+        first = first_verdicts(base.counts, other.counts, relinked, self._margin)
+        effects = settled(first, {}, base.counts, other.counts, LEFT_OPEN)
+        more: dict[str, OperationRuns] = {}
+        waiting = {name: runs for name, runs in first.runs.items() if self._alone(name)}
+        for look in LOOKS:
+            wanted = [name for name, runs in waiting.items() if runs <= MOST_RUNS >= look]
+            if not wanted:
+                break
+            for name in wanted:
+                more[name] = await self._more(name, base.kernel, other.kernel, look)
+            alone = {name: (_counts(one.base), _counts(one.other)) for name, one in more.items()}
+            effects = settled(first, alone, base.counts, other.counts, LEFT_OPEN)
+            needed = {one.name: one.verdict.runs_needed for one in effects.operations}
+            waiting = {name: needed[name] for name in wanted if needed[name]}
+        return JudgedEffects(effects, tuple(more.values()))
 
-    async def _more(self, operation: str, base: Kernel, other: Kernel) -> OperationRuns:
+    async def _more(self, operation: str, base: Kernel, other: Kernel, look: int) -> OperationRuns:
+        runs = max(look, self._request.perturbations)
         kernels = {one.identity: one for one in (base, other)}
-        missing = [kernel for key, kernel in kernels.items() if (key, operation) not in self._made]
+        missing = [
+            kernel for key, kernel in kernels.items() if (key, operation, runs) not in self._made
+        ]
         if missing:
-            self._progress.log(
-                f"{operation}: runs may differ so by chance; {self._runs} of it alone"
-            )
+            self._progress.log(f"{operation}: too few runs to decide; {runs} of it alone")
             works = [self._work(kernel, operation) for kernel in missing]
-            for kernel, done in zip(missing, await self._lab.runs(missing, works), strict=True):
-                self._made[kernel.identity, operation] = tuple(done)
-        ours, theirs = (self._made[kernel.identity, operation] for kernel in (base, other))
+            request = msgspec.structs.replace(self._request, perturbations=runs)
+            lab = Lab(request, self._store, self._progress)
+            for kernel, done in zip(missing, await lab.runs(missing, works), strict=True):
+                self._made[kernel.identity, operation, runs] = tuple(done)
+        ours, theirs = (self._made[one.identity, operation, runs] for one in (base, other))
         return OperationRuns(operation, ours, theirs)
 
 

@@ -12,6 +12,7 @@ from kdelta.cpus.model import CPU, Cache
 from kdelta.host.target import targets
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
+from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.gate import Mixed
 from kdelta.infer.search.series_model import View
 from kdelta.kernels.model import Kernel
@@ -73,7 +74,8 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     cpus: what model cycles are judged on, each on a machine that looks like it; without any, only
     the path is. layouts: how many are drawn for it. margin: which differences of model cycles
-    matter, as a fraction. states: run what depends on it from other states, too.
+    matter, as a fraction. path_margin: which of paths. states: run what depends on it from other
+    states, too.
     """
 
     base: str
@@ -84,18 +86,23 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpus: tuple[CPU, ...] = ()
     layouts: int = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN
+    path_margin: Fraction = MARGIN
     states: bool = True
     lab: LabRequest = LabRequest()
 
 
 class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A comparison with one other kernel that is to be answered by yes or no. What is executed
-    more by no more than the fraction `path_margin` is not slower. mixed: what is made of operations
-    that are mixed.
+    """A comparison with one other kernel that is to be answered by yes or no.
+
+    exact_margin  by what fraction more may be executed where all runs are equal; where they vary
+                  the comparison's path margin counts
+    left_out      operations that do not count
+    mixed         what is made of operations that are mixed
     """
 
     compare: CompareRequest
-    path_margin: Fraction = Fraction(0)
+    exact_margin: Fraction = Fraction(0)
+    left_out: tuple[str, ...] = ()
     mixed: Mixed = "cannot-tell"
 
 
