@@ -123,7 +123,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         (
             (side(1000), side(2000)),
             125,
-            "cannot tell: open-close: one run on a side has no spread\n",
+            "cannot tell: open-close: one run on a side has no spread: --perturb makes more\n",
         ),
         ((side(1, 1, x=9), side(1, 1)), 125, "cannot tell: x: only in base\n"),
         (

@@ -77,7 +77,7 @@ def test_what_is_reported_is_in_the_request() -> None:
     )
 
 
-@pytest.mark.parametrize(("how", "runs"), [({}, 3), ({"perturb": 5}, 5), ({"without": SINGLE}, 1)])
+@pytest.mark.parametrize(("how", "runs"), [({}, 4), ({"perturb": 5}, 5), ({"without": SINGLE}, 1)])
 def test_so_many_runs_a_kernel_unless_asked(how: dict[str, object], runs: int) -> None:
     seen: list[LabRequest] = []
     assert CliRunner().invoke(command(seen, **how), ["word"]).exit_code == 0

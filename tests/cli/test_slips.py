@@ -59,7 +59,7 @@ SLIPS = [
     Slip(f"compare {AB} -w", "-w", "requires an argument", "compare --help"),
     Slip(f"compare {AB} --json=yes", "--json", "does not take a value", "compare --help"),
     # Values.
-    Slip(f"compare {AB} --perturb three", "three", NUMBER, f"compare {AB} --perturb 3"),
+    Slip(f"compare {AB} --perturb three", "three", NUMBER, f"compare {AB} --perturb 4"),
     Slip(f"compare {AB} --perturb 0", "--perturb 0", "at least 1", f"compare {AB} --perturb 1"),
     Slip(f"compare {AB} --perturb=5000", "5000", "at most 1000", f"compare {AB} --perturb=1000"),
     Slip(f"compare {AB} --memory 2G", "2G", NUMBER, f"compare {AB} --memory 2048"),

@@ -35,7 +35,8 @@ pytestmark = [pytest.mark.guest, pytest.mark.network, pytest.mark.slow]
 LONG = ("exact", "corners_risc", "architectures", "contexts", "trace_guest")
 MODULES = {
     **dict.fromkeys(LONG, "guest"),
-    **dict.fromkeys(["strings", "calls", "data_guest"], "guest and not slow"),
+    **dict.fromkeys(["strings", "calls"], "guest and not slow"),
+    "data_guest": "guest",
 }
 """Modules of tests, and the marks of those that are run: all of them would take too long."""
 

@@ -24,7 +24,7 @@ from tests.report.test_profile_report import diff_report
 
 GATE = GateReport(
     Decision(Exit.CANNOT_TELL, ("getppid: unresolved",)),
-    (Judged("getppid", Word.UNRESOLVED, "one run on a side has no spread"),),
+    (Judged("getppid", Word.UNRESOLVED, "one run on a side has no spread: --perturb makes more"),),
     ("on zen3, a trace was cut off",),
     (report(),),
 )

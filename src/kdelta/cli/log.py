@@ -9,7 +9,7 @@ from kdelta.cli import options
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import HistoryRequest
+from kdelta.studies.lab.requests import USUAL_LAB, HistoryRequest
 from kdelta.studies.log.study import run_history
 
 
@@ -50,7 +50,7 @@ def log(
         typer.Option(
             "--perturb", metavar="N", min=1, max=1000, help="Read N perturbed runs of each kernel."
         ),
-    ] = 3,
+    ] = USUAL_LAB.perturbations,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     front_end: options.FrontEnd = False,
     since: Annotated[

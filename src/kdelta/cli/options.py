@@ -23,6 +23,7 @@ from kdelta.spec.run import MODES, RUNS_AS, MachineOptions
 from kdelta.spec.run import Mode as RunMode
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.requests import (
+    USUAL_LAB,
     CompareRequest,
     LabRequest,
     lab_like,
@@ -282,7 +283,9 @@ def lab_request(
     )
 
 
-def makes_runs(*, without: tuple[str, ...] = (), perturb: int = 3) -> Callable[[Command], Command]:
+def makes_runs(
+    *, without: tuple[str, ...] = (), perturb: int = USUAL_LAB.perturbations
+) -> Callable[[Command], Command]:
     """Puts the options of `lab_request`, but for those `without`, in the place of a command's
     parameter `lab`, which is then the LabRequest that they make; -v, which has what is executed
     echoed; and -q, which hides progress. A parameter `program` is the Program after --, with the

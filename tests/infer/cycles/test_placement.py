@@ -247,7 +247,7 @@ def test_the_paths_spread_is_part_of_the_interval() -> None:
 def test_one_run_or_one_layout_has_no_spread() -> None:
     one_run = cost(amount(1000, n=1), {})
     assert effect(one_run, cost(2000, {})).verdict == CycleVerdict(
-        Word.UNRESOLVED, reason="one run on a side has no spread"
+        Word.UNRESOLVED, reason="one run on a side has no spread: --perturb makes more"
     )
     found = effect(steady(1000, 10, n=1), steady(2000, 10), ONE_PRICE)
     assert found.verdict == CycleVerdict(

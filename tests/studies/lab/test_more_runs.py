@@ -15,9 +15,10 @@ from kdelta.counts.model import RunCounts
 from kdelta.cpus import CPU, load_cpu
 from kdelta.guests.job import Job
 from kdelta.infer.effects.chance import ENOUGH, MOVED
-from kdelta.infer.effects.effects import OperationEffect, Word
+from kdelta.infer.effects.effects import MARGIN, OperationEffect, Word
 from kdelta.kernels.model import Kernel
 from kdelta.report.model import comparison
+from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.store import Store
@@ -62,6 +63,11 @@ def for_real(index: int, _alone: bool) -> int:
 
 def failing(index: int, alone: bool) -> int | None:
     return None if alone and index in {2, 4, 5} else 953
+
+
+def levels(height: int) -> Cost:
+    """Two levels, one of them in every other run."""
+    return lambda index, _alone: height * (index % 2)
 
 
 SETTLED_MIB = 640
@@ -170,6 +176,10 @@ def lab(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> FakeLab:
             "half": (by_half, 0),
             "slow": (for_real, 0),
             "broken": (failing, 0),
+            "near": (levels(4_500), 0),
+            "near too": (levels(4_500), 0),
+            "far": (levels(50_000), 0),
+            "far too": (levels(50_000), 0),
         }
     )
     fake.install(monkeypatch)
@@ -199,6 +209,57 @@ def test_what_came_by_chance_is_the_same(lab: FakeLab, tmp_path: Path) -> None:
     chdir = operation(found, "chdir")
     assert chdir.costs
     assert chdir.costs.insns.effect.n == 3
+
+
+def test_levels_within_the_margin_by_twice_as_many_runs_are_the_same(
+    lab: FakeLab, tmp_path: Path
+) -> None:
+    (found,) = compared(tmp_path, "near", "near too")
+    looks = [runs for _, names, runs in lab.made if names == ("signal-handler",)]
+    assert looks == [8, 8, 16, 16]
+    shown = operation(found, "signal-handler")
+    assert shown.verdict.word is Word.SAME
+    assert shown.costs
+    effect = shown.costs.insns.effect
+    assert (effect.n, effect.value) == (16, Fraction(0))
+    assert shown.verdict.within == effect.high <= MARGIN * shown.costs.insns.base.value
+
+
+def test_levels_that_many_runs_would_not_decide_are_unresolved(
+    lab: FakeLab, tmp_path: Path
+) -> None:
+    (found,) = compared(tmp_path, "far", "far too")
+    assert [runs for _, names, runs in lab.made if names == ("signal-handler",)] == [8, 8]
+    verdict = operation(found, "signal-handler").verdict
+    assert verdict.word is Word.UNRESOLVED
+    assert verdict.reason.endswith("more than 64 runs a side would probably decide")
+
+
+def test_margin_of_a_request_decides_what_is_the_same(lab: FakeLab, tmp_path: Path) -> None:
+    def word(margin: Fraction) -> Word:
+        request = CompareRequest(base="far", others=("far too",), path_margin=margin)
+        with Store.open(tmp_path / "store") as store:
+            (found,) = asyncio.run(run_compare(request, store, Silent()))
+        return operation(found, "signal-handler").verdict.word
+
+    assert word(Fraction(1, 10)) is Word.SAME
+    assert word(Fraction(1, 100)) is Word.UNRESOLVED
+    assert lab.made
+
+
+def test_gate_leaves_out_what_is_named(lab: FakeLab, tmp_path: Path) -> None:
+    def answer(*left_out: str) -> tuple[int, tuple[str, ...]]:
+        compare = CompareRequest(base="far", others=("far too",))
+        with Store.open(tmp_path / "store") as store:
+            request = GateRequest(compare=compare, left_out=left_out)
+            found = asyncio.run(run_gate(request, store, Silent()))
+        return found.decision.exit, found.notes
+
+    assert answer() == (125, ())
+    assert answer("signal-handler") == (0, ("left out: signal-handler",))
+    with pytest.raises(UserError, match="signal-handle"):
+        answer("signal-handle")
+    assert lab.made
 
 
 def test_what_is_real_stays_so(lab: FakeLab, tmp_path: Path) -> None:

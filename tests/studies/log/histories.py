@@ -7,6 +7,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.estimate import FEWEST
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
@@ -102,7 +103,7 @@ def three(store: Store) -> None:
 
 def doubtful_if_few(effects: object, *runs: list[RunCounts]) -> list[str]:
     """What is faster or slower of few runs is left to chance."""
-    if min(map(len, runs)) > 3:
+    if min(map(len, runs)) >= FEWEST:
         return []
     return [
         one.name

@@ -128,7 +128,10 @@ def test_runs_of_an_operation_alone_decide(store: Store) -> None:
     series = only(log(store))
     assert words(series, "stat") == ["", "unresolved"]
     assert series.tracks[0].points[1].step is not None
-    assert series.tracks[0].points[1].step.reason == "one run on a side has no spread"
+    assert (
+        series.tracks[0].points[1].step.reason
+        == "one run on a side has no spread: --perturb makes more"
+    )
 
 
 def test_what_chance_may_have_made_is_open(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,9 @@ def _nothing_to_test(case: _Case) -> CycleVerdict | None:
     if _same_code(region):
         return CycleVerdict(Word.SAME)
     if _has_one_run(region):
-        return CycleVerdict(Word.UNRESOLVED, reason="one run on a side has no spread")
+        return CycleVerdict(
+            Word.UNRESOLVED, reason="one run on a side has no spread: --perturb makes more"
+        )
     if case.pair.prices.kinds and min(case.layouts) < 2:
         return CycleVerdict(Word.UNRESOLVED, layouts=2, reason="one layout has no spread")
     return None

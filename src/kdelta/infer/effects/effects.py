@@ -177,7 +177,9 @@ def verdict_on(cost: Quantity, margin: Fraction = MARGIN) -> Verdict:
     """
     effect = cost.effect
     if effect.n < 2:
-        return Verdict(Word.UNRESOLVED, reason="one run on a side has no spread")
+        return Verdict(
+            Word.UNRESOLVED, reason="one run on a side has no spread: --perturb makes more"
+        )
     if effect.low > 0:
         return Verdict(Word.SLOWER)
     if effect.high < 0:

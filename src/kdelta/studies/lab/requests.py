@@ -35,7 +35,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     machine: MachineOptions = MachineOptions()
-    perturbations: int = 3
+    perturbations: int = 4
     jobs: int = 2
     again: bool = False
     snapshots: bool = True

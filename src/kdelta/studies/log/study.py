@@ -12,7 +12,6 @@ import msgspec
 from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.chance import ENOUGH
 from kdelta.infer.effects.effects import FIRM, Effects, OperationEffect
 from kdelta.infer.effects.estimate import Estimate, Scale
 from kdelta.infer.effects.history import overall_change, step_effects
@@ -23,7 +22,7 @@ from kdelta.spec.versions import compare_versions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import relinked_regions
-from kdelta.studies.lab.judges import STATES, in_other_state
+from kdelta.studies.lab.judges import MOST_RUNS, STATES, in_other_state
 from kdelta.studies.lab.lab import RunResult, mode_of
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
 from kdelta.studies.lab.requests import HistoryRequest, Progress
@@ -318,9 +317,10 @@ class _HistoryStudy:
             )
             if found is None:
                 return (), ()
-            runs = max(ENOUGH, self._request.perturbations)
-            sides = [self._done(found, one.lineage.identity, runs) for one in (base, other)]
-            mine, theirs = ([one.counts for one in done if one.counts] for done in sides)
+            most = max(MOST_RUNS, self._request.perturbations)
+            sides = [self._done(found, one.lineage.identity, most) for one in (base, other)]
+            both = min(map(len, sides))
+            mine, theirs = ([one.counts for one in done[:both] if one.counts] for done in sides)
             return mine, theirs
 
         with interruptible():
