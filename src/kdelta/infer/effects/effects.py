@@ -4,7 +4,7 @@
 import enum
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -18,9 +18,17 @@ from kdelta.infer.effects.estimate import (
     Scale,
     bound,
     estimate,
+    is_seen,
     runs_to_decide,
 )
-from kdelta.infer.effects.functions import FunctionEffect, by_function, check_sum, function_effects
+from kdelta.infer.effects.functions import (
+    FunctionEffect,
+    Key,
+    by_function,
+    check_sum,
+    function_effects,
+)
+from kdelta.infer.effects.levels import Levels, state_levels
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
 from kdelta.infer.effects.steady import CLEAR, levels, once, standard_errors
 
@@ -208,6 +216,7 @@ MEDIAN_SHARE = Fraction(1, 2)
 
 _UNCERTAIN = "blocks of iterations differ too much for their mean to be distinguished from chance"
 _ENDS = "the sides have different numbers of iterations, and their ends may make it"
+_TWO_LEVELS = "runs have two levels (--all)"
 _TWO_SIGNS = "the mean and the median iteration differ in sign"
 
 
@@ -301,20 +310,34 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
         return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
     scales = iteration_scale(base), iteration_scale(other)
     costs = _costs(sides, scales)
-    functions = function_effects(
-        by_function([_rows(region, "own") for region in base]),
-        by_function([_rows(region, "own") for region in other]),
-        scales,
-    )
+    by_name = [by_function([_rows(region, "own") for region in side]) for side in sides]
+    functions = function_effects(by_name[0], by_name[1], scales)
+    found = [_levels(side, names) for side, names in zip(sides, by_name, strict=True)]
+    verdict = path_verdict(costs, sides, margin)
+    if verdict.word is Word.UNRESOLVED and any(found) and not is_seen(costs.insns.effect):
+        verdict = msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {_TWO_LEVELS}")
     return OperationEffect(
         name=name,
-        verdict=path_verdict(costs, sides, margin),
+        verdict=verdict,
         base=costs.insns.base,
         other=costs.insns.other,
         costs=costs,
         functions=functions,
-        notes=_notes(sides, runs),
+        notes=(*_notes(sides, runs), *_level_texts(found)),
     )
+
+
+def _levels(side: RegionRuns, functions: Mapping[Key, Sequence[int]]) -> Levels | None:
+    """Return the levels of a region's runs of one kernel; functions: see `state_levels`."""
+    means = [region.mean_own_insns() for region in side]
+    return state_levels(means, functions, [max(1, region.iteration_count) for region in side])
+
+
+def _level_texts(found: Sequence[Levels | None]) -> Iterator[str]:
+    """Return a line for each side that has levels: base, and other."""
+    for side, one in zip(("base", "other"), found, strict=True):
+        if one:
+            yield f"{side} has {one}"
 
 
 def _rows(region: RegionCounts, context: Context) -> list[FunctionCost]:

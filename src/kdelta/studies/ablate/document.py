@@ -78,7 +78,7 @@ def document(stored: Stored) -> Document:
         environment=common.environment(stored, report.machine, ends),
         suites=searched.suites(names, report.ends, report.regions, Suite("options", cases)),
         failures=common.failures(ends),
-        notes=report.notes,
+        notes=(*searched.undecided_texts(report.regions), *report.notes),
         warnings=report.warnings,
     )
     return searched.failed(found, report.failure) if report.failure else found

@@ -58,6 +58,7 @@ def document(stored: Stored) -> Document:
         notes=(
             *left_texts([one for one in report.regions if is_seen(one.whole)]),
             *varying_texts(report.regions),
+            *searched.undecided_texts(report.regions),
             *report.notes,
         ),
         warnings=report.warnings,

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.estimate import (
     MEAN,
     STEADY,
@@ -278,14 +279,46 @@ def _region_case(region: Region) -> Case:
     before, after = ends_of(region)
     base, other, diff = cells.between(before.value, after.value)
     part = figures.percent(Quantity(before, after).percent)
-    slower = region.whole.low > 0
     text = f"{base.text} -> {other.text} {unit_of(region)}, {diff.text}"
+    outcome, word = Outcome.OK, "not slower"
+    if region.whole.low > 0:
+        outcome, word = Outcome.SLOWER, SLOWER
+    elif is_undecided(region):
+        outcome, word = Outcome.UNKNOWN, "undecided"
     return Case(
         region.name,
-        Outcome.SLOWER if slower else Outcome.OK,
-        f"{SLOWER if slower else 'not slower'} ({part})",
+        outcome,
+        f"{word} ({part})",
         (f"{text}, {figures.spread(region.whole)}",),
     )
+
+
+def is_undecided(region: Region) -> bool:
+    """Return whether runs vary so much that from end to end nothing is shown of a region's path:
+    neither an effect, nor that there is none beyond the margin.
+    """
+    before, _ = ends_of(region)
+    allowed = MARGIN * abs(before.value)
+    return not region.rate and not is_seen(region.whole) and bound(region.whole) > allowed
+
+
+def undecided_texts(regions: Iterable[Region]) -> list[str]:
+    """Return a line for each region that stays open: what is found holds for the others."""
+    return [
+        f"{one.name} stays open: runs vary so much that from end to end it may have changed by "
+        f"{part_text(one)}; a change in it may be missed"
+        for one in regions
+        if is_undecided(one)
+    ]
+
+
+def part_text(region: Region) -> str:
+    """Return the interval of a region's effect in per cent of what it was, or in its unit."""
+    before, _ = ends_of(region)
+    whole, base = region.whole, abs(before.value)
+    if not base:
+        return f"{float(whole.low):+.3g} to {float(whole.high):+.3g} {unit_of(region)}"
+    return f"{float(100 * whole.low / base):+.3g} to {float(100 * whole.high / base):+.3g} %"
 
 
 def ends_of(region: Region) -> tuple[Estimate, Estimate]:
