@@ -113,6 +113,20 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
             125,
             "cannot tell: open-close: -2.48 to +3.47%; 8 runs a side would probably decide\n",
         ),
+        # Unresolved, but not slower by more than the margin: it may be faster.
+        (
+            (side(*range(1000, 1064, 8)), side(*range(992, 1056, 8))),
+            125,
+            (
+                "cannot tell: open-close: -5.42 to +3.86%; "
+                "more than 64 runs a side would probably decide\n"
+            ),
+        ),
+        (
+            (side(*range(1000, 1064, 8)), side(*range(956, 1020, 8))),
+            0,
+            "not slower: 1 not slower by more than the margin\n",
+        ),
         ((side(1000, 1000), side(1001, 1001)), 1, "slower: open-close +0.1% instructions\n"),
         (
             (side(1000, 1000, x=9, y=5), side(1001, 1001, x=18, y=4)),

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import msgspec
 
 from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
+from kdelta.infer.effects.estimate import FEWEST, is_seen
 
 
 class Exit(enum.IntEnum):
@@ -103,11 +104,17 @@ def judge_path(
     those which vary, the same by default.
     """
     name, verdict = operation.name, operation.verdict
-    if verdict.word is not Word.SLOWER or operation.costs is None:
+    if operation.costs is None:
         return Judged(name, verdict.word, verdict.reason)
     insns = operation.costs.insns
     varying = exact if margin is None else margin
     allowed = (exact if insns.effect.exact else varying) * insns.base.value
+    if verdict.word is not Word.SLOWER:
+        # A gate asks in one direction. What is open for another reason than its width has an
+        # interval that excludes zero, and of few runs the upper end is no bound.
+        bounded = insns.effect.n >= FEWEST and not is_seen(insns.effect)
+        bounded &= insns.effect.high <= allowed
+        return Judged(name, verdict.word, verdict.reason, bounded=bounded)
     if insns.effect.high <= allowed:
         return Judged(name, Word.SAME)
     part = insns.percent
