@@ -19,7 +19,13 @@ from kdelta.infer.effects.chance import (
     with_operations,
 )
 from kdelta.infer.effects.effects import Word, compare
-from kdelta.infer.effects.estimate import ERROR, LOOKS, effect_between, estimate
+from kdelta.infer.effects.estimate import (
+    ERROR,
+    LOOKS,
+    effect_between,
+    error_of_look,
+    estimate,
+)
 from kdelta.infer.effects.intervals import two_sided
 from tests.infer.timed_runs import ITERATIONS, TIMER, ran, steady
 from tests.synthetic import own, region, run
@@ -114,9 +120,16 @@ def test_many_runs_decide_by_their_mean() -> None:
     assert effect.costs is not None
     insns = effect.costs.insns.effect
     # Variance 6 a side, so a standard error of sqrt(6/8 + 6/8), and 14 degrees of freedom.
-    far = two_sided(float(ERROR) / len(LOOKS), 14) * math.sqrt(1.5) / ITERATIONS
+    far = two_sided(1e-4, 14) * math.sqrt(1.5) / ITERATIONS
     assert float(insns.half_width) == pytest.approx(far, rel=1e-8)
     assert insns.low > 0
+
+
+def test_looks_share_the_error() -> None:
+    assert sum(map(error_of_look, LOOKS)) == ERROR
+    assert [error_of_look(runs) for runs in (7, 15, 16, 100)] == [
+        ERROR * part / 10 for part in (1, 1, 2, 4)
+    ]
 
 
 def test_same_of_few_varying_runs_is_left_to_more() -> None:

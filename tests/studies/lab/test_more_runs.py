@@ -232,7 +232,7 @@ def test_levels_that_many_runs_would_not_decide_are_unresolved(
     assert [runs for _, names, runs in lab.made if names == ("signal-handler",)] == [8, 8]
     verdict = operation(found, "signal-handler").verdict
     assert verdict.word is Word.UNRESOLVED
-    assert verdict.reason.endswith("more than 64 runs a side would probably decide")
+    assert "more than 64 runs a side would probably decide" in verdict.reason
 
 
 def test_margin_of_a_request_decides_what_is_the_same(lab: FakeLab, tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ ERROR = Fraction(1, 1000)
 table has dozens of operations."""
 
 LOOKS = (8, 16, 32, 64)
-"""Runs a side after which a verdict is looked for; each look has an equal part of `ERROR`."""
+"""Runs a side after which a verdict is looked for. The looks share `ERROR`, one to two to three to
+four: of eight runs that have one of two levels a side may show only one of them.
+"""
 
 FEWEST = 7
 """Runs a side from which on the interval is that of a mean: one of the first look may fail."""
@@ -129,8 +131,14 @@ def _reach_of_means(base: Estimate, other: Estimate) -> Fraction:
     if not square:
         return ZERO
     degrees = square**2 / sum((part**2 / (n - 1) for part, n in parts), ZERO)
-    far = two_sided(float(ERROR) / len(LOOKS), int(degrees)) * math.sqrt(square)
-    return Fraction(f"{far:.9g}")
+    error = error_of_look(min(base.n, other.n))
+    return Fraction(f"{two_sided(float(error), int(degrees)) * math.sqrt(square):.9g}")
+
+
+def error_of_look(runs: int) -> Fraction:
+    """Return the part of `ERROR` that the look after so many runs a side has."""
+    rank = max(1, sum(look <= runs for look in LOOKS))
+    return ERROR * rank / sum(range(1, len(LOOKS) + 1))
 
 
 def runs_to_decide(effect: Estimate, allowed: Fraction) -> int:
