@@ -102,31 +102,23 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr("kdelta.studies.gate.study.run_compare", study)
 
 
+WIDE = "cannot tell: open-close: {}%; {} runs a side would probably decide\n"
+
+
+def spread(insns: int) -> RunSide:
+    return side(*range(insns, insns + 64, 8))
+
+
 @pytest.mark.parametrize(
     ("sides", "code", "line"),
     [
         ((side(1000, 1000), side(1000, 1000)), 0, "not slower: 1 same\n"),
         ((side(1000, 1000, x=9), side(900, 900, x=9)), 0, "not slower: 1 faster, 1 same\n"),
         ((side(1000, 1002), side(1001, 1002)), 0, "not slower: 1 same\n"),
-        (
-            (side(1000, 1020), side(1010, 1020)),
-            125,
-            "cannot tell: open-close: -2.48 to +3.47%; 8 runs a side would probably decide\n",
-        ),
-        # Unresolved, but not slower by more than the margin: it may be faster.
-        (
-            (side(*range(1000, 1064, 8)), side(*range(992, 1056, 8))),
-            125,
-            (
-                "cannot tell: open-close: -5.89 to +4.33%; "
-                "more than 64 runs a side would probably decide\n"
-            ),
-        ),
-        (
-            (side(*range(1000, 1064, 8)), side(*range(950, 1014, 8))),
-            0,
-            "not slower: 1 not slower by more than the margin\n",
-        ),
+        ((side(1000, 1020), side(1010, 1020)), 125, WIDE.format("-2.48 to +3.47", "8")),
+        # Unresolved, one of them not slower by more than the margin: it may be faster.
+        ((spread(1000), spread(992)), 125, WIDE.format("-5.89 to +4.33", "more than 64")),
+        ((spread(1000), spread(950)), 0, "not slower: 1 not slower by more than the margin\n"),
         ((side(1000, 1000), side(1001, 1001)), 1, "slower: open-close +0.1% instructions\n"),
         (
             (side(1000, 1000, x=9, y=5), side(1001, 1001, x=18, y=4)),

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A tenth of what scripts/proofs/intervals.py simulates: how often rows that vary are misjudged."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from kdelta.infer.effects.effects import MARGIN, Word
+
+pytestmark = pytest.mark.slow
+
+TRIALS = 1000
+SCRIPT = Path(__file__).parents[3] / "scripts/proofs/intervals.py"
+FIRM = {Word.SLOWER, Word.FASTER}
+
+
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("intervals", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SIMULATED = _script()
+SHAPES = [shape for scale in (20, 100) for shape in SIMULATED.shapes(scale)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_rows_without_an_effect_are_seldom_firm_and_covered(shape: object) -> None:
+    random = np.random.default_rng(7)
+    found = [SIMULATED.judged(random, shape, shape, 0.0) for _ in range(TRIALS)]
+    # 0.1 % of 1,000, with three standard errors more.
+    assert sum(one.word in FIRM for one in found) <= 4
+    assert sum(one.covered for one in found) >= 0.99 * TRIALS
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_rows_with_an_effect_are_seldom_the_same(shape: object) -> None:
+    random = np.random.default_rng(8)
+    effect = 1.5 * float(MARGIN) * SIMULATED.BASE
+    found = [SIMULATED.judged(random, shape, shape, effect) for _ in range(TRIALS)]
+    assert sum(one.word is Word.SAME for one in found) <= 10
+    assert sum(one.word is Word.FASTER for one in found) <= 1
+
+
+def test_planted_share_of_levels_alone_is_right_or_unresolved() -> None:
+    random = np.random.default_rng(9)
+    base, other = SIMULATED.levels(0.2, 400), SIMULATED.levels(0.8, 400)
+    found = [SIMULATED.judged(random, base, other, other.mean - base.mean) for _ in range(TRIALS)]
+    assert {one.word for one in found} <= {Word.SLOWER, Word.UNRESOLVED}
+    assert sum(one.word is Word.SLOWER for one in found) > TRIALS / 3
