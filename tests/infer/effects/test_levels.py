@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.effects import Word, compare
-from kdelta.infer.effects.levels import CLEAR_GAP, FEWEST_RUNS, Levels, state_levels
+from kdelta.infer.effects.levels import CLEAR_GAP, FEWEST_RUNS, StateLevels, state_levels
 from tests.synthetic import own, region, run
 
 UNIX_6_1 = (23_515, 22_533, 22_534, 22_533, 22_533, 22_533, 22_533, 22_547)
@@ -18,7 +18,7 @@ UNIX_6_12 = (22_518, 23_658, 22_483, 22_585, 22_463, 22_590, 23_466, 22_434)
 """unix-round-trip of Debian's 6.1.192 and 6.12.117, eight runs each."""
 
 
-def levels_of(values: Sequence[int]) -> Levels | None:
+def levels_of(values: Sequence[int]) -> StateLevels | None:
     functions = {("kernel", "steady"): [100] * len(values), ("kernel", "moved"): list(values)}
     return state_levels([Fraction(one) for one in values], functions, [1] * len(values))
 

@@ -28,7 +28,7 @@ from kdelta.infer.effects.functions import (
     check_sum,
     function_effects,
 )
-from kdelta.infer.effects.levels import Levels, state_levels
+from kdelta.infer.effects.levels import StateLevels, state_levels
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
 from kdelta.infer.effects.steady import CLEAR, levels, once, standard_errors
 
@@ -327,13 +327,13 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
     )
 
 
-def _levels(side: RegionRuns, functions: Mapping[Key, Sequence[int]]) -> Levels | None:
+def _levels(side: RegionRuns, functions: Mapping[Key, Sequence[int]]) -> StateLevels | None:
     """Return the levels of a region's runs of one kernel; functions: see `state_levels`."""
     means = [region.mean_own_insns() for region in side]
     return state_levels(means, functions, [max(1, region.iteration_count) for region in side])
 
 
-def _level_texts(found: Sequence[Levels | None]) -> Iterator[str]:
+def _level_texts(found: Sequence[StateLevels | None]) -> Iterator[str]:
     """Return a line for each side that has levels: base, and other."""
     for side, one in zip(("base", "other"), found, strict=True):
         if one:

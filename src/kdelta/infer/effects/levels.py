@@ -21,7 +21,7 @@ RELEVANT = Fraction(5, 1000)
 _NAMED = 3
 
 
-class Levels(msgspec.Struct, frozen=True):
+class StateLevels(msgspec.Struct, frozen=True):
     """What runs cost, in instructions an iteration: the mean of the lower and of the higher level.
 
     low, high            the means
@@ -47,7 +47,7 @@ class Levels(msgspec.Struct, frozen=True):
 
 def state_levels(
     means: Sequence[Fraction], functions: Mapping[Key, Sequence[int]], iterations: Sequence[int]
-) -> Levels | None:
+) -> StateLevels | None:
     """Return the two levels of a kernel's runs, or None if they have no clear gap.
 
     means: instructions an iteration, one a run. functions: by function its instructions in each
@@ -70,7 +70,7 @@ def state_levels(
     }
     most = sorted(moved.items(), key=lambda one: -abs(one[1]))[:_NAMED]
     lows, highs = (_mean([means[run] for run in part]) for part in (low, high))
-    return Levels(lows, highs, len(low), len(high), tuple(one for one in most if one[1]))
+    return StateLevels(lows, highs, len(low), len(high), tuple(one for one in most if one[1]))
 
 
 def _mean(values: Sequence[Fraction]) -> Fraction:
