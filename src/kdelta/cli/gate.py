@@ -80,7 +80,7 @@ def gate(
     leave_out: Annotated[
         list[str] | None,
         typer.Option(
-            "--leave-out", metavar="NAME", help="Do not ask of this operation; may be repeated."
+            "--leave-out", metavar="NAME", help="Leave this operation out; may be repeated."
         ),
     ] = None,
     mixed: options.MixedIs = "cannot-tell",

@@ -86,7 +86,7 @@ def by_chance(
 
 
 def _may_be_chance(verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts]) -> bool:
-    """Whether what is reported of few runs may be theirs alone."""
+    """Return whether other runs of the same kernels might have another verdict."""
     if verdict.word is Word.SAME:
         return not costs.insns.effect.exact and costs.insns.effect.n < FEWEST
     return verdict.word in FIRM and not _is_distinguished(costs, regions)

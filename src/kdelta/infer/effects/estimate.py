@@ -33,8 +33,8 @@ FEWEST = 7
 
 
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A figure with its range or interval [low, high], which n runs gave, and their variance; the
-    variance of a calculated figure is 0, which is to say unknown unless it is exact.
+    """A figure with its range or interval [low, high] over n runs, and the variance of these runs.
+    A figure that was calculated from others has variance 0, which means unknown if low < high.
 
     `exact` means that all of at least two perturbed runs agreed to the last instruction. One run
     is exact for that run alone, and says nothing about the spread: n is 1 and `exact` is False.
@@ -142,8 +142,8 @@ def error_of_look(runs: int) -> Fraction:
 
 
 def runs_to_decide(effect: Estimate, allowed: Fraction) -> int:
-    """Return after how many runs a side an effect would probably be shown to be none, or to be
-    within +-`allowed`, if its figure and spread stay: one of `LOOKS`; 0 if more than all of them.
+    """Return how many runs a side would probably show an effect, or show that it is within
+    +-`allowed`, if its figure and spread stay: one of `LOOKS`; 0 if it takes more than the last.
     """
     if effect.n < FEWEST:
         return LOOKS[0]

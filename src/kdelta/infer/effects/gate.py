@@ -110,8 +110,8 @@ def judge_path(
     varying = exact if margin is None else margin
     allowed = (exact if insns.effect.exact else varying) * insns.base.value
     if verdict.word is not Word.SLOWER:
-        # A gate asks in one direction. What is open for another reason than its width has an
-        # interval that excludes zero, and of few runs the upper end is no bound.
+        # A gate asks in one direction, so the upper end of an interval over zero decides. It is a
+        # bound only if there are enough runs.
         bounded = insns.effect.n >= FEWEST and not is_seen(insns.effect)
         bounded &= insns.effect.high <= allowed
         return Judged(name, verdict.word, verdict.reason, bounded=bounded)

@@ -10,13 +10,13 @@ import msgspec
 from kdelta.infer.effects.functions import Key
 
 FEWEST_RUNS = 4
-"""Of fewer runs no level is told from chance."""
+"""Fewer runs do not distinguish a level from chance."""
 
 CLEAR_GAP = 4
-"""How many times the range within either level the gap between them must be."""
+"""The gap between the levels must be more than this many times the range within either."""
 
 RELEVANT = Fraction(5, 1000)
-"""And as a part of the lower level: more than that."""
+"""The gap must be a larger part of the lower level than this."""
 
 _NAMED = 3
 

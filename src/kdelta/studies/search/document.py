@@ -294,8 +294,8 @@ def _region_case(region: Region) -> Case:
 
 
 def is_undecided(region: Region) -> bool:
-    """Return whether runs vary so much that from end to end nothing is shown of a region's path:
-    neither an effect, nor that there is none beyond the margin.
+    """Return whether a region's path is undecided from end to end: the interval includes zero, and
+    reaches beyond the margin.
     """
     before, _ = ends_of(region)
     allowed = MARGIN * abs(before.value)
