@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.dirs import cache_dir, data_dir
-from kdelta.host.files import copy_sparse, new_folder, read_json, remove, sha256_file, write_atomic
+from kdelta.host.files import (
+    copy_sparse,
+    made_folders,
+    new_folder,
+    read_json,
+    remove,
+    sha256_file,
+    write_atomic,
+)
 from kdelta.spec.errors import LabError
 
 
@@ -68,6 +76,15 @@ def test_new_folder_appears_at_the_end(tmp_path: Path) -> None:
         assert not final.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["kernel"]
     assert (final / "image").read_text() == "content"
+
+
+def test_made_folders_are_those_since_the_last_call(tmp_path: Path) -> None:
+    made_folders()
+    for name in ("kernel", "image"):
+        with new_folder(tmp_path / name):
+            assert made_folders() == ()
+        assert made_folders() == (tmp_path / name,)
+    assert made_folders() == ()
 
 
 def test_new_folder_leaves_nothing_after_a_failure(tmp_path: Path) -> None:

@@ -241,9 +241,11 @@ def new_folder(final: Path) -> Iterator[Path]:
 _made: list[Path] = []
 
 
-def made_folders() -> bool:
-    """Whether this process made new folders, by which the cache may have outgrown its limit."""
-    return bool(_made)
+def made_folders() -> tuple[Path, ...]:
+    """Return the new folders since the last call: by them the cache may have outgrown its limit."""
+    found = tuple(_made)
+    _made.clear()
+    return found
 
 
 @contextlib.contextmanager
