@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How often the rule for rows that vary is wrong, simulated: two sides of one operation are drawn
-from distributions that are known, and judged after 8, 16 and 32 runs a side, as `compare` does.
+from distributions that are known, and judged after 4, 8, 16 and 32 runs a side, as `compare` does.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kdelta.infer.effects.chance import FEW
 from kdelta.infer.effects.effects import MARGIN, Word, verdict_on
 from kdelta.infer.effects.estimate import LOOKS, Quantity, estimate
 from kdelta.studies.lab.judges import MOST_RUNS
@@ -67,10 +68,13 @@ def judged(random: np.random.Generator, base: Shape, other: Shape, effect: float
         [Fraction(round(BASE + by + float(one))) for one in shape.draw(random, MOST_RUNS)]
         for shape, by in ((base, 0.0), (other, shift))
     ]
-    for look in LOOKS:
+    for look in (FEW, *LOOKS):
         insns = Quantity(*(estimate(side[:look]) for side in sides))
         verdict = verdict_on(insns, MARGIN)
-        if verdict.word is not Word.UNRESOLVED or not look < verdict.runs_needed <= MOST_RUNS:
+        if look == FEW:
+            if insns.effect.exact and insns.effect.value == 0:
+                break
+        elif verdict.word is not Word.UNRESOLVED or not look < verdict.runs_needed <= MOST_RUNS:
             break
     covered = insns.effect.low - 1 <= effect <= insns.effect.high + 1  # drawn values are rounded
     return Outcome(verdict.word, covered, look)

@@ -12,7 +12,10 @@ from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.chance import (
     CLEAR,
     ENOUGH,
+    FEW,
     LARGE,
+    NEAR,
+    SAME_CODE_RUNS,
     by_chance,
     left_open,
     wanting_runs,
@@ -142,6 +145,34 @@ def test_same_of_few_varying_runs_is_left_to_more() -> None:
     assert wanting_runs(effects, chance) == {"op": ENOUGH}
     many = base * 3
     assert by_chance(compare(many, many), many, many) == ()
+
+
+def test_same_median_of_four_runs_is_the_same_where_a_timer_adds_little() -> None:
+    def side(runs: int, timer: int, insns: int = 1000) -> list[RunCounts]:
+        return [steady(insns, timer * (at % 2), TIMER) for at in range(runs)]
+
+    def found(base: list[RunCounts], other: list[RunCounts]) -> tuple[str, ...]:
+        effects = compare(base, other)
+        assert effects.operations[0].verdict.word is Word.SAME
+        return by_chance(effects, base, other)
+
+    most = math.floor(NEAR * 1000 * ITERATIONS / 2)  # both ranges count
+    assert found(side(FEW, most), side(FEW, most)) == ()
+    assert found(side(FEW - 1, most), side(FEW - 1, most)) == ("op",)
+    assert found(side(FEW, most + 1), side(FEW, most + 1)) == ("op",)
+    moved = [*side(FEW - 1, 0, 10_000), *side(1, 0, 10_001)]
+    assert found(moved, moved) == ("op",), "their median iterations differ"
+
+
+def test_a_difference_in_the_same_code_takes_runs_that_agree() -> None:
+    def found(runs: int) -> tuple[str, ...]:
+        base, other = [steady(1000)] * runs, [steady(1000, 16)] * runs
+        effects = compare(base, other)
+        assert by_chance(effects, base, other) == ()
+        return by_chance(effects, base, other, same_code=True)
+
+    assert found(SAME_CODE_RUNS - 1) == ("op",)
+    assert found(SAME_CODE_RUNS) == ()
 
 
 def test_no_verdict_no_doubt() -> None:

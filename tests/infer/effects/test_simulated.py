@@ -50,7 +50,7 @@ def test_rows_with_an_effect_are_seldom_the_same(shape: object) -> None:
 
 def test_planted_share_of_levels_alone_is_right_or_unresolved() -> None:
     random = np.random.default_rng(9)
-    base, other = SIMULATED.levels(0.2, 400), SIMULATED.levels(0.8, 400)
+    base, other = SIMULATED.levels(0.2, 400, 1.0), SIMULATED.levels(0.8, 400, 1.0)
     found = [SIMULATED.judged(random, base, other, other.mean - base.mean) for _ in range(TRIALS)]
     assert {one.word for one in found} <= {Word.SLOWER, Word.UNRESOLVED}
     assert sum(one.word is Word.SLOWER for one in found) > TRIALS / 3

@@ -32,7 +32,7 @@ from kdelta.infer.effects.effects import (
     compare,
     warnings_of,
 )
-from kdelta.infer.effects.estimate import FEWEST, LOOKS, Estimate, Quantity
+from kdelta.infer.effects.estimate import FEWEST, LOOKS, Estimate, Quantity, bound
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.effects.paths import ADDRESS_LOOKUPS, common_regions
 
@@ -50,12 +50,30 @@ LARGE = 20
 values each come `CLEAR` times their ranges apart too often: a range within one value is small.
 """
 
+FEW = 4
+"""Runs of each from which on what all of them have in common is the same. What none of 2 N runs has
+is in less than 1 - 0.05 ** (1 / 2 N) of the starting states at 95 %: in 31 % for 4 of each.
+"""
+
+NEAR = MARGIN / 4
+"""As a part of the base: how far runs may lie apart that have the same median iteration."""
+
 _LEAST_RUNS = 3
 """Of each, for their ranges to say anything: of two, 1.0 to 1.6 % of pairs come 4 ranges apart."""
 
 
+SAME_CODE_RUNS = 6
+"""Runs of each that have to agree, for a difference in the same code: of two levels that are as
+frequent as each other, two sides have one each in 0.05 % of cases then, and in 0.8 % with four.
+"""
+
+
 def by_chance(
-    effects: Effects, base: Sequence[RunCounts], other: Sequence[RunCounts]
+    effects: Effects,
+    base: Sequence[RunCounts],
+    other: Sequence[RunCounts],
+    *,
+    same_code: bool = False,
 ) -> tuple[str, ...]:
     """The operations that are called faster, slower or the same, and of which these runs may not
     tell.
@@ -63,14 +81,15 @@ def by_chance(
     Told is what one of these holds for:
 
     - there are so many runs that the interval is that of a mean;
-    - all runs of a side agree, and in all of both interrupts and other tasks did the same;
+    - all runs of a side agree, and in all of both interrupts and other tasks did the same; of the
+      same code, at least `SAME_CODE_RUNS` runs;
     - it stands in the iterations: the median one differs by about as much as the mean, and it is
       the same in all runs of a side, or differs by `CLEAR` times its ranges. What a run has and
       another has not (a timer that ends in it) is in a few iterations;
     - it is too large for a timer: `LARGE` times the ranges, and `CLEAR` times all that interrupts
       and other tasks executed in any run.
 
-    base, other: the counts that the effects are of.
+    base, other: the counts that the effects are of. same_code: both kernels have the same image.
     """
     sides = [[merged_regions(run) for run in runs] for runs in (base, other)]
     return tuple(
@@ -81,15 +100,22 @@ def by_chance(
             one.verdict,
             one.costs,
             [run[one.name] for side in sides for run in side if one.name in run],
+            SAME_CODE_RUNS if same_code else 0,
         )
     )
 
 
-def _may_be_chance(verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts]) -> bool:
-    """Return whether other runs of the same kernels might have another verdict."""
+def _may_be_chance(
+    verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts], agreeing: int
+) -> bool:
+    """Return whether other runs of the same kernels might have another verdict.
+
+    agreeing: so many runs of each have to agree, for what they agree in to differ.
+    """
     if verdict.word is Word.SAME:
-        return not costs.insns.effect.exact and costs.insns.effect.n < FEWEST
-    return verdict.word in FIRM and not _is_distinguished(costs, regions)
+        effect = costs.insns.effect
+        return not (effect.exact or effect.n >= FEWEST or _is_near(costs))
+    return verdict.word in FIRM and not _is_distinguished(costs, regions, agreeing)
 
 
 def wanting_runs(effects: Effects, doubtful: Collection[str]) -> dict[str, int]:
@@ -110,27 +136,35 @@ Runs = Sequence[RunCounts]
 class FirstVerdicts(msgspec.Struct, frozen=True):
     """The effects of two kernels' first runs.
 
-    chance   operations whose verdict these runs may have made
-    runs     by operation that more runs would probably decide: how many a side
-    margin   see `verdict_on`
+    chance     operations whose verdict these runs may have made
+    runs       by operation that more runs would probably decide: how many a side
+    margin     see `verdict_on`
+    same_code  see `by_chance`
     """
 
     effects: Effects
     chance: tuple[str, ...]
     runs: dict[str, int]
     margin: Fraction
+    same_code: bool = False
 
 
 def first_verdicts(
-    base: Runs, other: Runs, relinked: Collection[str] = (), margin: Fraction = MARGIN
+    base: Runs,
+    other: Runs,
+    relinked: Collection[str] = (),
+    margin: Fraction = MARGIN,
+    *,
+    same_code: bool = False,
 ) -> FirstVerdicts:
     """Return the effects of two kernels' runs, and the operations that more runs are to decide.
 
     relinked: the regions whose code is the same, only relinked. margin: see `verdict_on`.
+    same_code: see `by_chance`.
     """
     effects = of_relinked(compare(base, other, margin=margin), relinked)
-    chance = by_chance(effects, base, other)
-    return FirstVerdicts(effects, chance, wanting_runs(effects, chance), margin)
+    chance = by_chance(effects, base, other, same_code=same_code)
+    return FirstVerdicts(effects, chance, wanting_runs(effects, chance), margin, same_code)
 
 
 def settled(
@@ -145,9 +179,7 @@ def settled(
     more: by operation, the runs of it alone of both kernels. reason: of what stays open.
     """
     resolved = [
-        one
-        for name in first.runs
-        for one in _resolved(name, *more.get(name, ((), ())), first.margin)
+        one for name in first.runs for one in _resolved(name, *more.get(name, ((), ())), first)
     ]
     sides = [
         (*own, *(counts for pair in more.values() for counts in pair[at]))
@@ -157,12 +189,12 @@ def settled(
     return left_open(effects, set(first.chance) - {one.name for one in resolved}, reason)
 
 
-def _resolved(name: str, base: Runs, other: Runs, margin: Fraction) -> list[OperationEffect]:
+def _resolved(name: str, base: Runs, other: Runs, first: FirstVerdicts) -> list[OperationEffect]:
     """The operation's effect, if its runs alone decide it."""
     if not base or not other:
         return []
-    effects = compare(base, other, margin=margin)
-    doubtful = by_chance(effects, base, other)
+    effects = compare(base, other, margin=first.margin)
+    doubtful = by_chance(effects, base, other, same_code=first.same_code)
     return [
         one
         for one in effects.operations
@@ -206,11 +238,13 @@ def _with_verdicts(
     )
 
 
-def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts]) -> bool:
+def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts], agreeing: int) -> bool:
     insns = costs.insns
     if insns.effect.n >= FEWEST:
         return True
     besides = costs.interrupts, costs.background
+    if insns.effect.exact and insns.effect.n < agreeing:
+        return False
     if insns.effect.exact and not any(cost.moved for cost in besides):
         return True
     if _is_clear(insns.effect, LARGE):
@@ -218,6 +252,15 @@ def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts]) -> bool:
         if abs(insns.effect.value) > CLEAR * sum(theirs):
             return True
     return all(map(_is_mostly_alone, regions)) and _is_in_iterations(insns, costs.median_insns)
+
+
+def _is_near(costs: Costs) -> bool:
+    """Return whether the median iteration is the same in all runs of both sides, and what few other
+    ones add (a timer that ends in one) is little.
+    """
+    insns, median = costs.insns, costs.median_insns.effect
+    equal = median.exact and median.value == 0
+    return insns.effect.n >= FEW and equal and bound(insns.effect) <= NEAR * abs(insns.base.value)
 
 
 def _is_in_iterations(mean: Quantity, median: Quantity) -> bool:

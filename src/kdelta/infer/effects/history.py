@@ -37,13 +37,15 @@ def step_effects(
     other: Runs,
     alone: Callable[[str], tuple[Runs, Runs]] = lambda _: ((), ()),
     relinked: Collection[str] = (),
+    *,
+    same_code: bool = False,
 ) -> Effects:
     """The effects from one kernel to the next, with verdicts that chance did not make.
 
     alone: runs of an operation alone, of both kernels, as far as there are any. relinked: the
-    regions whose code is the same, only relinked.
+    regions whose code is the same, only relinked. same_code: both kernels have the same image.
     """
-    first = first_verdicts(base, other, relinked)
+    first = first_verdicts(base, other, relinked, same_code=same_code)
     more = {name: alone(name) for name in first.runs}
     return settled(first, more, base, other, LEFT_OPEN)
 
