@@ -206,6 +206,12 @@ def decode_counts(text: bytes) -> RunCounts:
     )
 
 
+def only_region(counts: RunCounts, name: str) -> RunCounts:
+    """Return what a run counted in regions of that name, with all its warnings."""
+    regions = tuple(one for one in counts.regions if one.name == name)
+    return RunCounts(regions, counts.warnings)
+
+
 def merged_regions(counts: RunCounts) -> dict[str, RegionCounts]:
     """The regions by name, in the order of their first begin.
 

@@ -94,8 +94,8 @@ class CycleReport(msgspec.Struct, frozen=True):
 
 
 class MoreRuns(msgspec.Struct, frozen=True):
-    """The runs of an operation alone, of base and other, that its path is judged on: of fewer,
-    together with others, chance could have made its verdict.
+    """The further runs of base and other that an operation's path is judged by, since of fewer
+    chance could have made its verdict. They may be of other operations, too.
     """
 
     operation: str

@@ -38,36 +38,39 @@ from tests.synthetic import Function, interrupts, own, region, run
 TIMER = 5000
 OPERATIONS = ("getppid", "chdir", "signal-handler")
 
-Cost = Callable[[int, bool], int | None]
-"""Of signal-handler in the run of that perturbation, alone or not: more than 781,758
-instructions by so many; None for a run that fails.
+FIRST = 3
+"""Runs of all operations, by default here."""
+
+Cost = Callable[[int], int | None]
+"""Of signal-handler in the run of that perturbation: more than 781,758 instructions by so many;
+None for a run that fails.
 """
 
 
-def never(_index: int, _alone: bool) -> int:
+def never(_index: int) -> int:
     return 0
 
 
-def by_chance(index: int, alone: bool) -> int:
-    """A timer ended in the first three runs; of those alone, in every other."""
-    return 953 if not alone or index % 2 else 0
+def by_chance(index: int) -> int:
+    """A timer ended in the first three runs; of the further ones, in every other."""
+    return 953 if index < FIRST or index % 2 else 0
 
 
-def by_half(index: int, alone: bool) -> int:
-    return 953 if alone and index % 2 else 0
+def by_half(index: int) -> int:
+    return 953 if index >= FIRST and index % 2 else 0
 
 
-def for_real(index: int, _alone: bool) -> int:
+def for_real(index: int) -> int:
     return 2000 + index
 
 
-def failing(index: int, alone: bool) -> int | None:
-    return None if alone and index in {2, 4, 5} else 953
+def failing(index: int) -> int | None:
+    return None if index in {4, 5, 7} else 953
 
 
 def levels(height: int) -> Cost:
     """Two levels, one of them in every other run."""
-    return lambda index, _alone: height * (index % 2)
+    return lambda index: height * (index % 2)
 
 
 SETTLED_MIB = 640
@@ -79,17 +82,17 @@ class FakeLab:
 
     def __init__(self, kernels: dict[str, tuple[Cost, int]]) -> None:
         self._kernels = kernels
-        self.made: list[tuple[str, tuple[str, ...], int]] = []
+        self.made: list[tuple[str, tuple[str, ...], range]] = []
         self.machines: list[MachineOptions] = []
         self.settled: list[list[str]] = []
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         async def runs(
-            lab: Lab, kernels: list[Kernel], works: list[RunPlan]
+            lab: Lab, kernels: list[Kernel], works: list[RunPlan], indexes: range | None = None
         ) -> list[list[RunResult]]:
             request: LabRequest = lab._request
             return [
-                self._runs(kernel.spec, work.job.argv, request)
+                self._runs(kernel.spec, work.job.argv, request, indexes)
                 for kernel, work in zip(kernels, works, strict=True)
             ]
 
@@ -115,15 +118,18 @@ class FakeLab:
         patch.setattr("kdelta.studies.compare.study.traced_runs", traced)
         patch.setattr("kdelta.studies.lab.work.workload_work", work)
 
-    def _runs(self, spec: str, names: Sequence[str], request: LabRequest) -> list[RunResult]:
+    def _runs(
+        self, spec: str, names: Sequence[str], request: LabRequest, indexes: range | None = None
+    ) -> list[RunResult]:
         names = tuple(names) or OPERATIONS
-        self.made.append((spec, names, request.perturbations))
+        indexes = range(request.perturbations) if indexes is None else indexes
+        self.made.append((spec, names, indexes))
         self.machines.append(request.machine)
-        return [self._run(spec, names, index) for index in range(request.perturbations)]
+        return [self._run(spec, names, index) for index in indexes]
 
     def _run(self, spec: str, names: tuple[str, ...], index: int) -> RunResult:
         cost, more = self._kernels[spec]
-        timer = cost(index, len(names) == 1)
+        timer = cost(index)
         if timer is None:
             return RunResult(stored(index, RunStatus.TIMED_OUT, "600 s"), None)
         costs: dict[str, dict[Function, int]] = {
@@ -135,8 +141,8 @@ class FakeLab:
         return RunResult(stored(index, RunStatus.OK), run(*rows), stored=True)
 
 
-def kernel(spec: str) -> Kernel:
-    return Kernel(identity(spec), spec, "/vmlinuz", "x86_64", "6.12.0")
+def kernel(spec: str, image: str = "") -> Kernel:
+    return Kernel(identity(spec), spec, image or f"/{spec}/vmlinuz", "x86_64", "6.12.0")
 
 
 def work(workload: Workload, operations: tuple[str, ...], *_: object, **__: object) -> RunPlan:
@@ -195,17 +201,20 @@ def test_what_came_by_chance_is_the_same(lab: FakeLab, tmp_path: Path) -> None:
     }
     alone = ("signal-handler",)
     assert lab.made == [
-        ("base", OPERATIONS, 3),
-        ("lucky", OPERATIONS, 3),
-        ("base", alone, ENOUGH),
-        ("lucky", alone, ENOUGH),
+        ("base", OPERATIONS, range(FIRST)),
+        ("lucky", OPERATIONS, range(FIRST)),
+        ("base", alone, range(FIRST, ENOUGH)),
+        ("lucky", alone, range(FIRST, ENOUGH)),
     ]
     (more,) = found.more
-    assert (more.operation, len(more.base), len(more.other)) == ("signal-handler", 8, 8)
+    assert (more.operation, len(more.base), len(more.other)) == ("signal-handler", 5, 5)
     assert len(found.base.done) == len(found.other.done) == 3
     same = operation(found, "signal-handler")
     assert same.costs
-    assert (same.costs.insns.effect.n, same.costs.insns.effect.value) == (8, Fraction(953, 200))
+    assert (same.costs.insns.effect.n, same.costs.insns.effect.value) == (
+        8,
+        Fraction(6 * 953, 8 * 100),
+    )
     chdir = operation(found, "chdir")
     assert chdir.costs
     assert chdir.costs.insns.effect.n == 3
@@ -216,7 +225,7 @@ def test_levels_within_the_margin_by_twice_as_many_runs_are_the_same(
 ) -> None:
     (found,) = compared(tmp_path, "near", "near too")
     looks = [runs for _, names, runs in lab.made if names == ("signal-handler",)]
-    assert looks == [8, 8, 16, 16]
+    assert looks == [range(3, 8), range(3, 8), range(8, 16), range(8, 16)]
     shown = operation(found, "signal-handler")
     assert shown.verdict.word is Word.SAME
     assert shown.costs
@@ -229,7 +238,10 @@ def test_levels_that_many_runs_would_not_decide_are_unresolved(
     lab: FakeLab, tmp_path: Path
 ) -> None:
     (found,) = compared(tmp_path, "far", "far too")
-    assert [runs for _, names, runs in lab.made if names == ("signal-handler",)] == [8, 8]
+    assert [runs for _, names, runs in lab.made if names == ("signal-handler",)] == [
+        range(3, 8),
+        range(3, 8),
+    ]
     verdict = operation(found, "signal-handler").verdict
     assert verdict.word is Word.UNRESOLVED
     assert "more than 64 runs a side would probably decide" in verdict.reason
@@ -260,6 +272,16 @@ def test_gate_leaves_out_what_is_named(lab: FakeLab, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="signal-handle"):
         answer("signal-handle")
     assert lab.made
+
+
+def test_what_differs_in_the_same_code_takes_more_runs(
+    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Lab, "kernel", lambda _, spec: kernel(spec, image="/vmlinuz"))
+    (found,) = compared(tmp_path, "base", "lucky")
+    assert words(found)["chdir"] is Word.SLOWER
+    alone = ("chdir", "signal-handler")
+    assert lab.made[2:] == [(spec, alone, range(FIRST, ENOUGH)) for spec in ("base", "lucky")]
 
 
 def test_what_is_real_stays_so(lab: FakeLab, tmp_path: Path) -> None:
@@ -313,7 +335,7 @@ def test_runs_that_fail_leave_it_open(lab: FakeLab, tmp_path: Path) -> None:
         text = compare_text(*compare_reports([found], store))
         request = GateRequest(compare=CompareRequest(base="base", others=("broken",)))
         answer = asyncio.run(run_gate(request, store, Silent()))
-    assert "other, signal-handler alone, perturbation 2: timed-out: 600 s" in text
+    assert "other, signal-handler alone, perturbation 4: timed-out: 600 s" in text
     assert f"signal-handler is unresolved: {LEFT_OPEN}" in " ".join(text.split())
     assert int(answer.decision.exit) == 125
     assert len(lab.made) == 8
@@ -334,14 +356,14 @@ def test_reports_log_what_was_run_more_often(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         reports = compare_reports(found, store)
     text = compare_text(*reports)
-    line = f"signal-handler was run {ENOUGH} times alone on each kernel, since fewer runs may"
+    line = "5 more runs on each kernel, since fewer may differ so by chance: signal-handler"
     assert line in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
     document = json.loads(document_text(comparison(reports), "0"))
     for other in document["machines"][0]["others"]:
         (more,) = other["more_runs"]
         assert more["operation"] == "signal-handler"
-        assert [len(more[side]) for side in ("base", "other")] == [8, 8]
+        assert [len(more[side]) for side in ("base", "other")] == [5, 5]
         assert {one["from_store"] for one in more["base"]} == {True}
         counted = {one["name"]: one["costs"]["insns"]["effect"]["n"] for one in other["operations"]}
         assert counted == {"getppid": 3, "chdir": 3, "signal-handler": 8}
@@ -363,7 +385,7 @@ def test_model_cycles_are_judged_with_that_spread(
     for one, counts in zip(found, judged, strict=True):
         assert words(one)["signal-handler"] is Word.SAME
         assert [len(one.done) for one in (one.base, one.other)] == [3, 3]
-        assert len(counts) == 2 * (3 + ENOUGH)
+        assert len(counts) == 2 * ENOUGH
     # Another machine: nothing of the first one's serves it.
     assert [names for _, names, _ in lab.made] == [OPERATIONS] * 2 + [
         *[("signal-handler",)] * 2,

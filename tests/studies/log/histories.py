@@ -16,6 +16,12 @@ from kdelta.studies.log.model import HistoryReport, HistorySeries, HistoryTrack
 from kdelta.studies.log.study import run_history
 from tests.synthetic import own, region, run
 
+
+def work_identity(form: str) -> str:
+    """Of a form of one program: with some of its operations, or all."""
+    return "b" * 32 + form * 32
+
+
 MACHINE: dict[str, str | int | float] = {
     "name": "tcg",
     "qemu": "7.2",
@@ -54,7 +60,7 @@ def ran(
             kernel_release=release,
             machine=dict(machine),
             workload="syscalls",
-            workload_identity=form * 64,
+            workload_identity=work_identity(form),
             perturbation=index,
         )
         store.finish_run(
@@ -101,7 +107,7 @@ def three(store: Store) -> None:
     )
 
 
-def doubtful_if_few(effects: object, *runs: list[RunCounts]) -> list[str]:
+def doubtful_if_few(effects: object, *runs: list[RunCounts], **_: object) -> list[str]:
     """What is faster or slower of few runs is left to chance."""
     if min(map(len, runs)) >= FEWEST:
         return []

@@ -2,7 +2,7 @@
 """`kdelta log` has the figures and verdicts of `kdelta compare`."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.judges import CountedKernel, Judge, JudgedEffects, OperationRuns
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import USUAL_LAB, LabRequest, Silent
+from kdelta.studies.lab.requests import USUAL_LAB, Silent
 from tests.studies.log.histories import (
     DEBIAN,
     MACHINE,
@@ -23,6 +23,7 @@ from tests.studies.log.histories import (
     ran,
     three,
     words,
+    work_identity,
 )
 
 
@@ -36,25 +37,33 @@ def store(own_data: Path, own_cache: Path) -> Iterator[Store]:
 def of_compare(store: Store, specs: tuple[str, str], names: tuple[str, ...]) -> JudgedEffects:
     """What `kdelta compare` makes of the stored runs, and of runs alone where it asks for them."""
 
-    def runs_of(spec: str, form: str, count: int) -> tuple[RunResult, ...]:
-        found = {one.perturbation: one for one in store.runs()
-                 if one.kernel_spec == spec and one.workload_identity == form * 64}  # fmt: skip
-        return tuple(RunResult(found[at], store.counts(found[at]), stored=True)
-                     for at in range(count))  # fmt: skip
+    def runs_of(spec: str, form: str, indexes: range) -> tuple[RunResult, ...]:
+        identity = work_identity(form)
+        found = {
+            one.perturbation: one
+            for one in store.runs()
+            if one.kernel_spec == spec and one.workload_identity == identity
+        }
+        return tuple(RunResult(found[at], store.counts(found[at]), stored=True) for at in indexes)
 
     class Alone(Judge):
         async def _more(
-            self, operation: str, base: Kernel, other: Kernel, look: int
-        ) -> OperationRuns:
-            ours, theirs = (runs_of(one.spec, "e", look) for one in (base, other))
-            return OperationRuns(operation, ours, theirs)
+            self, names: Sequence[str], base: CountedKernel, other: CountedKernel, look: int
+        ) -> dict[str, OperationRuns]:
+            few = range(USUAL_LAB.perturbations, look)
+            ours, theirs = (runs_of(one.kernel.spec, "e", few) for one in (base, other))
+            return {name: OperationRuns(name, ours, theirs) for name in names}
 
     known = names.__contains__
-    judge = Alone(LabRequest(), store, Silent(), known, lambda *_: pytest.fail("runs something"))
+    judge = Alone(USUAL_LAB, store, Silent(), known, lambda *_: pytest.fail("runs something"))
     base, other = (
         CountedKernel(
             Kernel(spec.encode().hex(), spec, "/vmlinuz", "x86_64", "6.12.0"),
-            tuple(one.counts for one in runs_of(spec, "b", USUAL_LAB.perturbations) if one.counts),
+            tuple(
+                one.counts
+                for one in runs_of(spec, "b", range(USUAL_LAB.perturbations))
+                if one.counts
+            ),
         )
         for spec in specs
     )
@@ -64,13 +73,16 @@ def of_compare(store: Store, specs: tuple[str, str], names: tuple[str, ...]) -> 
 def test_log_and_compare_give_one_figure_for_a_pair(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where another pair asked for more runs, and where runs alone decide."""
+    """Also where another pair asked for more runs, and where further runs decide."""
     specs = "image:a", "image:b"
     monkeypatch.setattr("kdelta.infer.effects.chance.by_chance", doubtful_if_few)
     for spec, stat, uname in zip(specs, (200, 260), (100, 150), strict=True):
         for at in range(8):
-            ran(store, spec, {"stat": stat + at, "uname": uname + at}, runs=1, first=at)
-        ran(store, spec, {"stat": 2 * stat}, runs=8, form="e")
+            further = at >= USUAL_LAB.perturbations
+            if not (further and spec == specs[1]):
+                ran(store, spec, {"stat": stat + at, "uname": uname + at}, runs=1, first=at)
+            if further:
+                ran(store, spec, {"stat": stat + at}, runs=1, first=at, form="e")
     judged = of_compare(store, specs, ("stat",))
     assert [one.operation for one in judged.more] == ["stat"]
     series = only(log(store))
@@ -87,7 +99,7 @@ def test_log_and_compare_give_one_figure_for_a_pair(
     values = [
         100 * track.points[1].figure.value for track in series.tracks if track.points[1].figure
     ]
-    assert values == [520, Fraction(303, 2)]
+    assert values == [Fraction(527, 2), Fraction(303, 2)]
 
 
 def test_a_step_that_depends_on_a_state_is_one_in_log_too(store: Store) -> None:

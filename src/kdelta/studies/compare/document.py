@@ -33,7 +33,7 @@ from kdelta.report.document import (
     Verbatim,
 )
 from kdelta.report.groups import report_groups
-from kdelta.report.model import Compared, CompareReport, KernelRuns
+from kdelta.report.model import Compared, CompareReport, KernelRuns, MoreRuns
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import functions, packets
@@ -386,10 +386,10 @@ def _path_case(one: OperationEffect) -> Case:
 
 
 def _notes(pair: ComparedPair) -> Iterator[str]:
-    for one in pair.compared.more:
+    for names, one in _further(pair.compared):
         yield (
-            f"{one.operation} was run {max(len(one.base), len(one.other))} times alone on each "
-            "kernel, since fewer runs may differ so by chance"
+            f"{max(len(one.base), len(one.other))} more runs on each kernel, since fewer may "
+            f"differ so by chance: {', '.join(names)}"
         )
     for operation in pair.operations:
         if operation.verdict.reason:
@@ -401,21 +401,29 @@ def _notes(pair: ComparedPair) -> Iterator[str]:
         yield from pair.compared.cycles.notes
 
 
+def _further(compared: Compared) -> list[tuple[tuple[str, ...], MoreRuns]]:
+    """The further runs, each with the operations that it is of."""
+    found: dict[tuple[str, ...], list[MoreRuns]] = {}
+    for one in compared.more:
+        found.setdefault(tuple(run.run.id for run in (*one.base, *one.other)), []).append(one)
+    return [(tuple(one.operation for one in same), same[0]) for same in found.values()]
+
+
 def _all_sides(reports: Sequence[CompareReport]) -> list[tuple[str, KernelRuns]]:
-    """The kernels on every CPU, and the runs of one operation alone that failed."""
+    """The kernels on every CPU, and the further runs that failed."""
     found = []
     for report in reports:
         on = f" on {report.cpu.name}" if report.cpu and len(reports) > 1 else ""
         found += [(f"{who}{on}", side) for who, side in _sides(report)]
         for (who, side), compared in zip(_sides(report)[1:], report.others, strict=True):
-            for more in compared.more:
+            for names, more in _further(compared):
                 for word, kernel, runs in (
                     ("base", report.base, more.base),
                     (who, side, more.other),
                 ):
                     again = msgspec.structs.replace(kernel, runs=runs, failure="")
                     if again.failed:
-                        found.append((f"{word}{on}, {more.operation} alone", again))
+                        found.append((f"{word}{on}, {', '.join(names)} alone", again))
     return found
 
 
@@ -435,9 +443,9 @@ def environment_of(stored: Stored, reports: Sequence[CompareReport]) -> tuple[Se
             for report in rest for who, side in _sides(report)]  # fmt: skip
     for report in reports:
         for other in report.others:
-            for one in other.more:
+            for names, one in _further(other):
                 more += [
-                    (f"base, {one.operation}", one.base),
-                    (f"other, {one.operation}", one.other),
+                    (f"base, {', '.join(names)}", one.base),
+                    (f"other, {', '.join(names)}", one.other),
                 ]
     return common.environment(stored, first.machine, _sides(first), more)

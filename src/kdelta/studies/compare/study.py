@@ -159,7 +159,8 @@ def path_judge(
         store,
         progress,
         work.has,
-        lambda kernel, operation: work.only((operation,)).plan(kernel, request),
+        lambda kernel, operations: work.only(operations).plan(kernel, request),
+        own_starts=work.own_starts,
         margin=margin,
     )
 

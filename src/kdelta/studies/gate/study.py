@@ -95,10 +95,13 @@ def failures_of(comparison: Comparison) -> Iterator[str]:
     """What could not be built, booted or run, in a line each."""
     for word, side in (("base", comparison.base), ("other", comparison.other)):
         yield from (f"{word}: {_first_line(text)}" for text in _failures(side))
+    further: dict[str, str] = {}
     for more in comparison.more:
         for word, done in (("base", more.base), ("other", more.other)):
-            failed = (_failure(one.run) for one in done if one.counts is None)
-            yield from (f"{word}, {more.operation}: {_first_line(text)}" for text in failed)
+            for one in (one for one in done if one.counts is None):
+                line = f"{word}, {more.operation}: {_first_line(_failure(one.run))}"
+                further.setdefault(one.run.id, line)
+    yield from further.values()
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:

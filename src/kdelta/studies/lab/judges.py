@@ -6,7 +6,13 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.model import RegionCounts, RunCounts, is_kernel, merged_regions
+from kdelta.counts.model import (
+    RegionCounts,
+    RunCounts,
+    is_kernel,
+    merged_regions,
+    only_region,
+)
 from kdelta.infer.effects.chance import first_verdicts, settled
 from kdelta.infer.effects.effects import (
     FIRM,
@@ -35,7 +41,7 @@ class CountedKernel(msgspec.Struct, frozen=True, eq=False):
 
 
 class OperationRuns(msgspec.Struct, frozen=True):
-    """The runs of both kernels in which an operation was run alone."""
+    """The further runs of both kernels of an operation, besides those of all operations."""
 
     operation: str
     base: tuple[RunResult, ...]
@@ -56,7 +62,8 @@ MOST_RUNS = LOOKS[2]
 class Judge:
     """Judges the paths of pairs of kernels; runs of one kernel serve all its pairs.
 
-    alone: whether an operation can be run alone. work: what a kernel is to do for one of them.
+    has: whether an operation can be run without the others. work: what a kernel is to do for some
+    of them. own_starts: no figure depends on what else is run, so that first runs count as well.
     margin: see `verdict_on`.
     """
 
@@ -65,9 +72,10 @@ class Judge:
         request: LabRequest,
         store: Store,
         progress: Progress,
-        alone: Callable[[str], bool],
-        work: Callable[[Kernel, str], RunPlan],
+        has: Callable[[str], bool],
+        work: Callable[[Kernel, tuple[str, ...]], RunPlan],
         *,
+        own_starts: bool = True,
         margin: Fraction = MARGIN,
     ) -> None:
         self._request = msgspec.structs.replace(
@@ -75,61 +83,104 @@ class Judge:
         )
         self._store = store
         self._progress = progress
-        self._alone = alone
+        self._has = has
         self._work = work
+        self._own_starts = own_starts
         self._margin = margin
-        self._made: dict[tuple[str, str, int], tuple[RunResult, ...]] = {}
+        self._made: dict[tuple[str, str], tuple[RunResult, ...]] = {}
 
     async def judge(
         self, base: CountedKernel, other: CountedKernel, relinked: Collection[str] = ()
     ) -> JudgedEffects:
         """The effects of two kernels that have runs. What these leave to chance, or too wide, is
-        decided by more runs of the operation alone, all under one condition: as many of `LOOKS` as
-        it takes, as long as they would probably do. relinked: regions whose code is the same, only
-        relinked.
+        decided by further runs of these operations alone, all under one condition: as many of
+        `LOOKS` as it takes, as long as they would probably do. relinked: regions whose code is the
+        same, only relinked.
         """
-        first = first_verdicts(base.counts, other.counts, relinked, self._margin)
+        first = first_verdicts(
+            base.counts,
+            other.counts,
+            relinked,
+            self._margin,
+            same_code=base.kernel.image == other.kernel.image,
+        )
         effects = settled(first, {}, base.counts, other.counts, LEFT_OPEN)
         more: dict[str, OperationRuns] = {}
-        waiting = {name: runs for name, runs in first.runs.items() if self._alone(name)}
+        waiting = {name: runs for name, runs in first.runs.items() if self._has(name)}
         for look in LOOKS:
             wanted = [name for name, runs in waiting.items() if runs <= MOST_RUNS >= look]
             if not wanted:
                 break
-            for name in wanted:
-                more[name] = await self._more(name, base.kernel, other.kernel, look)
-            alone = {name: (_counts(one.base), _counts(one.other)) for name, one in more.items()}
-            effects = settled(first, alone, base.counts, other.counts, LEFT_OPEN)
+            more |= await self._more(wanted, base, other, look)
+            runs = {name: self._runs_of(more[name], base, other) for name in more}
+            effects = settled(first, runs, base.counts, other.counts, LEFT_OPEN)
             needed = {one.name: one.verdict.runs_needed for one in effects.operations}
             waiting = {name: needed[name] for name in wanted if needed[name]}
-        return JudgedEffects(effects, tuple(more.values()))
+        return JudgedEffects(effects, tuple(one for one in more.values() if one.base or one.other))
 
-    async def _more(self, operation: str, base: Kernel, other: Kernel, look: int) -> OperationRuns:
+    async def _more(
+        self, names: Sequence[str], base: CountedKernel, other: CountedKernel, look: int
+    ) -> dict[str, OperationRuns]:
+        """By operation, its further runs: with the first ones that count as many as the look."""
         runs = max(look, self._request.perturbations)
-        kernels = {one.identity: one for one in (base, other)}
-        missing = [
-            kernel for key, kernel in kernels.items() if (key, operation, runs) not in self._made
-        ]
-        if missing:
-            self._progress.log(f"{operation}: too few runs to decide; {runs} of it alone")
-            works = [self._work(kernel, operation) for kernel in missing]
-            request = msgspec.structs.replace(self._request, perturbations=runs)
-            lab = Lab(request, self._store, self._progress)
-            for kernel, done in zip(missing, await lab.runs(missing, works), strict=True):
-                self._made[kernel.identity, operation, runs] = tuple(done)
-        ours, theirs = (self._made[one.identity, operation, runs] for one in (base, other))
-        return OperationRuns(operation, ours, theirs)
+        kernels = {one.kernel.identity: one for one in (base, other)}
+        rounds: dict[int, list[tuple[Kernel, tuple[str, ...]]]] = {}
+        for identity, side in kernels.items():
+            by_start: dict[int, list[str]] = {}
+            for name in names:
+                begin = self._first(side) + len(self._made.get((identity, name), ()))
+                by_start.setdefault(begin, []).append(name)
+            for begin, few in by_start.items():
+                if begin < runs:
+                    rounds.setdefault(begin, []).append((side.kernel, tuple(few)))
+        if rounds:
+            listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if names[_MOST_LISTED:] else "")
+            self._progress.log(f"{listed}: too few runs to decide; {runs} of each")
+        for begin, wanted in rounds.items():
+            works = [self._work(kernel, of_kernel) for kernel, of_kernel in wanted]
+            lab = Lab(self._request, self._store, self._progress)
+            found = await lab.runs([kernel for kernel, _ in wanted], works, range(begin, runs))
+            for (kernel, of_kernel), done in zip(wanted, found, strict=True):
+                for name in of_kernel:
+                    before = self._made.get((kernel.identity, name), ())
+                    self._made[kernel.identity, name] = (*before, *done)
+        return {
+            name: OperationRuns(
+                name, *(self._made.get((one.kernel.identity, name), ()) for one in (base, other))
+            )
+            for name in names
+        }
 
+    def _first(self, side: CountedKernel) -> int:
+        """How many of a kernel's first runs count for an operation, too: all, or none."""
+        every = len(side.counts) == self._request.perturbations
+        return len(side.counts) if self._own_starts and every else 0
+
+    def _runs_of(
+        self, more: OperationRuns, base: CountedKernel, other: CountedKernel
+    ) -> tuple[list[RunCounts], list[RunCounts]]:
+        """What the runs of both kernels counted that an operation is judged by."""
+        ours, theirs = (
+            [
+                only_region(counts, more.operation)
+                for counts in (
+                    *side.counts[: self._first(side)],
+                    *(one.counts for one in done if one.counts is not None),
+                )
+            ]
+            for side, done in ((base, more.base), (other, more.other))
+        )
+        return ours, theirs
+
+
+_MOST_LISTED = 4
+"""Operations that are listed by name."""
 
 LEAST = Fraction(1, 1000)
 """The part of the base that an effect of the other sign must be, to take back a verdict."""
 
 _REFILLS = frozenset({"___slab_alloc", "__slab_alloc", "new_slab", "rmqueue_bulk"})
 """mm/slub.c and mm/page_alloc.c: what takes over where a list of free objects is empty."""
-
-
-def _counts(done: Sequence[RunResult]) -> list[RunCounts]:
-    return [one.counts for one in done if one.counts is not None]
 
 
 class MachineState(msgspec.Struct, frozen=True):

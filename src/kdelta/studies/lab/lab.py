@@ -260,11 +260,17 @@ class Lab:
         return ""
 
     async def runs(
-        self, kernels: Sequence[Kernel], works: Sequence[RunPlan]
+        self,
+        kernels: Sequence[Kernel],
+        works: Sequence[RunPlan],
+        indexes: Sequence[int] | None = None,
     ) -> list[list[RunResult]]:
-        """For each kernel, with its work, one run a perturbation, in that order."""
-        with interruptible():
+        """For each kernel, with its work, one run a perturbation, in that order: of these indexes,
+        or as many as are requested.
+        """
+        if indexes is None:
             indexes = range(self._request.perturbations)
+        with interruptible():
             wanted = [
                 [_Wanted(kernel, self.guest(kernel, work, index), work, index) for index in indexes]
                 for kernel, work in zip(kernels, works, strict=True)
@@ -272,7 +278,7 @@ class Lab:
             self._log_memory(works)
             for emulator in {one.guest.emulator for row in wanted for one in row}:
                 emulator.plugin(self._progress.log)
-        expect_runs(self._progress, self._request, len(wanted))
+        expect_runs(self._progress, self._request, len(wanted), indexes=indexes)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._runs_of(one)) for one in wanted]
         return [task.result() for task in tasks]

@@ -82,6 +82,16 @@ class RunPlan(msgspec.Struct, frozen=True):
         return max(asked, self.host_seconds) if usual else asked
 
 
+_HALF = 32
+
+
+def same_program(one: str, other: str) -> bool:
+    """Whether works with these identities have one program, and each of their parts does there what
+    it does in the other: some may have further parts.
+    """
+    return one[:_HALF] == other[:_HALF]
+
+
 def work_of(
     name: str,
     job: Job,
@@ -95,13 +105,16 @@ def work_of(
     by: Compiler | None = None,
     symbol_files: Mapping[str, bytes] | None = None,
 ) -> RunPlan:
-    """A job as the store knows it: by the hash of all that it carries. No parts: it is one."""
+    """A job as the store knows it: by the hash of all that it carries. No parts: it is one. With
+    parts, the first half of the hash is that of what they have in common: see `same_program`.
+    """
     key = job_identity(job)
     if parts:
+        shared = msgspec.structs.replace(parts[0].jobs[0], later=())
         shapes = [
             (part.name, [(*one.argv, *(one.later or ())) for one in part.jobs]) for part in parts
         ]
-        key = identity({"job": key, "parts": shapes})
+        key = job_identity(shared)[:_HALF] + identity(shapes)[:_HALF]
     if symbol_files:  # functions have other names with them
         hashes = {of: hashlib.sha256(one).hexdigest() for of, one in symbol_files.items()}
         key = identity({"job": key, "symbols": hashes})

@@ -31,12 +31,21 @@ def expect_kernels(progress: Progress, specs: Sequence[str], *, rough: bool = Fa
 
 
 def expect_runs(
-    progress: Progress, lab: LabRequest, kernels: int, works: int = 1, *, rough: bool = False
+    progress: Progress,
+    lab: LabRequest,
+    kernels: int,
+    works: int = 1,
+    *,
+    indexes: Sequence[int] | None = None,
+    rough: bool = False,
 ) -> None:
-    """Report that so many kernels will boot, and run so many works each."""
-    boots = {perturbation(index).boot for index in range(lab.perturbations)}
+    """Report that so many kernels will boot, and run so many works each, under the perturbations of
+    these indexes, or as many as are requested.
+    """
+    indexes = range(lab.perturbations) if indexes is None else indexes
+    boots = {perturbation(index).boot for index in indexes}
     progress.expect("boot", kernels * len(boots), lab.jobs)
-    progress.expect("run", kernels * works * lab.perturbations, lab.jobs, rough=rough)
+    progress.expect("run", kernels * works * len(indexes), lab.jobs, rough=rough)
 
 
 def obtained(spec: KernelSpec, progress: Progress) -> Kernel | NoKernel:

@@ -24,6 +24,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import relinked_regions
 from kdelta.studies.lab.judges import MOST_RUNS, STATES, in_other_state
 from kdelta.studies.lab.lab import RunResult, mode_of
+from kdelta.studies.lab.plan import same_program
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
 from kdelta.studies.lab.requests import HistoryRequest, Progress
 from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
@@ -47,7 +48,7 @@ from kdelta.studies.log.model import (
     PathStep,
 )
 from kdelta.studies.tracing.comparable import comparable, guest_of
-from kdelta.workloads.catalog import find_workload
+from kdelta.workloads.catalog import find_workload, workloads
 
 MOST_SERIES = 4
 """So many are shown, those with most kernels."""
@@ -214,6 +215,8 @@ class _HistoryStudy:
         self._progress = progress
         self._groups = groups
         self._cache = CachedKernels()
+        name = request.workload
+        self._own_starts = name not in workloads() or find_workload(name).own_starts
 
     def series(self, group: RunGroup) -> list[HistorySeries]:
         """The series of a group: one, or one for each CPU that its machine looks like."""
@@ -305,28 +308,41 @@ class _HistoryStudy:
 
     def _step(self, base: _Kernel, other: _Kernel, group: RunGroup) -> Effects:
         def alone(operation: str) -> tuple[Sequence[RunCounts], Sequence[RunCounts]]:
-            found = next(
-                (
-                    one
-                    for one in self._groups
-                    if one.machine == group.machine
-                    and one.regions == {operation}
-                    and one.kernels >= {base.lineage.identity, other.lineage.identity}
-                ),
-                None,
-            )
-            if found is None:
-                return (), ()
-            most = max(MOST_RUNS, self._request.perturbations)
-            sides = [self._done(found, one.lineage.identity, most) for one in (base, other)]
+            sides = [
+                self._runs_with(group, one.lineage.identity, operation) for one in (base, other)
+            ]
             both = min(map(len, sides))
             mine, theirs = ([one.counts for one in done[:both] if one.counts] for done in sides)
             return mine, theirs
 
         with interruptible():
             sides = [self._cache.side(one.lineage, one.done) for one in (base, other)]
-            effects = step_effects(base.counts, other.counts, alone, relinked_regions(*sides))
+            images = {side.kernel.image if side.kernel else side.spec for side in sides}
+            effects = step_effects(
+                base.counts,
+                other.counts,
+                alone,
+                relinked_regions(*sides),
+                same_code=len(images) == 1,
+            )
             return self._in_other_states(effects, base, other, group)
+
+    def _runs_with(self, group: RunGroup, identity: str, operation: str) -> list[RunResult]:
+        """A kernel's runs of an operation on the machine of a group, as far as perturbations follow
+        each other: of the group's program, or, of a workload whose operations make each other's
+        state, of the operation alone.
+        """
+        found: dict[int, RunResult] = {}
+        most = max(MOST_RUNS, self._request.perturbations)
+        for one in (group, *self._groups):
+            of_program = same_program(
+                one.runs[0].workload_identity, group.runs[0].workload_identity
+            )
+            usable = of_program if self._own_starts else one.regions == {operation}
+            if usable and one.machine == group.machine and operation in one.regions:
+                for done in self._done(one, identity, most):
+                    found.setdefault(done.run.perturbation, done)
+        return [found[at] for at in itertools.takewhile(found.__contains__, itertools.count())]
 
     def _in_other_states(
         self, effects: Effects, base: _Kernel, other: _Kernel, group: RunGroup
