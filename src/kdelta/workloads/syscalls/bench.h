@@ -20,7 +20,7 @@
 
 struct operation {
     const char *name;
-    unsigned iterations;    /* as many as keep all operations together well below 1.5e9 instructions, warm-up included */
+    unsigned iterations;    /* as many as keep all operations together below 1e9 instructions, warm-up included */
     unsigned warm_up_ms;    /* of virtual time, at least; 0 is the usual, which is right where no state outlives an iteration */
     void (*step)(void);     /* one iteration; what it needs is set up and touched before */
     bool (*setup)(long argument); /* false when this machine cannot do it: said on stderr, and left out */

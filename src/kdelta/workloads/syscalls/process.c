@@ -197,13 +197,13 @@ static void large_teardown(void)
 }
 
 /* What a task leaves is freed after grace periods, some ticks later; only then are the lists of free objects as full as they stay. */
-#define FREED_LATER 30
+#define FREED_LATER 20
 
 const struct operation process_operations[] = {
-    {"fork-exit-wait", 200, FREED_LATER, .step = step_fork},
-    {"fork-large", 8, .step = step_fork, .setup = large_setup, .teardown = large_teardown},
-    {"vfork-exec", 300, FREED_LATER, .step = step_vfork_exec, .setup = tiny_setup, .teardown = tiny_teardown},
-    {"thread-create-join", 1000, FREED_LATER, .step = step_thread, .setup = thread_setup},
-    {"signal-handler", 2000, .step = step_signal, .setup = signal_setup, .teardown = signal_teardown},
+    {"fork-exit-wait", 100, FREED_LATER, .step = step_fork},
+    {"fork-large", 5, .step = step_fork, .setup = large_setup, .teardown = large_teardown},
+    {"vfork-exec", 150, FREED_LATER, .step = step_vfork_exec, .setup = tiny_setup, .teardown = tiny_teardown},
+    {"thread-create-join", 500, FREED_LATER, .step = step_thread, .setup = thread_setup},
+    {"signal-handler", 1000, .step = step_signal, .setup = signal_setup, .teardown = signal_teardown},
     {0},
 };

@@ -190,13 +190,13 @@ static void futex_teardown(void)
 }
 
 /* 6.1's scheduler changes state some 15 ms after two tasks begin to take turns: a task that is woken then runs at once. */
-#define TURNS 30
+#define TURNS 20
 
 const struct operation talk_operations[] = {
-    {"pipe-round-trip", 2000, TURNS, .step = step_round_trip, .setup = pipe_setup, .teardown = stop_echo},
-    {"unix-round-trip", 2000, TURNS, .step = step_round_trip, .setup = unix_setup, .teardown = stop_echo},
-    {"tcp-round-trip", 2000, TURNS, .step = step_round_trip, .setup = tcp_setup, .teardown = stop_echo},
+    {"pipe-round-trip", 1000, TURNS, .step = step_round_trip, .setup = pipe_setup, .teardown = stop_echo},
+    {"unix-round-trip", 1000, TURNS, .step = step_round_trip, .setup = unix_setup, .teardown = stop_echo},
+    {"tcp-round-trip", 600, TURNS, .step = step_round_trip, .setup = tcp_setup, .teardown = stop_echo},
     {"futex-wake", 4000, .step = step_futex_wake},
-    {"futex-ping-pong", 2000, TURNS, .step = step_futex_ping_pong, .setup = futex_setup, .teardown = futex_teardown},
+    {"futex-ping-pong", 1000, TURNS, .step = step_futex_ping_pong, .setup = futex_setup, .teardown = futex_teardown},
     {0},
 };
