@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers requirements clean
+.PHONY: help setup setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -130,6 +130,9 @@ campaign-programs: setup  ## run 20 programs under two kernels: output as on the
 
 campaign-callers:  ## run `make test` as other callers do: other users, locales, signals, load, order (root)
 	scripts/proofs/callers build/callers
+
+campaign-alone: setup  ## run each file of `make test` alone, with an empty cache
+	MARKS="$(QUICK)" scripts/proofs/alone build/alone
 
 campaign-properties: setup  ## try 1,000 new random examples of each property test
 	$(BIN)/pytest --hypothesis-profile=random -m "$(NO_GUEST)" $(PYTEST_FLAGS)

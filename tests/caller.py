@@ -3,6 +3,7 @@
 
 import os
 import random
+import resource
 import signal
 import sys
 import time
@@ -36,6 +37,22 @@ def forget_caller() -> None:
     own = Path(sys.executable).parent
     os.environ |= {"LANG": "C.UTF-8", "TZ": "UTC", "PATH": f"{own}{os.pathsep}{os.environ['PATH']}"}
     time.tzset()
+
+
+_OPEN_FILES = 2048
+"""More than any test has open."""
+
+
+def allow_open_files() -> str:
+    """Let this process, and all that it starts, have as many files open as tests need; return what
+    is wrong where that is not allowed.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < _OPEN_FILES:
+        return f"no more than {hard} open files are allowed here (ulimit -Hn): {_OPEN_FILES} wanted"
+    if soft != resource.RLIM_INFINITY and soft < _OPEN_FILES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, hard))
+    return ""
 
 
 def ordered(items: list[pytest.Item], order: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.caches import use_cache
-from tests.caller import forget_caller, ordered
+from tests.caller import allow_open_files, forget_caller, ordered
 from tests.marks import MARKS, Marks
 from tests.resume import use_resume
 
@@ -34,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the stand-ins for programs that need a mark, and forget what the caller hands on."""
     forget_caller()
+    if wrong := allow_open_files():
+        pytest.exit(f"cannot run the tests: {wrong}", pytest.ExitCode.USAGE_ERROR)
     folder = tempfile.TemporaryDirectory(prefix="kdelta-marks-")
     config.add_cleanup(folder.cleanup)
     config.stash[MARKS] = Marks(Path(folder.name))
