@@ -6,6 +6,7 @@ The types are arrays in JSON, so that a run of 60 regions with 1,500 rows each i
 further iterations, each of which the virtual clock counts too.
 """
 
+import operator
 import statistics
 from collections.abc import Iterable
 from fractions import Fraction
@@ -98,8 +99,7 @@ class Iterations(msgspec.Struct, frozen=True, array_like=True):
 
     def own(self) -> tuple[int, ...]:
         """The task's own work, user and kernel, by iteration."""
-        rows = zip(self.own_user, self.own_kernel, strict=True)
-        return tuple(user + kernel for user, kernel in rows)
+        return tuple(map(operator.add, self.own_user, self.own_kernel))
 
 
 class Packets(msgspec.Struct, frozen=True, array_like=True):

@@ -128,12 +128,7 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What it is known by: a hash of what the table says of QEMU and the compilers. What
         workloads start is known by its content, which is part of a run's key.
         """
-        tools = (
-            msgspec.structs.replace(one, parts=tuple(filter(_is_tool, one.parts)))
-            for one in self.packages
-        )
-        kept = tuple(one for one in tools if one.parts)
-        return short(identity(msgspec.structs.replace(self, packages=kept)))
+        return _digest(self)
 
     @property
     def title(self) -> str:
@@ -185,6 +180,16 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for one in self.packages
         )
         return "\n".join([fields, *rows])
+
+
+@functools.cache
+def _digest(pin: Pin) -> str:
+    tools = (
+        msgspec.structs.replace(one, parts=tuple(filter(_is_tool, one.parts)))
+        for one in pin.packages
+    )
+    kept = tuple(one for one in tools if one.parts)
+    return short(identity(msgspec.structs.replace(pin, packages=kept)))
 
 
 def _is_tool(part: str) -> bool:

@@ -12,6 +12,7 @@ import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 import msgspec
 
@@ -71,13 +72,13 @@ def around(value: Fraction, far: Fraction, n: int) -> Estimate:
     return Estimate(value, value - far, value + far, n)
 
 
-class Quantity(msgspec.Struct, frozen=True):
+class Quantity(msgspec.Struct, frozen=True, dict=True):
     """One figure on both sides, and the effect: other less base."""
 
     base: Estimate
     other: Estimate
 
-    @property
+    @cached_property
     def effect(self) -> Estimate:
         """See `effect_between`."""
         return effect_between(self.base, self.other)

@@ -4,6 +4,8 @@ few iterations, a level that moves, and paths of a guest's kernel that are not t
 """
 
 import fnmatch
+import functools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -124,14 +126,17 @@ def marked_regions(found: Sequence[Difference], counts: RunCounts) -> tuple[Mark
     )
 
 
+@functools.cache
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what matches all names that one of these shell patterns matches, and no others."""
+    return re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")
+
+
 def _mark(region: RegionCounts, path: KernelPath) -> MarkedRegion:
     own = [row for row in region.functions if row.context == "own"]
     cost = total_cost(row.cost for row in own)
-    inside = sum(
-        row.cost.insns
-        for row in own
-        if any(fnmatch.fnmatchcase(row.name, pattern) for pattern in path.functions)
-    )
+    is_inside = _any_of(tuple(path.functions)).fullmatch
+    inside = sum(row.cost.insns for row in own if is_inside(row.name))
     count = region.iteration_count
     return MarkedRegion(
         region=region.name,
