@@ -11,7 +11,7 @@ import math
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -166,8 +166,9 @@ def _within(name: str, entry: JsonEntry) -> Callable[[Any, Sequence[Any]], Any]:
 def _entry(kind: type, source: Source) -> JsonEntry:
     """Return the entry of a property or a function."""
     if isinstance(source, str):
-        found: property = inspect.getattr_static(kind, source)
-        hint = get_type_hints(found.fget)["return"]
+        found: property | cached_property[Any] = inspect.getattr_static(kind, source)
+        getter = found.fget if isinstance(found, property) else found.func
+        hint = get_type_hints(getter)["return"]
         return JsonEntry(_attribute(source), hint, inspect.getdoc(found) or "")
     hints = get_type_hints(source)
     wanted = [hints[name] for name in list(inspect.signature(source).parameters)[1:]]

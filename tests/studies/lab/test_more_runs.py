@@ -326,6 +326,15 @@ def test_the_bases_runs_serve_all_others(lab: FakeLab, tmp_path: Path) -> None:
     ]
 
 
+def test_a_pair_is_judged_alike_whatever_else_is_compared(lab: FakeLab, tmp_path: Path) -> None:
+    several = compared(tmp_path, "near", "near too", "lucky")
+    (alone,) = compared(tmp_path, "near", "lucky")
+    assert operation(several[1], "signal-handler") == operation(alone, "signal-handler")
+    assert [len(one.more[0].base) for one in several] == [16 - FIRST, len(alone.more[0].base)]
+    assert len(alone.more[0].base) == len(alone.more[0].other) == ENOUGH - FIRST
+    assert lab.made
+
+
 def test_runs_that_fail_leave_it_open(lab: FakeLab, tmp_path: Path) -> None:
     (found,) = compared(tmp_path, "base", "broken")
     open_ = operation(found, "signal-handler")

@@ -121,7 +121,9 @@ class Judge:
     async def _more(
         self, names: Sequence[str], base: CountedKernel, other: CountedKernel, look: int
     ) -> dict[str, OperationRuns]:
-        """By operation, its further runs: with the first ones that count as many as the look."""
+        """By operation, its further runs: with the first ones as many as the look, and no more of a
+        kernel of which another pair had more.
+        """
         runs = max(look, self._request.perturbations)
         kernels = {one.kernel.identity: one for one in (base, other)}
         rounds: dict[int, list[tuple[Kernel, tuple[str, ...]]]] = {}
@@ -146,7 +148,11 @@ class Judge:
                     self._made[kernel.identity, name] = (*before, *done)
         return {
             name: OperationRuns(
-                name, *(self._made.get((one.kernel.identity, name), ()) for one in (base, other))
+                name,
+                *(
+                    self._made.get((one.kernel.identity, name), ())[: runs - self._first(one)]
+                    for one in (base, other)
+                ),
             )
             for name in names
         }
