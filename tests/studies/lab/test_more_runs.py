@@ -25,7 +25,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, path_judge, run_compare
 from kdelta.studies.documents import document_text
 from kdelta.studies.gate.study import failures_of, judge, run_gate
-from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel
+from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel, Judge
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest, Silent
 from kdelta.studies.lab.work import Work
@@ -401,6 +401,40 @@ def test_model_cycles_are_judged_with_that_spread(
         *[OPERATIONS] * 2,
         *[("signal-handler",)] * 2,
     ]
+
+
+def test_operations_that_make_each_others_state_are_all_run_alone(
+    lab: FakeLab, tmp_path: Path
+) -> None:
+    request = LabRequest(perturbations=FIRST)
+    costs = {"base": never, "lucky": by_chance}
+    sides = [
+        CountedKernel(
+            kernel(spec),
+            tuple(
+                run(
+                    region(
+                        "signal-handler",
+                        {own("f"): 781_758 + cost(at), interrupts("tick"): TIMER + at},
+                    )
+                )
+                for at in range(FIRST)
+            ),
+        )
+        for spec, cost in costs.items()
+    ]
+    with Store.open(tmp_path / "store") as store:
+        chance = Judge(
+            request, store, Silent(), OPERATIONS.__contains__,
+            lambda _, operations: RunPlan("w", "b" * 64, Job(argv=operations), {}),
+            own_starts=False,
+        )  # fmt: skip
+        found = asyncio.run(chance.judge(sides[0], sides[1]))
+    alone = ("signal-handler",)
+    assert lab.made == [("base", alone, range(ENOUGH)), ("lucky", alone, range(ENOUGH))]
+    assert [len(one.base) for one in found.more] == [ENOUGH]
+    assert found.effects.operations[0].costs
+    assert found.effects.operations[0].costs.insns.effect.n == ENOUGH
 
 
 def test_what_cannot_be_run_alone_is_left_open(lab: FakeLab, tmp_path: Path) -> None:

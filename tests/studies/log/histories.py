@@ -49,6 +49,7 @@ def ran(
     machine: Mapping[str, str | int | float] = MACHINE,
     attachments: Mapping[str, bytes] | None = None,
     more: Mapping[str, int] | None = None,
+    workload: str = "syscalls",
 ) -> str:
     """Runs of a kernel that agree; its identity."""
     identity = spec.encode().hex().ljust(64, "0")[-64:]
@@ -59,7 +60,7 @@ def ran(
             kernel_spec=spec,
             kernel_release=release,
             machine=dict(machine),
-            workload="syscalls",
+            workload=workload,
             workload_identity=work_identity(form),
             perturbation=index,
         )

@@ -134,6 +134,24 @@ def test_runs_of_an_operation_alone_decide(store: Store) -> None:
     )
 
 
+@pytest.mark.parametrize("workload", ["wisconsin", "wisconsin:loops=2"])
+def test_operations_that_make_each_others_state_are_judged_by_runs_alone(
+    store: Store, workload: str
+) -> None:
+    for spec, cost in (("image:a", 200), ("image:b", 300)):
+        for at in range(3):
+            varied = {"total": cost + 200 * at, "min": 5}
+            ran(store, spec, varied, runs=1, first=at, workload=workload)
+        ran(store, spec, {"total": 2 * cost}, runs=8, form="e", workload=workload)
+    series = only(log(store, workload=workload))
+    track = track_of(series, "total")
+    assert track is not None
+    assert track.points[1].step is not None
+    effect = track.points[1].step.effect
+    assert effect is not None
+    assert (effect.n, effect.exact) == (8, True)
+
+
 def test_what_chance_may_have_made_is_open(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     three(store)
     for spec, release, cost in (("6.12.9", "6.12.9-1", 300), ("6.1.0-56", "6.1.192-2", 200)):

@@ -215,8 +215,8 @@ class _HistoryStudy:
         self._progress = progress
         self._groups = groups
         self._cache = CachedKernels()
-        name = request.workload
-        self._own_starts = name not in workloads() or find_workload(name).own_starts
+        described = workloads().get(request.workload.partition(":")[0])  # none of a program
+        self._own_starts = described is None or described.own_starts
 
     def series(self, group: RunGroup) -> list[HistorySeries]:
         """The series of a group: one, or one for each CPU that its machine looks like."""
