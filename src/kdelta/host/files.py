@@ -242,7 +242,7 @@ _made: list[Path] = []
 
 
 def made_folders() -> tuple[Path, ...]:
-    """Return the new folders since the last call: by them the cache may have outgrown its limit."""
+    """Return the folders made since the last call; the cache may hold too much by them."""
     found = tuple(_made)
     _made.clear()
     return found

@@ -51,20 +51,20 @@ values each come `CLEAR` times their ranges apart too often: a range within one 
 """
 
 FEW = 4
-"""Runs of each from which on what all of them have in common is the same. What none of 2 N runs has
-is in less than 1 - 0.05 ** (1 / 2 N) of the starting states at 95 %: in 31 % for 4 of each.
+"""Runs a side that can show a row to be the same. At 95 %, what none of 2 N runs shows occurs in
+less than 1 - 0.05 ** (1 / 2 N) of the starting states: in less than 31 % for 4 runs a side.
 """
 
 NEAR = MARGIN / 4
-"""As a part of the base: how far runs may lie apart that have the same median iteration."""
+"""The part of the base by which runs with the same median iteration may differ, to be the same."""
 
 _LEAST_RUNS = 3
 """Of each, for their ranges to say anything: of two, 1.0 to 1.6 % of pairs come 4 ranges apart."""
 
 
 SAME_CODE_RUNS = 6
-"""Runs of each that have to agree, for a difference in the same code: of two levels that are as
-frequent as each other, two sides have one each in 0.05 % of cases then, and in 0.8 % with four.
+"""Runs a side that have to agree before they show a difference in the same code. Two levels of
+equal frequency look like a difference in 0.05 % of cases then, and in 0.8 % with four runs a side.
 """
 
 
@@ -110,7 +110,7 @@ def _may_be_chance(
 ) -> bool:
     """Return whether other runs of the same kernels might have another verdict.
 
-    agreeing: so many runs of each have to agree, for what they agree in to differ.
+    agreeing: how many runs a side have to agree, for their difference to count.
     """
     if verdict.word is Word.SAME:
         effect = costs.insns.effect
@@ -255,8 +255,8 @@ def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts], agreeing: i
 
 
 def _is_near(costs: Costs) -> bool:
-    """Return whether the median iteration is the same in all runs of both sides, and what few other
-    ones add (a timer that ends in one) is little.
+    """Return whether the median iteration is the same in all runs of both sides, and the other
+    iterations add little, such as one in which a timer ended.
     """
     insns, median = costs.insns, costs.median_insns.effect
     equal = median.exact and median.value == 0

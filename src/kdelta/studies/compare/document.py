@@ -402,7 +402,7 @@ def _notes(pair: ComparedPair) -> Iterator[str]:
 
 
 def _further(compared: Compared) -> list[tuple[tuple[str, ...], MoreRuns]]:
-    """The further runs, each with the operations that it is of."""
+    """Return the further runs, each time with the operations that share them."""
     found: dict[tuple[str, ...], list[MoreRuns]] = {}
     for one in compared.more:
         found.setdefault(tuple(run.run.id for run in (*one.base, *one.other)), []).append(one)

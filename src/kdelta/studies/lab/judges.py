@@ -41,7 +41,7 @@ class CountedKernel(msgspec.Struct, frozen=True, eq=False):
 
 
 class OperationRuns(msgspec.Struct, frozen=True):
-    """The further runs of both kernels of an operation, besides those of all operations."""
+    """The runs of an operation that were made after those of all operations."""
 
     operation: str
     base: tuple[RunResult, ...]
@@ -62,9 +62,10 @@ MOST_RUNS = LOOKS[2]
 class Judge:
     """Judges the paths of pairs of kernels; runs of one kernel serve all its pairs.
 
-    has: whether an operation can be run without the others. work: what a kernel is to do for some
-    of them. own_starts: no figure depends on what else is run, so that first runs count as well.
-    margin: see `verdict_on`.
+    has         whether an operation can be run without the others
+    work        returns the plan of a kernel's run of some operations
+    own_starts  no figure depends on what else is run, so the first runs count, too
+    margin      see `verdict_on`
     """
 
     def __init__(
@@ -92,10 +93,11 @@ class Judge:
     async def judge(
         self, base: CountedKernel, other: CountedKernel, relinked: Collection[str] = ()
     ) -> JudgedEffects:
-        """The effects of two kernels that have runs. What these leave to chance, or too wide, is
-        decided by further runs of these operations alone, all under one condition: as many of
-        `LOOKS` as it takes, as long as they would probably do. relinked: regions whose code is the
-        same, only relinked.
+        """Return the effects of two kernels' runs.
+
+        An operation that these leave to chance, or whose interval is too wide, is run further,
+        until it has as many runs as one of `LOOKS`, and as long as that would probably decide it.
+        relinked: regions whose code is the same, only relinked.
         """
         first = first_verdicts(
             base.counts,
@@ -121,8 +123,8 @@ class Judge:
     async def _more(
         self, names: Sequence[str], base: CountedKernel, other: CountedKernel, look: int
     ) -> dict[str, OperationRuns]:
-        """By operation, its further runs: with the first ones as many as the look, and no more of a
-        kernel of which another pair had more.
+        """Return the further runs of each of these operations, so that both kernels have as many
+        runs as the look. Runs that another pair needed besides are left out.
         """
         runs = max(look, self._request.perturbations)
         kernels = {one.kernel.identity: one for one in (base, other)}
@@ -158,14 +160,14 @@ class Judge:
         }
 
     def _first(self, side: CountedKernel) -> int:
-        """How many of a kernel's first runs count for an operation, too: all, or none."""
+        """Return how many of a kernel's first runs count for a single operation: all, or none."""
         every = len(side.counts) == self._request.perturbations
         return len(side.counts) if self._own_starts and every else 0
 
     def _runs_of(
         self, more: OperationRuns, base: CountedKernel, other: CountedKernel
     ) -> tuple[list[RunCounts], list[RunCounts]]:
-        """What the runs of both kernels counted that an operation is judged by."""
+        """Return the counts of both kernels' runs by which an operation is judged."""
         ours, theirs = (
             [
                 only_region(counts, more.operation)

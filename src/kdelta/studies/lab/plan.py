@@ -86,8 +86,8 @@ _HALF = 32
 
 
 def same_program(one: str, other: str) -> bool:
-    """Whether works with these identities have one program, and each of their parts does there what
-    it does in the other: some may have further parts.
+    """Return whether works with these identities run one program, perhaps other operations of it:
+    an operation that both have costs the same in each.
     """
     return one[:_HALF] == other[:_HALF]
 

@@ -328,9 +328,9 @@ class _HistoryStudy:
             return self._in_other_states(effects, base, other, group)
 
     def _runs_with(self, group: RunGroup, identity: str, operation: str) -> list[RunResult]:
-        """A kernel's runs of an operation on the machine of a group, as far as perturbations follow
-        each other: of the group's program, or, of a workload whose operations make each other's
-        state, of the operation alone.
+        """Return a kernel's runs of an operation on a group's machine, up to the first perturbation
+        that is missing: those of the group's program. Where operations make each other's state, it
+        returns the runs of the operation alone.
         """
         found: dict[int, RunResult] = {}
         most = max(MOST_RUNS, self._request.perturbations)

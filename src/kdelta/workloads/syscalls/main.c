@@ -71,7 +71,7 @@ static void warm_up(const struct operation *op, unsigned long iterations)
         op->step();
 }
 
-/* The guest ends with its last operation, after which nothing has to be put back. */
+/* The guest ends after its last operation, so nothing has to be put back then. */
 static void measure(const struct operation *op, bool last)
 {
     unsigned long iterations = (op->iterations << level) * scale_percent / 100;
