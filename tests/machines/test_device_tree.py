@@ -114,6 +114,8 @@ def test_the_core_chooses_the_board() -> None:
     assert arm.board("").cpu_argument("") == "cortex-a9"
     x86 = arch_machine("x86_64")
     assert x86.board("EPYC-Rome,-rdrand") == x86.board("")
+    # Whatever model is named, the host's entropy stays out.
+    assert x86.board("max").cpu_argument("max,+rdrand") == "max,+rdrand,-rdrand,-rdseed"
 
 
 def test_memory_that_a_board_cannot_have() -> None:
