@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -265,15 +266,17 @@ def test_interrupted_fetch(
     """Stopped in the middle of the download, or of unpacking: the next time leaves no trace."""
     pipe = mirror.folder / "started"
     os.mkfifo(pipe)
-    stop = f"echo > {pipe}; sleep 600"
+    stop = f"echo $$ > {pipe}; exec sleep 600"
     if step == "download":
         mirror.change(before_download=f"echo half > half.deb; {stop}")
     else:
         packer = fake_program("xz", f"#!/bin/sh\n{stop}\n")
     argv = [sys.executable, "-c", FETCH, f"deb-src:{PACKAGE}"]
     with subprocess.Popen(argv, start_new_session=True) as process:
-        pipe.read_text()
+        stand_in = int(pipe.read_text())
         os.killpg(process.pid, how)
+    with suppress(ProcessLookupError):  # it reads nothing, so it would not see that kdelta ended
+        os.kill(stand_in, signal.SIGKILL)
     assert process.returncode != 0
     assert list(own_cache.rglob("source.json")) == []
     mirror.change(before_download=":")
