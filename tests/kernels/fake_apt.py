@@ -4,27 +4,35 @@
 {"packages": {NAME: {VERSION: {"depends": TEXT, "deb": PATH}}}, "network": BOOL, "calls": PATH,
  "before_download": SHELL, "own_lists": {NAME: ...} what the mirror has after an update,
  "renewed": how many more fetches find the mirror being renewed, "loaded_meanwhile": {NAME: ...}}
+
+It starts hundreds of times in the tests, so what few calls need is imported where they need it,
+and pathlib not at all.
 """
 
-import hashlib
+from __future__ import annotations
+
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def script(program: str) -> str:
+    """Returns a shell script that acts as `program`, which is apt-get or apt-cache."""
+    return f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} {program} "$@"\n'
 
 
 def main(program: str, words: list[str]) -> int:
     """Acts as `program`; the exit code is what the real one would give."""
-    state = json.loads(Path(os.environ["FAKE_APT"]).read_text())
+    state = read(os.environ["FAKE_APT"])
     own = next((word for word in words if word.startswith("Dir::State::Lists=")), None)
     packages = state["packages"]
     if own is not None:
-        lists = Path(own.partition("=")[2]) / "known.json"
-        packages = json.loads(lists.read_text()) if lists.exists() else {}
+        lists = f"{own.partition('=')[2]}/known.json"
+        packages = read(lists) if os.path.exists(lists) else {}
     plain = [word for word in words if "::" not in word and word not in ("-q", "-o")]
     if plain[0] == "update":
         assert own is not None
@@ -37,6 +45,18 @@ def main(program: str, words: list[str]) -> int:
         return 0
     assert plain[0] == "download"
     return download(state, packages, plain[1])
+
+
+def read(path: str) -> dict[str, Any]:
+    """Returns what a JSON file has."""
+    with open(path, encoding="utf-8") as file:
+        return dict(json.load(file))
+
+
+def write(path: str, value: dict[str, Any]) -> None:
+    """Writes a JSON file."""
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file)
 
 
 # Recorded from apt 2.6.1, which ends with 100 then and keeps the older list.
@@ -55,19 +75,19 @@ def is_renewed(state: dict[str, Any]) -> bool:
     """Whether the mirror is being renewed; if so, once less from now on."""
     left = state.get("renewed", 0)
     if left:
-        Path(os.environ["FAKE_APT"]).write_text(json.dumps({**state, "renewed": left - 1}))
+        write(os.environ["FAKE_APT"], {**state, "renewed": left - 1})
     return bool(left)
 
 
-def update(state: dict[str, Any], lists: Path) -> int:
+def update(state: dict[str, Any], lists: str) -> int:
     """apt-get update: ends with 0 even when nothing could be fetched."""
     if is_renewed(state):
         if "loaded_meanwhile" in state:
-            lists.write_text(json.dumps(state["loaded_meanwhile"]))
+            write(lists, state["loaded_meanwhile"])
         print(RENEWED, SOME_FAILED, sep="", end="", file=sys.stderr)
         return 100
     if state["network"]:
-        lists.write_text(json.dumps(state["own_lists"]))
+        write(lists, state["own_lists"])
     else:
         print("W: Failed to fetch http://mirror.example/x  Could not resolve", file=sys.stderr)
     return 0
@@ -100,13 +120,16 @@ def show(packages: dict[str, Any], wanted: str) -> None:
 
 def offers(packages: dict[str, Any], names: list[str]) -> int:
     """The records of the newest versions, with the hashes that the lists have of their files."""
+    import hashlib
+
     for name in names:
         for version, record in list(packages.get(name, {}).items())[-1:]:
             print(f"Package: {name}\nVersion: {version}\nDescription: x\n and more: of it")
             if depends := record.get("depends"):
                 print(f"Depends: {depends}")
             if deb := record.get("deb"):
-                found = record.get("sha256", hashlib.sha256(Path(deb).read_bytes()).hexdigest())
+                with open(deb, "rb") as file:
+                    found = record.get("sha256", hashlib.sha256(file.read()).hexdigest())
                 print(f"SHA256: {found}")
             print()
     return 0 if all(name in packages for name in names) else 100
@@ -114,10 +137,14 @@ def offers(packages: dict[str, Any], names: list[str]) -> int:
 
 def download(state: dict[str, Any], packages: dict[str, Any], wanted: str) -> int:
     """A copy of the package into the working folder, if the mirror has it and can be reached."""
-    with Path(state["calls"]).open("a") as calls:
+    import shutil
+
+    with open(state["calls"], "a", encoding="utf-8") as calls:
         calls.write(f"download {wanted}\n")
     name, _, version = wanted.partition("=")
-    subprocess.run(["sh", "-c", state.get("before_download", ":")], check=True)
+    if before := state.get("before_download"):
+        shell = os.spawnlp(os.P_WAIT, "sh", "sh", "-c", before)
+        assert shell == 0, f"{before} ended with {shell}"
     if not state["network"]:
         print(
             f"E: Failed to fetch http://mirror.example/{name}  Could not resolve", file=sys.stderr
@@ -128,10 +155,10 @@ def download(state: dict[str, Any], packages: dict[str, Any], wanted: str) -> in
         print(f"E: Failed to fetch http://mirror.example/{name}  404  Not Found", file=sys.stderr)
         return 100
     if is_renewed(state):
-        Path(f"{name}_{version}_amd64.deb.FAILED").touch()
+        open(f"{name}_{version}_amd64.deb.FAILED", "w").close()
         print(RENEWED, end="", file=sys.stderr)
         return 100
-    shutil.copy(source, f"{name}_{re.sub(':', '%3a', version)}_amd64.deb")
+    shutil.copy(source, f"{name}_{version.replace(':', '%3a')}_amd64.deb")
     return 0
 
 

@@ -2,7 +2,6 @@
 """The distribution's packages, with an apt of our own."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,5 +71,5 @@ def lab(
     monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
     monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
-        fake_program(name, f'#!/bin/sh\nexec {sys.executable} {fake_apt.__file__} {name} "$@"\n')
+        fake_program(name, fake_apt.script(name))
     return Lab(tmp_path)

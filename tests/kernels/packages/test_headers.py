@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -109,7 +108,7 @@ def lab(
     monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
     monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
-        fake_program(name, f'#!/bin/sh\nexec {sys.executable} {fake_apt.__file__} {name} "$@"\n')
+        fake_program(name, fake_apt.script(name))
     fake_program("fakecc-gcc-77", "#!/bin/sh\necho 77\n")
     return Lab(tmp_path)
 

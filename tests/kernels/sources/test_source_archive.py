@@ -197,7 +197,7 @@ def mirror(tmp_path: Path, fake_program: FakeProgram, monkeypatch: pytest.Monkey
     monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
     monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
-        fake_program(name, f'#!/bin/sh\nexec {sys.executable} {fake_apt.__file__} {name} "$@"\n')
+        fake_program(name, fake_apt.script(name))
     return Mirror(tmp_path)
 
 
