@@ -45,8 +45,7 @@ def shown(capsys: Captured) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def test_what_each_function_called(own_data: Path, own_cache: Path, capsys: Captured) -> None:
-    assert own_cache.is_dir()
+def test_what_each_function_called(own_data: Path, capsys: Captured) -> None:
     recorded(own_data, A)
     assert kdelta("profile") == 0
     lines = [line.split() for line in shown(capsys)]
@@ -60,8 +59,7 @@ def test_what_each_function_called(own_data: Path, own_cache: Path, capsys: Capt
     assert (document.tree, document.lines, document.annotated) == (None, None, [])
 
 
-def test_calls_from_the_top_and_callers(own_data: Path, own_cache: Path, capsys: Captured) -> None:
-    assert own_cache.is_dir()
+def test_calls_from_the_top_and_callers(own_data: Path, capsys: Captured) -> None:
     recorded(own_data, A)
     assert kdelta("profile", "--calls", "--callers", "small", "--cut", "31") == 0
     lines = shown(capsys)
@@ -89,8 +87,7 @@ def test_calls_from_the_top_and_callers(own_data: Path, own_cache: Path, capsys:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_source_lines(own_data: Path, own_cache: Path, capsys: Captured) -> None:
-    assert own_cache.is_dir()
+def test_source_lines(own_data: Path, capsys: Captured) -> None:
     recorded(own_data, A)
     assert kdelta("profile", "--source", "--functions", "1") == 0
     lines = shown(capsys)
@@ -106,8 +103,7 @@ def test_source_lines(own_data: Path, own_cache: Path, capsys: Captured) -> None
 
 
 @pytest.mark.usefixtures("kernel")
-def test_instructions(own_data: Path, own_cache: Path, capsys: Captured) -> None:
-    assert own_cache.is_dir()
+def test_instructions(own_data: Path, capsys: Captured) -> None:
     recorded(own_data, A)
     assert kdelta("profile", "--annotate", "vfs_read") == 0
     lines = shown(capsys)
@@ -122,10 +118,7 @@ def test_instructions(own_data: Path, own_cache: Path, capsys: Captured) -> None
 
 
 @pytest.mark.usefixtures("kernel")
-def test_both_runs_by_calls_lines_and_instructions(
-    own_data: Path, own_cache: Path, capsys: Captured
-) -> None:
-    assert own_cache.is_dir()
+def test_both_runs_by_calls_lines_and_instructions(own_data: Path, capsys: Captured) -> None:
     a, b = recorded(own_data, A), recorded(own_data, B)
     assert kdelta("diff", a.id, b.id) == 0
     assert "- small was inlined into vfs_read" in shown(capsys)
@@ -151,9 +144,8 @@ def test_both_runs_by_calls_lines_and_instructions(
 
 @pytest.mark.usefixtures("kernel")
 def test_what_debug_info_says_was_inlined_is_matched(
-    own_data: Path, own_cache: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    own_data: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert own_cache.is_dir()
 
     def lines(wanted: Mapping[str, set[int]], *_: object) -> SourceLines:
         return SourceLines(
@@ -174,10 +166,7 @@ def test_what_debug_info_says_was_inlined_is_matched(
 
 
 @pytest.mark.parametrize("command", ["profile", "diff"])
-def test_a_function_that_is_not_there(
-    command: str, own_data: Path, own_cache: Path, capsys: Captured
-) -> None:
-    assert own_cache.is_dir()
+def test_a_function_that_is_not_there(command: str, own_data: Path, capsys: Captured) -> None:
     runs = [recorded(own_data, A).id] * (1 if command == "profile" else 2)
     assert kdelta(command, *runs, "--annotate", "vfs_raed") == 2
     said = capsys.readouterr()
@@ -189,8 +178,7 @@ def test_a_function_that_is_not_there(
         assert "no function '$(reboot)' was executed there" in capsys.readouterr().err
 
 
-def test_a_kernel_that_is_gone(own_data: Path, own_cache: Path, capsys: Captured) -> None:
-    assert own_cache.is_dir()
+def test_a_kernel_that_is_gone(own_data: Path, capsys: Captured) -> None:
     made = recorded(own_data, A)
     assert kdelta("profile", "--source") == 0
     assert "No debug info, so no source lines: kernel, work." in shown(capsys)
@@ -200,9 +188,8 @@ def test_a_kernel_that_is_gone(own_data: Path, own_cache: Path, capsys: Captured
     assert "kdelta build tree:/linux" in said
 
 
-def test_a_recording_that_was_pruned(own_data: Path, own_cache: Path, capsys: Captured) -> None:
+def test_a_recording_that_was_pruned(own_data: Path, capsys: Captured) -> None:
     """The functions are shown by the counts; what needs the recording has to be made again."""
-    assert own_cache.is_dir()
     made = recorded(own_data, A)
     blob = made.attachments[PROFILES]
     (own_data / "blobs" / blob[:2] / blob[2:]).unlink()
@@ -214,9 +201,8 @@ def test_a_recording_that_was_pruned(own_data: Path, own_cache: Path, capsys: Ca
 
 
 def test_a_run_of_which_the_kernels_calls_alone_were_recorded(
-    own_data: Path, own_cache: Path, capsys: Captured
+    own_data: Path, capsys: Captured
 ) -> None:
-    assert own_cache.is_dir()
     recorded(own_data, A, "kernel")
     assert kdelta("profile", "--calls") == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -19,7 +19,6 @@ from tests.report.decoded import decoded
 from tests.report.example_documents import documents
 
 GOLDEN = Path(__file__).parent / "golden/documents"
-DOCS = Path(__file__).parents[2] / "docs"
 UPDATE = "KDELTA_UPDATE_GOLDEN"
 
 
@@ -74,16 +73,6 @@ def test_documents_validate_by_their_schemas(found: dict[str, str]) -> None:
         check.validate(document)
         for key in document:
             assert not check.is_valid({**document, key: object()}), key
-
-
-def test_documents_recorded_ones_validate_and_can_be_read() -> None:
-    recorded = [path.read_text() for path in DOCS.rglob("*.json")]
-    texts = [text for text in recorded if '"schema": "kdelta.' in text[:40]]
-    assert len(texts) >= 12
-    for text in texts:
-        document = json.loads(text)
-        validator(document["schema"]).validate(document)
-        assert read_document(text).kdelta == document["kdelta"]
 
 
 def test_documents_read_has_all_that_was_written(found: dict[str, str]) -> None:

@@ -92,7 +92,7 @@ def mirror(
             'Dir::State::status "/dev/null";\nAcquire::http::Proxy "DIRECT";\n'
         )
         monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield found
         server.shutdown()
 
