@@ -56,6 +56,7 @@ def compare(
     ] = None,
     show_all: options.All = False,
     one_state: options.OneState = False,
+    budget: options.Budget = None,
     lab: LabRequest,
     explain: Annotated[
         int,
@@ -95,6 +96,7 @@ def compare(
         margin=float(options.fraction_of(margin, positive=True)),
         path_margin=MARGIN if path_margin is None else least,
         states=not one_state,
+        budget_seconds=options.seconds_of("--budget", budget),
         lab=msgspec.structs.replace(lab, data_lines=data),
     )
     with open_store() as store:

@@ -6,6 +6,7 @@ import functools
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -90,6 +91,15 @@ As = Annotated[
 ]
 OneState = Annotated[
     bool, typer.Option("--one-state", help="Skip the runs from other states and CPU speeds.")
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        show_default=False,
+        help="Stop deciding after so much processor time: 40s, 5m.  [default: no end]",
+    ),
 ]
 All = Annotated[
     bool, typer.Option("--all", help="Print all figures, functions and facts, not one screen.")
@@ -429,6 +439,19 @@ def fraction_of(percent: float, *, positive: bool = False) -> Fraction:
             else "the margin is 0 or more",
         )
     return Fraction(str(percent)) / 100
+
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def seconds_of(option: str, text: str | None) -> Fraction | None:
+    """Return the seconds of a text such as 40s or 1.5m; None without one. UserError for others."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh]?)", text, re.ASCII)
+    if not found:
+        raise UserError(f"{option} {text} is no time", f"write it as in {option} 40s, or 5m")
+    return Fraction(found[1]) * _SECONDS[found[2]]
 
 
 def one_kernel(words: Sequence[str], hint: str) -> str:

@@ -25,7 +25,8 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, path_judge, run_compare
 from kdelta.studies.documents import document_text
 from kdelta.studies.gate.study import failures_of, judge, run_gate
-from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel, Judge
+from kdelta.studies.lab.budget import INSNS_A_SECOND, cost_of_operation, cost_of_runs
+from kdelta.studies.lab.judges import BUDGET_ENDED, LEFT_OPEN, CountedKernel, Judge
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest, Silent
 from kdelta.studies.lab.work import Work
@@ -257,6 +258,46 @@ def test_margin_of_a_request_decides_what_is_the_same(lab: FakeLab, tmp_path: Pa
     assert word(Fraction(1, 10)) is Word.SAME
     assert word(Fraction(1, 100)) is Word.UNRESOLVED
     assert lab.made
+
+
+def test_budget_buys_whole_rounds_the_widest_first(
+    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def budgeted(insns: int) -> tuple[Comparison, list[tuple[str, ...]]]:
+        seconds = Fraction(insns, INSNS_A_SECOND)
+        request = CompareRequest(base="base", others=("lucky",), budget_seconds=seconds)
+        del lab.made[:]
+        with Store.open(tmp_path / "store") as store:
+            lab_request = LabRequest(perturbations=FIRST)
+            asked = msgspec.structs.replace(request, lab=lab_request)
+            (found,) = asyncio.run(run_compare(asked, store, Silent()))
+        return found, [names for _, names, _ in lab.made[2:]]
+
+    # The same image: chdir is equal in all runs, which are too few, and has no width at all.
+    monkeypatch.setattr(Lab, "kernel", lambda _, spec: kernel(spec, image="/vmlinuz"))
+    (free,) = compared(tmp_path, "base", "lucky")
+    sides = free.base.counts, free.other.counts
+    first = sum(cost_of_runs(side).whole for side in sides)
+    further = ENOUGH - FIRST
+    wide, narrow = (
+        further * sum(cost_of_operation(name, side).whole for side in sides)
+        for name in ("signal-handler", "chdir")
+    )
+    found, made = budgeted(first + wide + narrow)
+    assert (words(found), made) == (words(free), [("chdir", "signal-handler")] * 2)
+    found, made = budgeted(first + wide)
+    assert made == [("signal-handler",)] * 2
+    assert words(found)["signal-handler"] is Word.SAME
+    chdir = operation(found, "chdir").verdict
+    assert (chdir.word, chdir.reason) == (Word.UNRESOLVED, f"{LEFT_OPEN}; {BUDGET_ENDED}")
+    for less in (first + wide - 1, 0):
+        found, made = budgeted(less)
+        assert made == []
+        assert words(found) == {
+            "getppid": Word.SAME,
+            "chdir": Word.UNRESOLVED,
+            "signal-handler": Word.UNRESOLVED,
+        }
 
 
 def test_gate_leaves_out_what_is_named(lab: FakeLab, tmp_path: Path) -> None:

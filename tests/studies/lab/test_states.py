@@ -3,6 +3,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, cast
 
 import pytest
@@ -12,7 +13,8 @@ from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.lab import judges
-from kdelta.studies.lab.judges import OtherStates, depends_on_state
+from kdelta.studies.lab.budget import INSNS_A_SECOND, Budget, cost_of_operation
+from kdelta.studies.lab.judges import BUDGET_ENDED, OtherStates, depends_on_state
 from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.lab.requests import LabRequest, Silent
 from tests.synthetic import own, region, run
@@ -31,7 +33,10 @@ class _Kernel:
 
 
 def _judged(
-    monkeypatch: pytest.MonkeyPatch, usual: tuple[int, int], there: dict[str, tuple[int, int]]
+    monkeypatch: pytest.MonkeyPatch,
+    usual: tuple[int, int],
+    there: dict[str, tuple[int, int]],
+    budget: Budget | None = None,
 ) -> tuple[Effects, list[tuple[str, ...]]]:
     """The effects of two kernels in the usual state, judged by what they cost in others; and what
     was run there.
@@ -49,7 +54,9 @@ def _judged(
     monkeypatch.setattr(judges, "Lab", FakeLab)
     sides = [[_run(insns, "plain")] * 3 for insns in usual]
     kernels = cast(Any, (_Kernel, _Kernel))
-    judge = OtherStates(LabRequest(), cast(Any, None), Silent(), cast(Any, lambda _, names: names))
+    judge = OtherStates(
+        LabRequest(), cast(Any, None), Silent(), cast(Any, lambda _, names: names), budget
+    )
     effects = compare(*sides)
     return asyncio.run(judge.judge(effects, kernels, [*sides[0], *sides[1]])), asked
 
@@ -89,6 +96,20 @@ def test_what_is_open_already_is_not_run_again(monkeypatch: pytest.MonkeyPatch) 
     effects, asked = _judged(monkeypatch, (1000, 1000), same)
     assert _verdict(effects).word is Word.SAME
     assert asked == []
+
+
+def test_a_budget_that_ends_before_other_states_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = {"load": (1000, 900), "shift 2": (1000, 900)}
+    whole = 4 * cost_of_operation("op", [_run(1100)]).whole
+    enough, too_little = (Budget(Fraction(insns, INSNS_A_SECOND)) for insns in (whole, whole - 1))
+    effects, asked = _judged(monkeypatch, (1000, 1100), there, enough)
+    assert (_verdict(effects).word, effects.warnings) == (Word.DEPENDS_ON_STATE, ())
+    assert len(asked) == 4
+    effects, asked = _judged(monkeypatch, (1000, 1100), there, too_little)
+    assert (_verdict(effects).word, asked) == (Word.SLOWER, [])
+    assert effects.warnings == (f"not run from other states, {BUDGET_ENDED}: op",)
 
 
 @pytest.mark.parametrize("name", ["__switch_to_asm", "wake_up_new_task", "new_slab"])

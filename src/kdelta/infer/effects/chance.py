@@ -228,6 +228,17 @@ def left_open(effects: Effects, operations: Collection[str], reason: str) -> Eff
     return msgspec.structs.replace(effects, operations=open_ones)
 
 
+def with_reason(effects: Effects, operations: Collection[str], reason: str) -> Effects:
+    """Return the effects with one more reason of those of these operations that are unresolved."""
+
+    def added(verdict: Verdict) -> Verdict:
+        if verdict.word is not Word.UNRESOLVED:
+            return verdict
+        return msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {reason}")
+
+    return msgspec.structs.replace(effects, operations=_with_verdicts(effects, operations, added))
+
+
 def _with_verdicts(
     effects: Effects, names: Collection[str], verdict: Callable[[Verdict], Verdict]
 ) -> tuple[OperationEffect, ...]:

@@ -19,6 +19,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
+from kdelta.studies.lab.budget import Budget, cost_of_runs
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.judges import CountedKernel, Judge, OperationRuns, OtherStates
 from kdelta.studies.lab.lab import Lab, RunResult
@@ -99,6 +100,7 @@ async def run_compare(
     work = await with_files(work, kernels, machines[0][1], store, progress)
     works = work.plans(kernels, request.lab, progress.log)
     found: list[Comparison] = []
+    budget = Budget(request.budget_seconds)
     for cpu, machine in machines:
         lab_request = await Lab(machine, store, progress).settled(kernels, works)
         if cpu is None:
@@ -106,15 +108,25 @@ async def run_compare(
             results = [Traced(tuple(done)) for done in runs]
         else:
             results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)
-        judge = path_judge(lab_request, store, progress, work, request.path_margin)
-        states = other_states(lab_request, store, progress, work) if request.states else None
+        judge = path_judge(
+            lab_request, store, progress, work, margin=request.path_margin, budget=budget
+        )
+        states = other_states(lab_request, store, progress, work, budget)
         base, *others = _with(wanted, results)
+        for side, _ in (base, *others):
+            budget.spend(cost_of_runs(side.counts))
         phases = [_phases(made, work, store, cpu) for _, made in (base, *others)]
         for other, theirs in zip(others, phases[1:], strict=True):
-            one = await _compared(request, cpu, (judge, states), (base, other), progress)
+            one = await _compared(
+                request, cpu, (judge, states if request.states else None), (base, other), progress
+            )
             one = _without_open_paths(one, store)
             sides = {"base": phases[0], "other": theirs}
             found.append(msgspec.structs.replace(one, workload=work.title, work=work, phases=sides))
+    if budget.refused.starts:
+        progress.log(
+            f"the budget ended: runs that were left out take {budget.refused.seconds} s more"
+        )
     return tuple(found)
 
 
@@ -151,7 +163,9 @@ def path_judge(
     store: Store,
     progress: Progress,
     work: Work,
+    *,
     margin: Fraction = MARGIN,
+    budget: Budget | None = None,
 ) -> Judge:
     """Who judges the paths of that work's operations, as `compare` does."""
     return Judge(
@@ -162,11 +176,16 @@ def path_judge(
         lambda kernel, operations: work.only(operations).plan(kernel, request),
         own_starts=work.own_starts,
         margin=margin,
+        budget=budget,
     )
 
 
 def other_states(
-    request: LabRequest, store: Store, progress: Progress, work: Work
+    request: LabRequest,
+    store: Store,
+    progress: Progress,
+    work: Work,
+    budget: Budget | None = None,
 ) -> OtherStates | None:
     """Who looks whether verdicts hold from other states; None for a workload that is one run, whose
     operations make each other's state, and where one run of a kernel has no verdicts.
@@ -178,6 +197,7 @@ def other_states(
         store,
         progress,
         lambda kernel, operations: work.only(operations).plan(kernel, request),
+        budget,
     )
 
 

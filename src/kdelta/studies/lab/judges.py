@@ -13,7 +13,7 @@ from kdelta.counts.model import (
     merged_regions,
     only_region,
 )
-from kdelta.infer.effects.chance import first_verdicts, settled
+from kdelta.infer.effects.chance import first_verdicts, settled, with_reason
 from kdelta.infer.effects.effects import (
     FIRM,
     MARGIN,
@@ -26,11 +26,15 @@ from kdelta.infer.effects.estimate import LOOKS
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.store.store import Store
+from kdelta.studies.lab.budget import Budget, RunCost, cost_of_operation
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.requests import LabRequest, Progress
 
 LEFT_OPEN = "what chance may have made, and cannot be derived from it"
 """The reason of a verdict that more runs did not decide, or could not be had for."""
+
+BUDGET_ENDED = "the budget ended before (--budget)"
+"""What is added to that of an operation that was not run further for want of budget."""
 
 
 class CountedKernel(msgspec.Struct, frozen=True, eq=False):
@@ -66,6 +70,7 @@ class Judge:
     work        returns the plan of a kernel's run of some operations
     own_starts  no figure depends on what else is run, so the first runs count, too
     margin      see `verdict_on`
+    budget      what may be spent on further runs
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class Judge:
         *,
         own_starts: bool = True,
         margin: Fraction = MARGIN,
+        budget: Budget | None = None,
     ) -> None:
         self._request = msgspec.structs.replace(
             request, trace=False, data_lines=False, simulate=None
@@ -88,6 +94,7 @@ class Judge:
         self._work = work
         self._own_starts = own_starts
         self._margin = margin
+        self._budget = budget or Budget()
         self._made: dict[tuple[str, str], tuple[RunResult, ...]] = {}
 
     async def judge(
@@ -96,7 +103,8 @@ class Judge:
         """Return the effects of two kernels' runs.
 
         An operation that these leave to chance, or whose interval is too wide, is run further,
-        until it has as many runs as one of `LOOKS`, and as long as that would probably decide it.
+        until it has as many runs as one of `LOOKS`, as long as that would probably decide it and
+        the budget allows it: the widest interval first.
         relinked: regions whose code is the same, only relinked.
         """
         first = first_verdicts(
@@ -109,8 +117,11 @@ class Judge:
         effects = settled(first, {}, base.counts, other.counts, LEFT_OPEN)
         more: dict[str, OperationRuns] = {}
         waiting = {name: runs for name, runs in first.runs.items() if self._has(name)}
+        too_expensive: list[str] = []
         for look in LOOKS:
-            wanted = [name for name, runs in waiting.items() if runs <= MOST_RUNS >= look]
+            likely = [name for name, runs in waiting.items() if runs <= MOST_RUNS >= look]
+            wanted = self._afforded(likely, effects, (base, other), look)
+            too_expensive += [name for name in likely if name not in wanted]
             if not wanted:
                 break
             more |= await self._more(wanted, base, other, look)
@@ -118,7 +129,31 @@ class Judge:
             effects = settled(first, runs, base.counts, other.counts, LEFT_OPEN)
             needed = {one.name: one.verdict.runs_needed for one in effects.operations}
             waiting = {name: needed[name] for name in wanted if needed[name]}
+        effects = with_reason(effects, too_expensive, BUDGET_ENDED)
         return JudgedEffects(effects, tuple(one for one in more.values() if one.base or one.other))
+
+    def _afforded(
+        self,
+        names: Sequence[str],
+        effects: Effects,
+        sides: tuple[CountedKernel, CountedKernel],
+        look: int,
+    ) -> list[str]:
+        """Return those of these operations that the budget still allows to be run as often as the
+        look wants, and take them off it.
+        """
+        widths = {one.name: _relative_width(one) for one in effects.operations}
+        runs = max(look, self._request.perturbations)
+        kernels = {one.kernel.identity: one for one in sides}
+        found = set()
+        for name in sorted(names, key=lambda name: -widths[name]):
+            cost = RunCost()
+            for identity, side in kernels.items():
+                there = self._first(side) + len(self._made.get((identity, name), ()))
+                cost += cost_of_operation(name, side.counts) * max(0, runs - there)
+            if self._budget.affords(cost):
+                found.add(name)
+        return [name for name in names if name in found]
 
     async def _more(
         self, names: Sequence[str], base: CountedKernel, other: CountedKernel, look: int
@@ -181,6 +216,14 @@ class Judge:
         return ours, theirs
 
 
+def _relative_width(one: OperationEffect) -> Fraction:
+    """Return how far the interval reaches, as a part of the base."""
+    if one.costs is None:
+        return Fraction(0)
+    insns = one.costs.insns
+    return insns.effect.half_width / (abs(insns.base.value) or 1)
+
+
 _MOST_LISTED = 4
 """Operations that are listed by name."""
 
@@ -218,8 +261,9 @@ class OtherStates:
         store: Store,
         progress: Progress,
         work: Callable[[Kernel, tuple[str, ...]], RunPlan],
+        budget: Budget | None = None,
     ) -> None:
-        """work: what a kernel is to do for these operations."""
+        """work: what a kernel is to do for these operations. budget: what may be spent on it."""
         plain = msgspec.structs.replace(
             request, perturbations=1, trace=False, data_lines=False, simulate=None
         )
@@ -229,6 +273,7 @@ class OtherStates:
             for machine in machines
         ]
         self._work = work
+        self._budget = budget or Budget()
 
     async def judge(
         self, effects: Effects, kernels: tuple[Kernel, Kernel], counts: Sequence[RunCounts]
@@ -242,6 +287,14 @@ class OtherStates:
             for one in effects.operations
             if one.verdict.word in FIRM and depends_on_state(one.name, kernels[0].arch, counts)
         )
+        times = len(kernels) * len(STATES)
+        afforded = tuple(
+            name for name in wanted if self._budget.affords(cost_of_operation(name, counts) * times)
+        )
+        if left_out := [name for name in wanted if name not in afforded]:
+            line = f"not run from other states, {BUDGET_ENDED}: {', '.join(left_out)}"
+            effects = msgspec.structs.replace(effects, warnings=(*effects.warnings, line))
+        wanted = afforded
         if not wanted:
             return effects
         works = [self._work(kernel, wanted) for kernel in kernels]

@@ -75,7 +75,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpus: what model cycles are judged on, each on a machine that looks like it; without any, only
     the path is. layouts: how many are drawn for it. margin: which differences of model cycles
     matter, as a fraction. path_margin: which of paths. states: run what depends on it from other
-    states, too.
+    states, too. budget_seconds: see `Budget`.
     """
 
     base: str
@@ -88,6 +88,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     margin: float = DEFAULT_MARGIN
     path_margin: Fraction = MARGIN
     states: bool = True
+    budget_seconds: Fraction | None = None
     lab: LabRequest = LabRequest()
 
 
