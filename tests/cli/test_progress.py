@@ -102,6 +102,20 @@ def test_one_line_on_a_terminal_is_gone_at_the_end() -> None:
 
 
 @pytest.mark.usefixtures("own_cache")
+def test_what_is_shown_fits_the_terminal_and_is_gone_at_the_end() -> None:
+    table = "'\\n'.join(f'row {at}' for at in range(40))"
+    code = STEPS + f"    progress.show(lambda: {table})\n    progress.log('next')\n"
+    printed, seen = seen_on_a_terminal(code)
+    assert printed == DATA
+    rows = [f"row {at}".encode() in seen for at in range(40)]
+    assert (rows[0], rows[-1], b"..." in seen) == (True, False, True)
+    last = seen.rindex(b"runs 1 of 2")
+    assert seen.count(b"\x1b[2K", last) >= 20  # each line that was shown is erased
+    shown = "from kdelta.cli.output import silence_progress\nsilence_progress(wanted=True)\n" + code
+    assert seen_on_a_terminal(shown.replace(table, "1 / 0")) == (DATA, b"")
+
+
+@pytest.mark.usefixtures("own_cache")
 def test_quiet_writes_nothing_to_a_terminal() -> None:
     silenced = "from kdelta.cli.output import silence_progress\nsilence_progress(wanted=True)\n"
     assert seen_on_a_terminal(silenced + STEPS) == (DATA, b"")

@@ -10,7 +10,7 @@ from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.program import in_place_of
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import publish
+from kdelta.cli.publish import publish, report_text
 from kdelta.cli.reports import compare_reports
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.effects import MARGIN
@@ -18,7 +18,7 @@ from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.compare.answer import LEAST, LEAST_PPM
-from kdelta.studies.compare.study import run_compare
+from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.flames import record_profiles
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, CompareRequest, LabRequest, Program
@@ -99,12 +99,16 @@ def compare(
         budget_seconds=options.seconds_of("--budget", budget),
         lab=msgspec.structs.replace(lab, data_lines=data),
     )
+    shown = {"explain": explain, "functions": functions, LEAST_PPM: int(10**6 * least)}
+    shown |= {ALL: 1} if show_all else {}
     with open_store() as store:
         with shown_progress() as progress:
-            found = run_async(run_compare(request, store, progress))
+
+            def show(one: Comparison) -> None:
+                progress.show(lambda: report_text("compare", compare_reports([one], store), shown))
+
+            found = run_async(run_compare(request, store, progress, show))
             if html is not None and not no_flame:
                 run_async(record_profiles(request, store, progress))
-        shown = {"explain": explain, "functions": functions, LEAST_PPM: int(10**6 * least)}
-        shown |= {ALL: 1} if show_all else {}
         publish(store, "compare", compare_reports(found, store), json=json, html=html, shown=shown)
     return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED

@@ -19,6 +19,9 @@ from kdelta.host.dirs import cache_dir
 from kdelta.spec.visible import visible
 from kdelta.studies.lab.requests import Progress, Silent
 
+_KEPT_FREE = 3
+"""Lines of a terminal that what is shown leaves free: for the updated one, and for log lines."""
+
 _SILENT_SECONDS = 30.0
 """Without a terminal, what a step is at has a line of its own after so long without one."""
 
@@ -54,6 +57,9 @@ class _Reported:
     def found(self, step: str) -> None:
         with self._lock:
             self._study.found(step)
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Nothing: where output is no terminal, only the end is printed."""
 
     def _ended(self, step: str, result: str) -> tuple[str, str]:
         """What is reported of a step that ends now, and how far the study is."""
@@ -91,14 +97,16 @@ class LineProgress(_Reported):
 
 
 class TerminalProgress(_Reported):
-    """A `Progress`: one line that is updated; log lines scroll by above it."""
+    """A `Progress`: one line that is updated, below what is shown; log lines scroll by above."""
 
     def __init__(self, study: StudyTime) -> None:
         super().__init__(study)
         self._doing: dict[str, str] = {}
+        self._shown: list[str] = []
+        self._console = Console(file=cast("IO[str]", Stderr()))
         self._live = Live(
-            console=Console(file=cast("IO[str]", Stderr())),
-            get_renderable=lambda: Text(visible(self.line()), no_wrap=True, overflow="ellipsis"),
+            console=self._console,
+            get_renderable=self._lines,
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
@@ -110,6 +118,21 @@ class TerminalProgress(_Reported):
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
+
+    def _lines(self) -> Text:
+        """Return as much of what is shown as there is room for, then the line."""
+        room = max(0, self._console.height - _KEPT_FREE)
+        shown = self._shown[:room]
+        if len(shown) < len(self._shown):
+            shown = [*shown[:-1], "..."] if shown else []
+        return Text(
+            "\n".join(visible(line) for line in (*shown, self.line())),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+
+    def show(self, text: Callable[[], str]) -> None:
+        self._shown = text().splitlines()
 
     def line(self) -> str:
         """Return the line: how far the study is, then the step that has taken longest so far."""
@@ -123,7 +146,7 @@ class TerminalProgress(_Reported):
         return f"{whole}: {now}" if whole else now
 
     def log(self, line: str) -> None:
-        self._live.console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
+        self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, step: str, seconds: float | None = None) -> None:
         with self._lock:

@@ -72,6 +72,12 @@ def publish(
         _show(stored, store, json=json, text=text, html=html)
 
 
+def report_text(kind: str, reports: Sequence[msgspec.Struct], shown: Mapping[str, int]) -> str:
+    """Return the text of reports that are not kept; `shown`: see Stored."""
+    stored = unkept(kind, question_of(kind, reports), reports, invoked.started)
+    return find_form("text").render(msgspec.structs.replace(stored, shown=dict(shown)))
+
+
 def _show(stored: Stored, store: Store, *, json: bool, text: str | None, html: Path | None) -> None:
     try:
         if json and text is None:

@@ -34,6 +34,9 @@ class Noted(Progress):
     def log(self, line: str) -> None:
         self.calls.append(("log", line))
 
+    def show(self, text: Callable[[], str]) -> None:
+        self.calls.append(("show", text()))
+
     def begin(self, step: str, seconds: float | None = None) -> None:
         self.calls.append(("begin", step, seconds))
 

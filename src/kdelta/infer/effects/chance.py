@@ -189,6 +189,24 @@ def settled(
     return left_open(effects, set(first.chance) - {one.name for one in resolved}, reason)
 
 
+SO_FAR = "so far"
+"""The reason of a verdict on first runs, while further ones are made."""
+
+
+def so_far(first: FirstVerdicts, effects: Effects, waiting: Collection[str]) -> Effects:
+    """Return the effects with the words of the first runs for the operations that wait for further
+    ones.
+    """
+
+    def early(verdict: Verdict) -> Verdict:
+        return msgspec.structs.replace(verdict, reason=SO_FAR)
+
+    of_first = {one.name: one for one in first.effects.operations if one.name in waiting}
+    found = tuple(of_first.get(one.name, one) for one in effects.operations)
+    effects = msgspec.structs.replace(effects, operations=found)
+    return msgspec.structs.replace(effects, operations=_with_verdicts(effects, waiting, early))
+
+
 def _resolved(name: str, base: Runs, other: Runs, first: FirstVerdicts) -> list[OperationEffect]:
     """The operation's effect, if its runs alone decide it."""
     if not base or not other:

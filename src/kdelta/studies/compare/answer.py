@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.chance import SO_FAR
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.report import figures, words
@@ -178,7 +179,11 @@ def change(one: OperationEffect) -> str:
 
 
 def cause_of(one: OperationEffect) -> str:
-    """The function that accounts for most of the change, with its part of it."""
+    """The function that accounts for most of the change, with its part of it; "so far" where the
+    operation is still run.
+    """
+    if one.verdict.reason == SO_FAR:
+        return SO_FAR
     if one.costs is None or not one.functions or one.verdict.word is Word.SAME:
         return ""
     whole = one.costs.insns.effect.value

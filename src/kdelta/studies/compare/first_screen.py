@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
+from kdelta.infer.effects.chance import SO_FAR
 from kdelta.infer.effects.effects import FIRM, OPEN, Costs, OperationEffect, Word
 from kdelta.report import words
 from kdelta.report.cycles import in_per_cent
@@ -188,13 +189,17 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
     shown = [one for found in groups for one in found]
     traded = "instructions were traded for bytes of string operations; --cpu CPU weighs them"
     mixed = [one for one in pair.of(Word.MIXED) if pair.matters(one)]
-    small = [one for one in pair.of(*FIRM) if not pair.matters(one) and one not in shown]
-    same = [one for one in pair.of(Word.SAME) if one not in shown]
+    early = [one for one in pair.of(*Word) if one.verdict.reason == SO_FAR and one not in shown]
+    named = [*shown, *early]
+    small = [one for one in pair.of(*FIRM) if not pair.matters(one) and one not in named]
+    same = [one for one in pair.of(Word.SAME) if one not in named]
     vary = [one for one in same if within(one)]
-    texts = [_list("mixed", mixed, traded, change)]
+    texts = [_list("run further", early), _list("mixed", mixed, traded, change)]
     texts += [_list(one.verdict.word, [one], one.verdict.reason) for one in pair.of(*_DEPENDS)]
     alike: dict[tuple[Word, str], list[OperationEffect]] = {}
     for one in pair.of(Word.UNRESOLVED, Word.NOT_COMPARABLE):
+        if one in early:
+            continue
         alike.setdefault((one.verdict.word, one.verdict.reason), []).append(one)
     texts += [_list(word, found, reason) for (word, reason), found in alike.items()]
     bound = about(max(map(within, vary), default=Fraction(0)))

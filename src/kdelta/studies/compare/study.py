@@ -2,7 +2,7 @@
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -78,8 +78,12 @@ class Comparison(msgspec.Struct, frozen=True):
     gains: tuple[PathGain, ...] = ()
 
 
+Show = Callable[[Comparison], None]
+"""Who takes a comparison before it has all its runs."""
+
+
 async def run_compare(
-    request: CompareRequest, store: Store, progress: Progress
+    request: CompareRequest, store: Store, progress: Progress, show: Show = lambda _: None
 ) -> tuple[Comparison, ...]:
     """One comparison for each of the other kernels, in their order; of each CPU, in its."""
     if not request.others:
@@ -117,9 +121,8 @@ async def run_compare(
             budget.spend(cost_of_runs(side.counts))
         phases = [_phases(made, work, store, cpu) for _, made in (base, *others)]
         for other, theirs in zip(others, phases[1:], strict=True):
-            one = await _compared(
-                request, cpu, (judge, states if request.states else None), (base, other), progress
-            )
+            judges = _Judges(judge, states if request.states else None, work, show, progress)
+            one = await _compared(request, cpu, judges, (base, other))
             one = _without_open_paths(one, store)
             sides = {"base": phases[0], "other": theirs}
             found.append(msgspec.structs.replace(one, workload=work.title, work=work, phases=sides))
@@ -201,30 +204,45 @@ def other_states(
     )
 
 
+class _Judges(msgspec.Struct, frozen=True):
+    """Who judges pairs of kernels that did the same work, and to whom they report."""
+
+    paths: Judge
+    states: OtherStates | None
+    work: Work
+    show: Show
+    progress: Progress
+
+
 async def _compared(
     request: CompareRequest,
     cpu: CPU | None,
-    judges: tuple[Judge, OtherStates | None],
+    judges: _Judges,
     sides: tuple[tuple[RunSide, Traced], tuple[RunSide, Traced]],
-    progress: Progress,
 ) -> Comparison:
     (base, ours), (other, theirs) = sides
-    judge, states = judges
+
+    def show(effects: Effects) -> None:
+        work = judges.work
+        judges.show(Comparison(work.title, base, other, effects, cpu, work=work))
+
     effects: Effects | None = None
     more: tuple[OperationRuns, ...] = ()
     cycles = None
     if base.kernel and other.kernel and base.counts and other.counts:
         with interruptible():
             relinked = relinked_regions(base, other, ask=cpu is not None)
-        judged = await judge.judge(
+        judged = await judges.paths.judge(
             CountedKernel(base.kernel, base.counts),
             CountedKernel(other.kernel, other.counts),
             relinked,
+            show,
         )
         effects, more = judged.effects, judged.more
-        if states:
+        if judges.states:
+            show(effects)
             counts = (*base.counts, *other.counts)
-            effects = await states.judge(effects, (base.kernel, other.kernel), counts)
+            effects = await judges.states.judge(effects, (base.kernel, other.kernel), counts)
     if cpu is not None:
         cycles = cycles_between(
             *_with_more(ours, theirs, more),
@@ -232,7 +250,7 @@ async def _compared(
             layouts=request.layouts,
             margin=request.margin,
             data=request.lab.data_lines,
-            progress=progress,
+            progress=judges.progress,
         )
     return Comparison(request.workload, base, other, effects, cpu, cycles, more)
 

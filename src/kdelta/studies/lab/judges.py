@@ -13,7 +13,7 @@ from kdelta.counts.model import (
     merged_regions,
     only_region,
 )
-from kdelta.infer.effects.chance import first_verdicts, settled, with_reason
+from kdelta.infer.effects.chance import first_verdicts, settled, so_far, with_reason
 from kdelta.infer.effects.effects import (
     FIRM,
     MARGIN,
@@ -98,14 +98,19 @@ class Judge:
         self._made: dict[tuple[str, str], tuple[RunResult, ...]] = {}
 
     async def judge(
-        self, base: CountedKernel, other: CountedKernel, relinked: Collection[str] = ()
+        self,
+        base: CountedKernel,
+        other: CountedKernel,
+        relinked: Collection[str] = (),
+        show: Callable[[Effects], None] = lambda _: None,
     ) -> JudgedEffects:
         """Return the effects of two kernels' runs.
 
         An operation that these leave to chance, or whose interval is too wide, is run further,
         until it has as many runs as one of `LOOKS`, as long as that would probably decide it and
         the budget allows it: the widest interval first.
-        relinked: regions whose code is the same, only relinked.
+        relinked: regions whose code is the same, only relinked. show: takes the effects so far,
+        before each round of further runs.
         """
         first = first_verdicts(
             base.counts,
@@ -124,6 +129,7 @@ class Judge:
             too_expensive += [name for name in likely if name not in wanted]
             if not wanted:
                 break
+            show(so_far(first, effects, wanted))
             more |= await self._more(wanted, base, other, look)
             runs = {name: self._runs_of(more[name], base, other) for name in more}
             effects = settled(first, runs, base.counts, other.counts, LEFT_OPEN)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the command line asks of a study, and to whom the study reports how far it is."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
@@ -220,6 +221,11 @@ class Progress(Protocol):
     def log(self, line: str) -> None:
         """Something worth a line of its own."""
 
+    def show(self, text: Callable[[], str]) -> None:
+        """Show this in place of what was shown before, until the study ends; it is called only
+        where there is a terminal for it.
+        """
+
     def begin(self, step: str, seconds: float | None = None) -> None:
         """A step starts; `seconds` is how long it will take, where that is known."""
 
@@ -240,6 +246,9 @@ class Silent:
         """Nothing."""
 
     def log(self, line: str) -> None:
+        """Nothing."""
+
+    def show(self, text: Callable[[], str]) -> None:
         """Nothing."""
 
     def begin(self, step: str, seconds: float | None = None) -> None:

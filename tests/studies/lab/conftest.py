@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A fake lab that several files of tests use."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.studies.lab.fake_lab import FakeLab, by_chance, by_half, failing, for_real, levels, never
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> FakeLab:
+    assert own_cache.is_dir()
+    fake = FakeLab(
+        {
+            "base": (never, 0),
+            "lucky": (by_chance, 7),
+            "half": (by_half, 0),
+            "slow": (for_real, 0),
+            "broken": (failing, 0),
+            "near": (levels(4_500), 0),
+            "near too": (levels(4_500), 0),
+            "far": (levels(50_000), 0),
+            "far too": (levels(50_000), 0),
+        }
+    )
+    fake.install(monkeypatch)
+    return fake

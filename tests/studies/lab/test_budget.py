@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Further runs on a budget, and what is shown before they are made."""
+
+import asyncio
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.cli.reports import compare_reports
+from kdelta.infer.effects.chance import ENOUGH, SO_FAR
+from kdelta.infer.effects.effects import Word
+from kdelta.store.store import Store
+from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.budget import INSNS_A_SECOND, cost_of_operation, cost_of_runs
+from kdelta.studies.lab.judges import BUDGET_ENDED, LEFT_OPEN
+from kdelta.studies.lab.lab import Lab
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
+from tests.report.test_text import compare_text
+from tests.studies.lab.fake_lab import (
+    FIRST,
+    FakeLab,
+    compared,
+    kernel,
+    levels,
+    never,
+    operation,
+    words,
+)
+
+
+def test_table_so_far_marks_what_is_run_further(lab: FakeLab, tmp_path: Path) -> None:
+    shown: list[Comparison] = []
+    request = CompareRequest(
+        base="base", others=("lucky",), lab=LabRequest(perturbations=FIRST), states=False
+    )
+    with Store.open(tmp_path / "store") as store:
+        (found,) = asyncio.run(run_compare(request, store, Silent(), shown.append))
+        (early,) = shown
+        text = compare_text(*compare_reports([early], store))
+    assert len(lab.made) == 4
+    first, last = operation(early, "signal-handler"), operation(found, "signal-handler")
+    assert (first.verdict.word, first.verdict.reason) == (Word.SLOWER, SO_FAR)
+    assert (last.verdict.word, last.verdict.reason) == (Word.SAME, "")
+    assert operation(early, "chdir") == operation(found, "chdir")
+    assert text.count(SO_FAR) >= 1
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_budget_buys_whole_rounds_the_widest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = FakeLab({"base": (never, 0), "other": (levels(953), 7)})
+    lab.install(monkeypatch)
+
+    def budgeted(insns: int) -> tuple[Comparison, list[tuple[str, ...]]]:
+        seconds = Fraction(insns, INSNS_A_SECOND)
+        request = CompareRequest(base="base", others=("other",), budget_seconds=seconds)
+        del lab.made[:]
+        with Store.open(tmp_path / "store") as store:
+            lab_request = LabRequest(perturbations=FIRST)
+            asked = msgspec.structs.replace(request, lab=lab_request)
+            (found,) = asyncio.run(run_compare(asked, store, Silent()))
+        return found, [names for _, names, _ in lab.made[2:]]
+
+    # The same image: chdir is equal in all runs, which are too few, and has no width at all.
+    monkeypatch.setattr(Lab, "kernel", lambda _, spec: kernel(spec, image="/vmlinuz"))
+    (free,) = compared(tmp_path, "base", "other")
+    sides = free.base.counts, free.other.counts
+    first = sum(cost_of_runs(side).whole for side in sides)
+    further = ENOUGH - FIRST
+    wide, narrow = (
+        further * sum(cost_of_operation(name, side).whole for side in sides)
+        for name in ("signal-handler", "chdir")
+    )
+    found, made = budgeted(first + wide + narrow)
+    assert (words(found), made) == (words(free), [("chdir", "signal-handler")] * 2)
+    assert narrow > wide
+    found, made = budgeted(first + narrow)
+    assert made == [("signal-handler",)] * 2
+    assert words(found)["signal-handler"] is Word.SAME
+    chdir = operation(found, "chdir").verdict
+    assert (chdir.word, chdir.reason) == (Word.UNRESOLVED, f"{LEFT_OPEN}; {BUDGET_ENDED}")
+    for less in (first + wide - 1, 0):
+        found, made = budgeted(less)
+        assert made == []
+        assert words(found) == {
+            "getppid": Word.SAME,
+            "chdir": Word.UNRESOLVED,
+            "signal-handler": Word.UNRESOLVED,
+        }
