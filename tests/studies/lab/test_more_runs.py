@@ -20,7 +20,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import path_judge, run_compare
 from kdelta.studies.documents import document_text
 from kdelta.studies.gate.study import failures_of, judge, run_gate
-from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel, Judge
+from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel, Judge, SharedCode
 from kdelta.studies.lab.lab import Lab, RunPlan
 from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest, Silent
 from kdelta.studies.lab.work import Work
@@ -39,6 +39,7 @@ from tests.studies.lab.fake_lab import (
     operation,
     words,
 )
+from tests.studies.lab.test_same_code import digest
 from tests.synthetic import interrupts, own, region, run
 
 
@@ -132,6 +133,24 @@ def test_what_differs_in_the_same_code_takes_more_runs(
     assert words(found)["chdir"] is Word.SLOWER
     alone = ("chdir", "signal-handler")
     assert lab.made[2:] == [(spec, alone, range(FIRST, ENOUGH)) for spec in ("base", "lucky")]
+
+
+@pytest.mark.parametrize(("body", "runs"), [(1, ENOUGH), (2, FIRST)])
+def test_kernels_that_are_built_have_digests_that_show_the_same_code(
+    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: int, runs: int
+) -> None:
+    digests = {
+        "base": digest({"kernel/f.o": {"f": 1}}),
+        "lucky": digest({"kernel/f.o": {"f": body}}, data_f=9),
+    }
+    monkeypatch.setattr(
+        "kdelta.studies.compare.study.kept_digest", lambda kernel: digests[kernel.spec]
+    )
+    (found,) = compared(tmp_path, "base", "lucky")
+    chdir = operation(found, "chdir")
+    assert chdir.costs
+    assert (chdir.verdict.word, chdir.costs.insns.effect.n) == (Word.SLOWER, runs)
+    assert lab.made
 
 
 def test_what_is_real_stays_so(lab: FakeLab, tmp_path: Path) -> None:
@@ -301,7 +320,7 @@ def test_what_cannot_be_run_alone_is_left_open(lab: FakeLab, tmp_path: Path) -> 
     with Store.open(tmp_path / "store") as store:
         chance = path_judge(LabRequest(), store, Silent(), Work())
         found = asyncio.run(chance.judge(sides[0], sides[1]))
-        moved = asyncio.run(chance.judge(sides[0], sides[1], ["own-name"]))
+        moved = asyncio.run(chance.judge(sides[0], sides[1], SharedCode(["own-name"])))
     assert lab.made == []
     assert (found.effects.operations[0].verdict.word, found.more) == (Word.UNRESOLVED, ())
     # The same code relinked has a verdict, and nothing to be told.

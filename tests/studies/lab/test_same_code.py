@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether two kernels execute the same code in a region."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from kdelta.infer.cycles.placement_model import CodeChange
@@ -27,10 +29,10 @@ COUNTS = run(
 REGIONS = ("open", "helped", "module", "strange", "vdso", "unknown")
 
 
-def digest(**changed: int) -> Digest:
+def digest(bodies: Mapping[str, Mapping[str, int]] = BODIES, **changed: int) -> Digest:
     """A kernel's objects; `changed` are other hashes, of a function or of an object's data."""
     objects = {}
-    for path, functions in BODIES.items():
+    for path, functions in bodies.items():
         name = path.rpartition("/")[2].partition(".")[0]
         objects[path] = ObjectDigest(
             path=path,
@@ -57,7 +59,7 @@ def known(identity: str, held: Digest | None, workload: str = "w") -> KernelCode
 
 def different(changed: dict[str, int], workload: str = "w") -> set[str]:
     """The regions whose code is not the same, when that has changed and some data, too."""
-    other = digest(**{"data_read": 7, **changed})
+    other = digest(BODIES, **{"data_read": 7, **changed})
     codes = codes_of(known("a", digest()), known("b", other, workload))
     assert tuple(codes) == REGIONS
     assert CodeChange.RELINKED not in codes.values()

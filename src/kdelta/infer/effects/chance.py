@@ -73,7 +73,7 @@ def by_chance(
     base: Sequence[RunCounts],
     other: Sequence[RunCounts],
     *,
-    same_code: bool = False,
+    same_code: Collection[str] = (),
 ) -> tuple[str, ...]:
     """The operations that are called faster, slower or the same, and of which these runs may not
     tell.
@@ -89,7 +89,8 @@ def by_chance(
     - it is too large for a timer: `LARGE` times the ranges, and `CLEAR` times all that interrupts
       and other tasks executed in any run.
 
-    base, other: the counts that the effects are of. same_code: both kernels have the same image.
+    base, other: the counts that the effects are of. same_code: the operations in which both kernels
+    execute the same code.
     """
     sides = [[merged_regions(run) for run in runs] for runs in (base, other)]
     return tuple(
@@ -100,7 +101,7 @@ def by_chance(
             one.verdict,
             one.costs,
             [run[one.name] for side in sides for run in side if one.name in run],
-            SAME_CODE_RUNS if same_code else 0,
+            SAME_CODE_RUNS if one.name in same_code else 0,
         )
     )
 
@@ -146,7 +147,7 @@ class FirstVerdicts(msgspec.Struct, frozen=True):
     chance: tuple[str, ...]
     runs: dict[str, int]
     margin: Fraction
-    same_code: bool = False
+    same_code: frozenset[str] = frozenset()
 
 
 def first_verdicts(
@@ -155,16 +156,23 @@ def first_verdicts(
     relinked: Collection[str] = (),
     margin: Fraction = MARGIN,
     *,
-    same_code: bool = False,
+    same_code: Callable[[], Collection[str]] = tuple,
 ) -> FirstVerdicts:
     """Return the effects of two kernels' runs, and the operations that more runs are to decide.
 
     relinked: the regions whose code is the same, only relinked. margin: see `verdict_on`.
-    same_code: see `by_chance`.
+    same_code: returns what `by_chance` wants; it is asked only where that matters.
     """
     effects = of_relinked(compare(base, other, margin=margin), relinked)
-    chance = by_chance(effects, base, other, same_code=same_code)
-    return FirstVerdicts(effects, chance, wanting_runs(effects, chance), margin, same_code)
+    matters = any(one.costs and _is_early(one.costs.insns.effect) for one in effects.operations)
+    same = frozenset(same_code() if matters else ())
+    chance = by_chance(effects, base, other, same_code=same)
+    return FirstVerdicts(effects, chance, wanting_runs(effects, chance), margin, same)
+
+
+def _is_early(effect: Estimate) -> bool:
+    """Return whether all runs show a difference, and are too few for the same code."""
+    return effect.exact and effect.value != 0 and effect.n < SAME_CODE_RUNS
 
 
 def settled(

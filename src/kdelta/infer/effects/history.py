@@ -38,12 +38,12 @@ def step_effects(
     alone: Callable[[str], tuple[Runs, Runs]] = lambda _: ((), ()),
     relinked: Collection[str] = (),
     *,
-    same_code: bool = False,
+    same_code: Callable[[], Collection[str]] = tuple,
 ) -> Effects:
     """The effects from one kernel to the next, with verdicts that chance did not make.
 
     alone: runs of an operation alone, of both kernels, as far as there are any. relinked: the
-    regions whose code is the same, only relinked. same_code: both kernels have the same image.
+    regions whose code is the same, only relinked. same_code: see `first_verdicts`.
     """
     first = first_verdicts(base, other, relinked, same_code=same_code)
     more = {name: alone(name) for name in first.runs}

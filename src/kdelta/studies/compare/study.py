@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -21,7 +22,13 @@ from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab.budget import Budget, cost_of_runs
 from kdelta.studies.lab.found import with_files
-from kdelta.studies.lab.judges import CountedKernel, Judge, OperationRuns, OtherStates
+from kdelta.studies.lab.judges import (
+    CountedKernel,
+    Judge,
+    OperationRuns,
+    OtherStates,
+    SharedCode,
+)
 from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.requests import (
     CompareRequest,
@@ -231,11 +238,11 @@ async def _compared(
     cycles = None
     if base.kernel and other.kernel and base.counts and other.counts:
         with interruptible():
-            relinked = relinked_regions(base, other, ask=cpu is not None)
+            code = shared_code(base, other, ask=cpu is not None)
         judged = await judges.paths.judge(
             CountedKernel(base.kernel, base.counts),
             CountedKernel(other.kernel, other.counts),
-            relinked,
+            code,
             show,
         )
         effects, more = judged.effects, judged.more
@@ -285,6 +292,27 @@ def relinked_regions(base: RunSide, other: RunSide, *, ask: bool = False) -> tup
     if len(known) < 2 or not (ask or any(was_relinked(kernel) for kernel in kernels)):
         return ()
     return tuple(name for name, code in codes_of(*known).items() if code is CodeChange.RELINKED)
+
+
+def shared_code(base: RunSide, other: RunSide, *, ask: bool = False) -> SharedCode:
+    """Return what both kernels share; ask: see `relinked_regions`."""
+    return SharedCode(
+        relinked_regions(base, other, ask=ask), functools.partial(same_regions, base, other)
+    )
+
+
+def same_regions(base: RunSide, other: RunSide) -> tuple[str, ...]:
+    """Return the regions of which both kernels execute the same code: all where they have the same
+    image; else those that digests of their objects say this of.
+    """
+    images = [side.kernel.image if side.kernel else side.spec for side in (base, other)]
+    if images[0] == images[1]:
+        return tuple(dict.fromkeys(one.name for runs in base.counts for one in runs.regions))
+    known = [*_known(base), *_known(other)]
+    if len(known) < 2:
+        return ()
+    same = (CodeChange.SAME, CodeChange.RELINKED)
+    return tuple(name for name, code in codes_of(*known).items() if code in same)
 
 
 def _known(side: RunSide) -> list[KernelCode]:

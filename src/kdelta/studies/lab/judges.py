@@ -44,6 +44,20 @@ class CountedKernel(msgspec.Struct, frozen=True, eq=False):
     counts: tuple[RunCounts, ...]
 
 
+class SharedCode(msgspec.Struct, frozen=True):
+    """What two kernels share.
+
+    relinked  regions whose code is the same, only relinked
+    same      returns the operations in which both execute the same code
+    """
+
+    relinked: Collection[str] = ()
+    same: Callable[[], Collection[str]] = tuple
+
+
+NOTHING_SHARED = SharedCode()
+
+
 class OperationRuns(msgspec.Struct, frozen=True):
     """The runs of an operation that were made after those of all operations."""
 
@@ -101,7 +115,7 @@ class Judge:
         self,
         base: CountedKernel,
         other: CountedKernel,
-        relinked: Collection[str] = (),
+        code: SharedCode = NOTHING_SHARED,
         show: Callable[[Effects], None] = lambda _: None,
     ) -> JudgedEffects:
         """Return the effects of two kernels' runs.
@@ -109,15 +123,14 @@ class Judge:
         An operation that these leave to chance, or whose interval is too wide, is run further,
         until it has as many runs as one of `LOOKS`, as long as that would probably decide it and
         the budget allows it: the widest interval first.
-        relinked: regions whose code is the same, only relinked. show: takes the effects so far,
-        before each round of further runs.
+        show: takes the effects so far, before each round of further runs.
         """
         first = first_verdicts(
             base.counts,
             other.counts,
-            relinked,
+            code.relinked,
             self._margin,
-            same_code=base.kernel.image == other.kernel.image,
+            same_code=code.same,
         )
         effects = settled(first, {}, base.counts, other.counts, LEFT_OPEN)
         more: dict[str, OperationRuns] = {}

@@ -3,6 +3,7 @@
 
 import datetime
 import difflib
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from kdelta.spec.run import Mode, RunStatus
 from kdelta.spec.versions import compare_versions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import relinked_regions
+from kdelta.studies.compare.study import relinked_regions, same_regions
 from kdelta.studies.lab.judges import MOST_RUNS, STATES, in_other_state
 from kdelta.studies.lab.lab import RunResult, mode_of
 from kdelta.studies.lab.plan import same_program
@@ -317,13 +318,12 @@ class _HistoryStudy:
 
         with interruptible():
             sides = [self._cache.side(one.lineage, one.done) for one in (base, other)]
-            images = {side.kernel.image if side.kernel else side.spec for side in sides}
             effects = step_effects(
                 base.counts,
                 other.counts,
                 alone,
                 relinked_regions(*sides),
-                same_code=len(images) == 1,
+                same_code=functools.partial(same_regions, *sides),
             )
             return self._in_other_states(effects, base, other, group)
 

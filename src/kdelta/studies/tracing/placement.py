@@ -7,6 +7,7 @@ A kernel is run once, traced, and from then on only replayed. Of one kernel:
     costs_of = costs(found, cpu, drawn(found, layouts, seed))
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -210,7 +211,13 @@ def kept_digest(kernel: Kernel) -> Digest | None:
     if kernel.built is None:
         return None
     path = built_folder(kernel.built) / DIGEST
-    return load_digest(path) if path.is_file() and is_current(path) else None
+    return _digest_at(path) if path.is_file() and is_current(path) else None
+
+
+@functools.lru_cache(maxsize=2)
+def _digest_at(path: Path) -> Digest:
+    """Return the digest, which takes half a second to read: a kernel has several neighbours."""
+    return load_digest(path)
 
 
 def was_relinked(kernel: Kernel) -> bool:
