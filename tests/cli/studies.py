@@ -66,7 +66,7 @@ class Studies:
         monkeypatch.setattr("kdelta.cli.run.run_command", self.command)
 
     async def compare(
-        self, request: CompareRequest, store: Store, progress: Progress
+        self, request: CompareRequest, store: Store, progress: Progress, *_: object
     ) -> tuple[Comparison, ...]:
         self.asked.append(request)
         if self.error is not None:
