@@ -53,6 +53,7 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("-n", "2")])
 def test_resume_leaves_out_what_passed(checkout: Path, words: tuple[str, ...]) -> None:
     first, second = (resumed(checkout, *words) for _ in range(2))

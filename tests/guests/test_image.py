@@ -70,6 +70,7 @@ def test_damaged_image_is_made_again(own_cache: Path) -> None:
     assert [path.name for path in cache_dir("guests").iterdir()] == [image.path.name]
 
 
+@pytest.mark.slow
 def test_image_with_another_bit_is_named_and_made_again(own_cache: Path) -> None:
     assert own_cache
     image = base_image(X86)

@@ -101,7 +101,9 @@ COMPILERS = {
 }
 
 
-@pytest.mark.parametrize("optimise", ["-O0", "-O2", "-Os"])
+@pytest.mark.parametrize(
+    "optimise", ["-O2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("-O0", "-Os"))]
+)
 @pytest.mark.parametrize("name", COMPILERS)
 def test_the_plugin_finds_all_marks_of_other_architectures(
     tmp_path: Path, name: str, optimise: str
