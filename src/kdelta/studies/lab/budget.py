@@ -11,11 +11,11 @@ import msgspec
 
 from kdelta.counts.model import RunCounts, merged_regions
 
-INSNS_A_SECOND = 25_000_000
+INSNS_A_SECOND = 20_000_000
 """Counted instructions of a run for each second of a processor that it takes, its warm-up and its
 evaluation included: docs/results.md has what was measured."""
 
-INSNS_A_START = 5_000_000
+INSNS_A_START = 3_000_000
 """What the start of a guest takes besides."""
 
 

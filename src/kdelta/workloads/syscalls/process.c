@@ -15,8 +15,8 @@
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 
-#define LARGE_BYTES (64 * MIB)
-#define LARGE_NEEDS_BYTES (96 * MIB)
+#define LARGE_BYTES (16 * MIB)
+#define LARGE_NEEDS_BYTES (48 * MIB)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -201,7 +201,7 @@ static void large_teardown(void)
 
 const struct operation process_operations[] = {
     {"fork-exit-wait", 100, FREED_LATER, .step = step_fork},
-    {"fork-large", 5, .step = step_fork, .setup = large_setup, .teardown = large_teardown},
+    {"fork-large", 8, .step = step_fork, .setup = large_setup, .teardown = large_teardown},
     {"vfork-exec", 150, FREED_LATER, .step = step_vfork_exec, .setup = tiny_setup, .teardown = tiny_teardown},
     {"thread-create-join", 500, FREED_LATER, .step = step_thread, .setup = thread_setup},
     {"signal-handler", 1000, .step = step_signal, .setup = signal_setup, .teardown = signal_teardown},
