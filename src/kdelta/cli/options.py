@@ -98,7 +98,7 @@ Budget = Annotated[
         "--budget",
         metavar="TIME",
         show_default=False,
-        help="Stop deciding after so much processor time: 40s, 5m.  [default: no end]",
+        help="Limit further runs by processor time, as in 40s or 5m.  [default: no end]",
     ),
 ]
 All = Annotated[

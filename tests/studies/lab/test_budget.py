@@ -14,7 +14,7 @@ from kdelta.infer.effects.effects import Word
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.budget import INSNS_A_SECOND, cost_of_operation, cost_of_runs
-from kdelta.studies.lab.judges import BUDGET_ENDED, LEFT_OPEN
+from kdelta.studies.lab.judges import BUDGET_ENDED, MAY_BE_CHANCE
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 from tests.report.test_text import compare_text
@@ -81,7 +81,7 @@ def test_budget_buys_whole_rounds_the_widest_first(
     assert made == [("signal-handler",)] * 2
     assert words(found)["signal-handler"] is Word.SAME
     chdir = operation(found, "chdir").verdict
-    assert (chdir.word, chdir.reason) == (Word.UNRESOLVED, f"{LEFT_OPEN}; {BUDGET_ENDED}")
+    assert (chdir.word, chdir.reason) == (Word.UNRESOLVED, f"{MAY_BE_CHANCE}; {BUDGET_ENDED}")
     for less in (first + wide - 1, 0):
         found, made = budgeted(less)
         assert made == []

@@ -13,7 +13,7 @@ from kdelta.counts.model import (
     merged_regions,
     only_region,
 )
-from kdelta.infer.effects.chance import first_verdicts, settled, so_far, with_reason
+from kdelta.infer.effects.chance import first_verdicts, left_open, settled, so_far, with_reason
 from kdelta.infer.effects.effects import (
     FIRM,
     MARGIN,
@@ -30,8 +30,11 @@ from kdelta.studies.lab.budget import Budget, RunCost, cost_of_operation
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.requests import LabRequest, Progress
 
-LEFT_OPEN = "what chance may have made, and cannot be derived from it"
-"""The reason of a verdict that more runs did not decide, or could not be had for."""
+MAY_BE_CHANCE = "few runs may differ so by chance"
+"""The reason of a verdict for which more runs were not made."""
+
+LEFT_OPEN = f"{MAY_BE_CHANCE}, and more did not decide"
+"""The reason of a verdict that more runs did not decide, or that could not be made."""
 
 BUDGET_ENDED = "the budget ended before (--budget)"
 """What is added to that of an operation that was not run further for want of budget."""
@@ -148,6 +151,8 @@ class Judge:
             effects = settled(first, runs, base.counts, other.counts, LEFT_OPEN)
             needed = {one.name: one.verdict.runs_needed for one in effects.operations}
             waiting = {name: needed[name] for name in wanted if needed[name]}
+        never = {one.name for one in effects.operations if one.verdict.reason == LEFT_OPEN}
+        effects = left_open(effects, never.intersection(too_expensive), MAY_BE_CHANCE)
         effects = with_reason(effects, too_expensive, BUDGET_ENDED)
         return JudgedEffects(effects, tuple(one for one in more.values() if one.base or one.other))
 
