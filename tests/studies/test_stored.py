@@ -107,6 +107,18 @@ def compared(runs: list[Run]) -> list[Counted]:
         return [Counted(run.id, store.counts(run)) for run in chosen]
 
 
+def test_compare_fewer_operations_takes_parts_of_stored_runs(
+    runs: list[Run], capsys: Captured
+) -> None:
+    base, other = compared(runs)
+    words = ("compare", OLD, NEW, "-o", "chdir", *_ONE_RUN)
+    pair = document(capsys, *words)["machines"][0]["others"][0]
+    (row,) = pair["operations"]
+    assert row["name"] == "chdir"
+    assert row["base"]["value"] == base.mean_insns["chdir"]
+    assert row["other"]["value"] == other.mean_insns["chdir"]
+
+
 def test_compare_stored_runs_has_their_sums(runs: list[Run], capsys: Captured) -> None:
     base, other = compared(runs)
     found = document(capsys, *COMPARED)["machines"][0]["others"][0]["operations"]

@@ -76,8 +76,14 @@ class FakeLab:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         async def runs(
-            lab: Lab, kernels: list[Kernel], works: list[RunPlan], indexes: range | None = None
+            lab: Lab,
+            kernels: list[Kernel],
+            works: list[RunPlan],
+            indexes: range | None = None,
+            *,
+            parts: bool,
         ) -> list[list[RunResult]]:
+            assert parts
             request: LabRequest = lab._request
             return [
                 self._runs(kernel.spec, work.job.argv, request, indexes)

@@ -82,7 +82,7 @@ def test_the_workload_says_how_much_it_needs() -> None:
 
 
 def test_it_is_reported_once_a_workload(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def none(*_: object) -> list[RunResult]:
+    async def none(*_: object, **__: object) -> list[RunResult]:
         return []
 
     monkeypatch.setattr(Lab, "_runs_of", none)

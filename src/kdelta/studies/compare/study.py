@@ -115,7 +115,7 @@ async def run_compare(
     for cpu, machine in machines:
         lab_request = await Lab(machine, store, progress).settled(kernels, works)
         if cpu is None:
-            runs = await Lab(lab_request, store, progress).runs(kernels, works)
+            runs = await Lab(lab_request, store, progress).runs(kernels, works, parts=True)
             results = [Traced(tuple(done)) for done in runs]
         else:
             results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)

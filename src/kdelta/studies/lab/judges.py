@@ -202,7 +202,8 @@ class Judge:
         for begin, wanted in rounds.items():
             works = [self._work(kernel, of_kernel) for kernel, of_kernel in wanted]
             lab = Lab(self._request, self._store, self._progress)
-            found = await lab.runs([kernel for kernel, _ in wanted], works, range(begin, runs))
+            kernels_of = [kernel for kernel, _ in wanted]
+            found = await lab.runs(kernels_of, works, range(begin, runs), parts=True)
             for (kernel, of_kernel), done in zip(wanted, found, strict=True):
                 for name in of_kernel:
                     before = self._made.get((kernel.identity, name), ())
@@ -323,7 +324,7 @@ class OtherStates:
             return effects
         works = [self._work(kernel, wanted) for kernel in kernels]
         for state, lab in zip(STATES, self._labs, strict=True):
-            base, other = await lab.runs(kernels, works)
+            base, other = await lab.runs(kernels, works, parts=True)
             effects = in_other_state(effects, wanted, (base, other), state)
         return effects
 

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import msgspec
 
-from kdelta.counts.model import RunCounts
 from kdelta.guests.image import base_image
 from kdelta.guests.job import handed_over
 from kdelta.host.command import echo_line
@@ -36,7 +35,6 @@ from kdelta.machines.snapshots import (
 )
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode
 from kdelta.spec.errors import KdeltaError, LabError, UserError
-from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus, perturbation
 from kdelta.store.model import Run
@@ -78,6 +76,7 @@ from kdelta.studies.lab.run_facts import (
     no_kernel_run,
 )
 from kdelta.studies.lab.steps import expect_runs, obtained
+from kdelta.studies.lab.wanted import RECORD, RunResult, WantedRun, part_of_stored, run_key
 
 __all__ = [
     "EXECUTED",
@@ -103,32 +102,6 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-RECORD = 3
-"""What is kept of a run; a run of which less was kept is made again."""
-
-
-class RunResult(msgspec.Struct, frozen=True):
-    """A run and what it counted (None unless it went well); `stored`: it was in the store."""
-
-    run: Run
-    counts: RunCounts | None
-    stored: bool = False
-
-
-class _Wanted(msgspec.Struct, frozen=True):
-    """One run to be made."""
-
-    kernel: Kernel
-    guest: Guest
-    work: RunPlan
-    index: int
-
-    @property
-    def key(self) -> str:
-        """What makes it the same run as another."""
-        return _key(self.guest, self.work, self.index)
-
-
 _Start = Snapshot | GuestOutcome | None
 """A guest's snapshot; how its boot failed; or None when runs are to begin at power-on."""
 
@@ -264,15 +237,22 @@ class Lab:
         kernels: Sequence[Kernel],
         works: Sequence[RunPlan],
         indexes: Sequence[int] | None = None,
+        *,
+        parts: bool = False,
     ) -> list[list[RunResult]]:
         """For each kernel, with its work, one run a perturbation, in that order: of these indexes,
         or as many as are requested.
+
+        parts: a part of a stored run will do, where only counts are wanted.
         """
         if indexes is None:
             indexes = range(self._request.perturbations)
         with interruptible():
             wanted = [
-                [_Wanted(kernel, self.guest(kernel, work, index), work, index) for index in indexes]
+                [
+                    WantedRun(kernel, self.guest(kernel, work, index), work, index)
+                    for index in indexes
+                ]
                 for kernel, work in zip(kernels, works, strict=True)
             ]
             self._log_memory(works)
@@ -280,7 +260,7 @@ class Lab:
                 emulator.plugin(self._progress.log)
         expect_runs(self._progress, self._request, len(wanted), indexes=indexes)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._runs_of(one)) for one in wanted]
+            tasks = [group.create_task(self._runs_of(one, parts=parts)) for one in wanted]
         return [task.result() for task in tasks]
 
     def _log_memory(self, works: Sequence[RunPlan]) -> None:
@@ -291,7 +271,7 @@ class Lab:
     async def one(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
         """The run of that perturbation alone."""
         with interruptible():
-            wanted = _Wanted(kernel, self.guest(kernel, work, index), work, index)
+            wanted = WantedRun(kernel, self.guest(kernel, work, index), work, index)
             wanted.guest.emulator.plugin(self._progress.log)
         (done,) = await self._runs_of([wanted])
         return done
@@ -314,11 +294,13 @@ class Lab:
 
     def key(self, kernel: Kernel, work: RunPlan, index: int) -> str:
         """What makes a run of that perturbation the same as another."""
-        return _key(self.guest(kernel, work, index), work, index)
+        return run_key(self.guest(kernel, work, index), work.identity, index)
 
-    async def _runs_of(self, wanted: Sequence[_Wanted]) -> list[RunResult]:
+    async def _runs_of(
+        self, wanted: Sequence[WantedRun], *, parts: bool = False
+    ) -> list[RunResult]:
         """Runs of one kernel with one work."""
-        known = {} if self._request.again else self._known(wanted)
+        known = {} if self._request.again else self._known(wanted, parts=parts)
         missing = [one for one in wanted if one.index not in known]
         boots = {one.guest.boot: one for one in missing}
         async with asyncio.TaskGroup() as group:
@@ -333,15 +315,21 @@ class Lab:
         made = {index: task.result() for index, task in tasks.items()}
         return [known.get(one.index) or made[one.index] for one in wanted]
 
-    def _known(self, wanted: Sequence[_Wanted]) -> dict[int, RunResult]:
+    def _known(self, wanted: Sequence[WantedRun], *, parts: bool) -> dict[int, RunResult]:
         found = {}
         for one in wanted:
             stored = self._store.find_run(one.key)
             if stored and has_recorded(self._store, stored, self._recording):
-                self._progress.found(_step(one))
-                found[one.index] = RunResult(
-                    stored, one.work.counted(self._store.counts(stored)), stored=True
-                )
+                counts = one.work.counted(self._store.counts(stored))
+                found[one.index] = RunResult(stored, counts, stored=True)
+            elif (
+                parts
+                and self._recording == Recording()
+                and (part := part_of_stored(self._store, one))
+            ):
+                found[one.index] = part
+            if one.index in found:
+                self._progress.found(one.step)
         return found
 
     @property
@@ -394,9 +382,9 @@ class Lab:
             recording=self._recording,
         )
 
-    async def _one(self, wanted: _Wanted, starting: asyncio.Task[_Booted]) -> RunResult:
+    async def _one(self, wanted: WantedRun, starting: asyncio.Task[_Booted]) -> RunResult:
         start = await starting
-        step = _step(wanted)
+        step = wanted.step
         # There is one, too, when it lacks what is now to be recorded.
         earlier = self._store.find_run(wanted.key)
         async with self._runs_at_once, _work_folder() as folder:
@@ -440,7 +428,7 @@ class Lab:
         return RunResult(finished, wanted.work.counted(counted.counts) if counted else None)
 
     async def _executed(
-        self, wanted: _Wanted, booted: _Booted, setting: Setting
+        self, wanted: WantedRun, booted: _Booted, setting: Setting
     ) -> tuple[KeptFiles | None, GuestOutcome]:
         """The run itself; of a guest that did not boot, how that ended."""
         guest, start = booted
@@ -477,20 +465,3 @@ def open_store() -> contextlib.AbstractContextManager[Store]:
 async def _work_folder() -> AsyncIterator[Path]:
     with work_folder() as folder:
         yield folder
-
-
-def _key(guest: Guest, work: RunPlan, index: int) -> str:
-    """What makes two runs the same run. Snapshot or power-on is no part: the counts are equal."""
-    return identity(
-        {
-            "guest": guest.snapshot_facts(),
-            "job": work.identity,
-            "perturbation": msgspec.to_builtins(perturbation(index)),
-            "plugin": guest.emulator.plugin().parent.name,
-            "record": RECORD,
-        }
-    )
-
-
-def _step(wanted: _Wanted) -> str:
-    return f"run {wanted.kernel.title} {wanted.work.name} #{wanted.index}"
