@@ -9,14 +9,22 @@ import msgspec
 import pytest
 
 from kdelta.cli.reports import compare_reports
+from kdelta.cpus import CPU, load_cpu
 from kdelta.infer.effects.chance import ENOUGH, SO_FAR
 from kdelta.infer.effects.effects import Word
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.budget import INSNS_A_SECOND, cost_of_operation, cost_of_runs
+from kdelta.studies.lab.budget import (
+    INSNS_A_SECOND,
+    Budget,
+    RunCost,
+    cost_of_operation,
+    cost_of_runs,
+)
 from kdelta.studies.lab.judges import BUDGET_ENDED, MAY_BE_CHANCE
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.tracing.cycles import Cycles
 from tests.report.test_text import compare_text
 from tests.studies.lab.fake_lab import (
     FIRST,
@@ -30,10 +38,18 @@ from tests.studies.lab.fake_lab import (
 )
 
 
-def test_table_so_far_marks_what_is_run_further(lab: FakeLab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cpus", [(), (load_cpu("zen3"),)])
+def test_table_so_far_marks_what_is_run_further(
+    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpus: tuple[CPU, ...]
+) -> None:
+    monkeypatch.setattr("kdelta.studies.compare.study.cycles_between", lambda *_, **__: Cycles(()))
     shown: list[Comparison] = []
     request = CompareRequest(
-        base="base", others=("lucky",), lab=LabRequest(perturbations=FIRST), states=False
+        base="base",
+        others=("lucky",),
+        cpus=cpus,
+        lab=LabRequest(perturbations=FIRST),
+        states=False,
     )
     with Store.open(tmp_path / "store") as store:
         (found,) = asyncio.run(run_compare(request, store, Silent(), shown.append))
@@ -90,3 +106,11 @@ def test_budget_buys_whole_rounds_the_widest_first(
             "chdir": Word.UNRESOLVED,
             "signal-handler": Word.UNRESOLVED,
         }
+
+
+def test_budget_never_refuses_what_costs_nothing() -> None:
+    spent = Budget(Fraction(0))
+    spent.spend(RunCost(1))
+    assert spent.affords(RunCost())
+    assert not spent.affords(RunCost(starts=1))
+    assert spent.refused == RunCost(starts=1)

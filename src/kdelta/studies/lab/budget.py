@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.model import RunCounts, merged_regions
+from kdelta.counts.model import RunCounts, merged_regions, only_region
 
 INSNS_A_SECOND = 20_000_000
 """Counted instructions of a run for each second of a processor that it takes, its warm-up and its
@@ -53,10 +53,12 @@ def cost_of_runs(runs: Sequence[RunCounts]) -> RunCost:
 
 def cost_of_operation(name: str, runs: Sequence[RunCounts]) -> RunCost:
     """Return what one more run of an operation costs, as the most expensive of these runs."""
-    regions = [
-        regions[name] for run in runs for regions in [merged_regions(run)] if name in regions
+    insns = [
+        region.executed_insns()
+        for run in runs
+        for region in merged_regions(only_region(run, name)).values()
     ]
-    return RunCost(max((region.executed_insns() for region in regions), default=0), 1)
+    return RunCost(max(insns, default=0), 1)
 
 
 class Budget:
@@ -69,14 +71,19 @@ class Budget:
         self._left = None if seconds is None else seconds * INSNS_A_SECOND
         self.refused = RunCost()
 
+    @property
+    def has_end(self) -> bool:
+        """Return whether anything can be refused."""
+        return self._left is not None
+
     def spend(self, cost: RunCost) -> None:
         """Take this off, whether or not it is there."""
         if self._left is not None:
             self._left -= cost.whole
 
     def affords(self, cost: RunCost) -> bool:
-        """Take this off and return True, if it is there; else note that it was refused."""
-        if self._left is not None and cost.whole > self._left:
+        """Take this off and return True, if it is there or nothing; else note the refusal."""
+        if cost.whole and self._left is not None and cost.whole > self._left:
             self.refused += cost
             return False
         self.spend(cost)

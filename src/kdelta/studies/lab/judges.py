@@ -166,6 +166,8 @@ class Judge:
         """Return those of these operations that the budget still allows to be run as often as the
         look wants, and take them off it.
         """
+        if not self._budget.has_end:
+            return list(names)
         widths = {one.name: _relative_width(one) for one in effects.operations}
         runs = max(look, self._request.perturbations)
         kernels = {one.kernel.identity: one for one in sides}
