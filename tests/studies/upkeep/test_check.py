@@ -15,12 +15,13 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import partial_folder, write_atomic, write_json
 from kdelta.host.in_use import release, use
 from kdelta.host.lock import fill_once, work_folder
-from kdelta.host.manifest import published
+from kdelta.host.manifest import published, take_away
 from kdelta.host.sealed import write_sealed
 from kdelta.kernels.sources.source import Source, checked_out, source_of
 from kdelta.machines import snapshots
 from kdelta.machines.tcg import Snapshot
 from kdelta.spec.kernel import TreeSpec
+from kdelta.studies.upkeep import check
 from kdelta.studies.upkeep.check import check_cache
 from tests.kernels.trees import fake_tree
 
@@ -131,6 +132,25 @@ def test_damaged_file_is_named_and_taken_out_of_use(kind: str, damage: str) -> N
     assert not one.exists()
     assert list(check_cache()) == []
     assert other.exists() == (damage != "exchange")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_another_process_takes_away_meanwhile_is_no_damage(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = KINDS[kind]("a")
+
+    def late(compare: check._Damage) -> check._Damage:
+        def compared(path: Path) -> str | None:
+            assert take_away(path)
+            return compare(path)
+
+        return compared
+
+    compared = {name: late(compare) for name, compare in check._COMPARED.items()}
+    monkeypatch.setattr(check, "_COMPARED", compared)
+    assert list(check_cache()) == []
+    assert not path.exists()
 
 
 def test_damaged_thing_in_use_stays_and_is_named() -> None:

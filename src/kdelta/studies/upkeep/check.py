@@ -75,9 +75,10 @@ def check_cache(*, repair: bool = False) -> Iterator[Finding]:
 
 def _compared(compare: _Damage, path: Path) -> str | None:
     try:
-        return compare(path)
+        why = compare(path)
     except LabError as error:
-        return error.message if path.exists() else None  # another process removed it
+        why = error.message
+    return why if path.exists() else None  # another process may have removed it meanwhile
 
 
 def _taken(one: Cached) -> str:
