@@ -205,14 +205,12 @@ def so_far(first: FirstVerdicts, effects: Effects, waiting: Collection[str]) -> 
     """Return the effects with the words of the first runs for the operations that wait for further
     ones.
     """
-
-    def early(verdict: Verdict) -> Verdict:
-        return msgspec.structs.replace(verdict, reason=SO_FAR)
-
-    of_first = {one.name: one for one in first.effects.operations if one.name in waiting}
+    early = _with_verdicts(
+        first.effects, waiting, lambda one: msgspec.structs.replace(one, reason=SO_FAR)
+    )
+    of_first = {one.name: one for one in early if one.name in waiting}
     found = tuple(of_first.get(one.name, one) for one in effects.operations)
-    effects = msgspec.structs.replace(effects, operations=found)
-    return msgspec.structs.replace(effects, operations=_with_verdicts(effects, waiting, early))
+    return msgspec.structs.replace(effects, operations=found)
 
 
 def _resolved(name: str, base: Runs, other: Runs, first: FirstVerdicts) -> list[OperationEffect]:

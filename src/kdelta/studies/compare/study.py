@@ -86,7 +86,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 Show = Callable[[Comparison], None]
-"""Who takes a comparison before it has all its runs."""
+"""A function that takes a comparison before all its runs are made."""
 
 
 async def run_compare(
@@ -212,7 +212,7 @@ def other_states(
 
 
 class _Judges(msgspec.Struct, frozen=True):
-    """Who judges pairs of kernels that did the same work, and to whom they report."""
+    """What judges pairs of kernels that did the same work, and what takes their reports."""
 
     paths: Judge
     states: OtherStates | None
