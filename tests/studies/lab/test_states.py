@@ -12,9 +12,11 @@ from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import MachineOptions
+from kdelta.studies.compare.study import Comparison, RunSide
+from kdelta.studies.gate.study import judge
 from kdelta.studies.lab import judges
 from kdelta.studies.lab.budget import INSNS_A_SECOND, Budget, cost_of_operation
-from kdelta.studies.lab.judges import BUDGET_ENDED, OtherStates, depends_on_state
+from kdelta.studies.lab.judges import NOT_IN_STATES, OtherStates, depends_on_state
 from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.lab.requests import LabRequest, Silent
 from tests.synthetic import own, region, run
@@ -111,8 +113,13 @@ def test_a_budget_that_ends_before_other_states_is_a_warning(
     assert (_verdict(effects).word, effects.warnings) == (Word.DEPENDS_ON_STATE, ())
     assert len(asked) == 4
     effects, asked = _judged(monkeypatch, (1000, 1100), there, too_little)
-    assert (_verdict(effects).word, asked) == (Word.SLOWER, [])
-    assert effects.warnings == (f"not run from other states, {BUDGET_ENDED}: op",)
+    assert (_verdict(effects), asked) == (Verdict(Word.SLOWER, reason=NOT_IN_STATES), [])
+    assert effects.warnings == (f"{NOT_IN_STATES}: op",)
+    side = RunSide("", None)
+    (op, _) = sorted(
+        judge(Comparison("w", side, side, effects), Fraction(0)), key=lambda one: one.id
+    )
+    assert (op.region, op.word, op.reason) == ("op", Word.UNRESOLVED, NOT_IN_STATES)
 
 
 @pytest.mark.parametrize("name", ["__switch_to_asm", "wake_up_new_task", "new_slab"])

@@ -14,6 +14,7 @@ from kdelta.report.cut import cut_note
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide, run_compare
+from kdelta.studies.lab.judges import NOT_IN_STATES
 from kdelta.studies.lab.requests import GateRequest, Progress
 from kdelta.studies.lab.work import Work
 
@@ -63,6 +64,9 @@ def judge(
         return
     decided = _decided_by_cycles(comparison)
     for operation in sorted(comparison.effects.operations, key=_percent, reverse=True):
+        if operation.verdict.reason == NOT_IN_STATES:
+            yield Judged(operation.name, Word.UNRESOLVED, NOT_IN_STATES)
+            continue
         judged = judge_path(operation, exact, margin)
         if judged.word is not Word.MIXED or operation.name not in decided:
             yield judged

@@ -47,6 +47,10 @@ class CountedKernel(msgspec.Struct, frozen=True, eq=False):
     counts: tuple[RunCounts, ...]
 
 
+NOT_IN_STATES = f"not run from other states, {BUDGET_ENDED}"
+"""The reason of a faster, slower or mixed that may depend on the state: a gate does not take it."""
+
+
 class SharedCode(msgspec.Struct, frozen=True):
     """What two kernels share.
 
@@ -319,8 +323,10 @@ class OtherStates:
             name for name in wanted if self._budget.affords(cost_of_operation(name, counts) * times)
         )
         if left_out := [name for name in wanted if name not in afforded]:
-            line = f"not run from other states, {BUDGET_ENDED}: {', '.join(left_out)}"
-            effects = msgspec.structs.replace(effects, warnings=(*effects.warnings, line))
+            line = f"{NOT_IN_STATES}: {', '.join(left_out)}"
+            effects = msgspec.structs.replace(
+                _not_in_states(effects, left_out), warnings=(*effects.warnings, line)
+            )
         wanted = afforded
         if not wanted:
             return effects
@@ -329,6 +335,17 @@ class OtherStates:
             base, other = await lab.runs(kernels, works, parts=True)
             effects = in_other_state(effects, wanted, (base, other), state)
         return effects
+
+
+def _not_in_states(effects: Effects, names: Collection[str]) -> Effects:
+    """Return the effects with this reason in the verdicts on the operations of these names."""
+    found = tuple(
+        msgspec.structs.replace(one, verdict=Verdict(one.verdict.word, reason=NOT_IN_STATES))
+        if one.name in names
+        else one
+        for one in effects.operations
+    )
+    return msgspec.structs.replace(effects, operations=found)
 
 
 def in_other_state(
