@@ -6,7 +6,11 @@
  */
 #include "symbols.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "block.h"
 #include "memory.h"
@@ -38,6 +42,7 @@ static uint8_t first_rule[1 << 16], next_rule[MAX_RULES + 1]; /* by a name's fir
 static struct place exact[MAX_PLACES], ranges[MAX_PLACES];
 static size_t n_exact, n_ranges;
 static struct place switch_text, return_text, image;
+static struct { uint64_t *vaddrs; size_t n, capacity; } symbols; /* only while they are read */
 
 static unsigned first_two(const char *name)
 {
@@ -85,12 +90,9 @@ bool rules_load(const char *path)
 
 static bool matches(const struct rule *r, const char *name, size_t length)
 {
-    const char *dot = memchr(name, '.', length);
-
-    if (r->prefix)
-        return length >= r->length && !memcmp(name, r->name, r->length);
-    return (size_t)(dot ? dot - name : (ptrdiff_t)length) == r->length &&
-           !memcmp(name, r->name, r->length);
+    if (length < r->length || memcmp(name, r->name, r->length))
+        return false;
+    return r->prefix || length == r->length || name[r->length] == '.';
 }
 
 static void remember(struct place *table, size_t *n, uint64_t vaddr, uint16_t flags, enum event event)
@@ -138,26 +140,28 @@ static void apply(enum kind kind, uint64_t vaddr)
     }
 }
 
-/* Calls visit for each "address type name" line. */
+static unsigned hex_digit(char c)
+{
+    return (c & 15) + (c >> 6) * 9;
+}
+
+/* Calls visit for each "address type name" line: there are a hundred thousand, at each start. */
 static void each_symbol(const char *text, size_t size,
                         void (*visit)(uint64_t vaddr, const char *name, size_t length))
 {
     const char *end = text + size;
 
-    while (text < end) {
-        const char *newline = memchr(text, '\n', end - text);
-        const char *stop = newline ? newline : end;
-        const char *type = memchr(text, ' ', stop - text);
+    for (const char *p = text, *stop; p < end; p = stop + 1) {
+        const char *newline = memchr(p, '\n', end - p);
+        uint64_t vaddr = 0;
 
-        if (type && stop - type > 3) {
-            const char *name = type + 3, *tab = memchr(name, '\t', stop - name);
-            uint64_t vaddr = 0;
+        for (stop = newline ? newline : end; p < stop && *p != ' '; p++)
+            vaddr = vaddr << 4 | hex_digit(*p);
+        if (stop - p > 3) {
+            const char *name = p + 3, *tab = memchr(name, '\t', stop - name);
 
-            for (const char *p = text; p < type; p++)
-                vaddr = vaddr << 4 | (uint64_t)(*p <= '9' ? *p - '0' : (*p | 32) - 'a' + 10);
             visit(vaddr, name, (tab ? tab : stop) - name);
         }
-        text = stop + 1;
     }
 }
 
@@ -177,6 +181,11 @@ static void find_image(uint64_t vaddr, const char *name, size_t length)
 
 static void match_symbol(uint64_t vaddr, const char *name, size_t length)
 {
+    if (symbols.n == symbols.capacity) {
+        symbols.capacity = symbols.capacity ? 2 * symbols.capacity : 1 << 17;
+        symbols.vaddrs = must(realloc(symbols.vaddrs, symbols.capacity * sizeof *symbols.vaddrs));
+    }
+    symbols.vaddrs[symbols.n++] = vaddr;
     find_image(vaddr, name, length);
     for (unsigned i = length < 2 ? 0 : first_rule[first_two(name)]; i; i = next_rule[i])
         if (matches(&rules[i - 1], name, length))
@@ -190,9 +199,8 @@ static void close_one(struct place *p, uint64_t vaddr)
 }
 
 /* A range reaches to the next symbol. */
-static void close_ranges(uint64_t vaddr, const char *name, size_t length)
+static void close_ranges(uint64_t vaddr)
 {
-    (void)name, (void)length;
     for (size_t i = 0; i < n_ranges; i++)
         close_one(&ranges[i], vaddr);
     close_one(&switch_text, vaddr);
@@ -213,26 +221,29 @@ void symbols_load(const char *kallsyms, size_t size)
     for (size_t i = 0; i < n_rules; i++)
         if (!strncmp(rules[i].name, "0x", 2))
             apply(rules[i].kind, rules[i].offset);
-    each_symbol(kallsyms, size, close_ranges);
+    for (size_t i = 0; i < symbols.n; i++)
+        close_ranges(symbols.vaddrs[i]);
+    free(symbols.vaddrs);
+    memset(&symbols, 0, sizeof symbols);
     qsort(exact, n_exact, sizeof *exact, by_start);
 }
 
 bool symbols_load_file(const char *path)
 {
-    FILE *f = fopen(path, "r");
-    struct bytes text = { 0 };
-    char chunk[1 << 16];
-    size_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat file;
+    void *text = MAP_FAILED;
 
-    if (!f) {
+    if (fd >= 0 && !fstat(fd, &file) && file.st_size)
+        text = mmap(NULL, file.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (text == MAP_FAILED) {
         fprintf(stderr, "kdelta plugin: cannot read the symbols in %s\n", path);
         return false;
     }
-    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        bytes_add(&text, chunk, n);
-    fclose(f);
-    symbols_load((const char *)text.data, text.size);
-    free(text.data);
+    symbols_load(text, file.st_size);
+    munmap(text, file.st_size);
     return true;
 }
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import Symbol, kallsyms_file, parse_kallsyms
-from kdelta.host.files import FileState
+from kdelta.host.files import FileContent, FileState
 from kdelta.machines.arch import ImageMap
 from kdelta.machines.chunks import payloads, require_complete
 from kdelta.spec.errors import LabError
@@ -53,7 +53,7 @@ def executed_since_boot(
     it touches; a user program at low addresses can be taken for early code of the kernel.
     """
     image, physical = board
-    key = (FileState.of(symbols), modules)
+    key = (FileContent(symbols), modules)
     names = _names(*key)
     base = names.base(image)
     found = _touched_by_boot(FileState.of(files[0]), *key, image, physical)
@@ -98,13 +98,13 @@ class _NamesByAddress:
 
 
 @functools.lru_cache(maxsize=8)
-def _names(symbols: FileState, modules: bytes) -> _NamesByAddress:
+def _names(symbols: FileContent, modules: bytes) -> _NamesByAddress:
     return _NamesByAddress((*kallsyms_file(symbols.path), *parse_kallsyms(modules)))
 
 
 @functools.lru_cache(maxsize=8)
 def _touched_by_boot(
-    boot: FileState, symbols: FileState, modules: bytes, image: ImageMap, physical: int
+    boot: FileState, symbols: FileContent, modules: bytes, image: ImageMap, physical: int
 ) -> frozenset[tuple[str, str]]:
     names = _names(symbols, modules)
     return names.touched(_kernel_blocks(boot.path, names.base(image), image, physical))

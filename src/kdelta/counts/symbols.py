@@ -9,7 +9,7 @@ import numpy as np
 
 from kdelta.counts.arrays import I64, U64
 from kdelta.counts.model import KERNEL
-from kdelta.host.files import FileState
+from kdelta.host.files import FileContent
 
 END = "-"
 """The type of a mark that says where a symbol ends, for tables with gaps in them."""
@@ -59,8 +59,9 @@ class SymbolTable:
 
 def without_padding(symbol: str) -> str:
     """The function that a symbol belongs to: its own name, unless it names the space before one."""
-    for prefix in _PADDING:
-        symbol = symbol.removeprefix(prefix)
+    if symbol.startswith(_PADDING):
+        for prefix in _PADDING:
+            symbol = symbol.removeprefix(prefix)
     return symbol
 
 
@@ -102,20 +103,20 @@ def code_table(symbols: Iterable[Symbol]) -> SymbolTable:
 
 
 def kallsyms_file(path: Path) -> tuple[Symbol, ...]:
-    """`parse_kallsyms` of a file, kept in memory: the runs of one kernel share it."""
-    return _parsed(FileState.of(path))
+    """`parse_kallsyms` of a file, kept in memory: a kernel's boots and runs share it."""
+    return _parsed(FileContent(path))
 
 
 @functools.lru_cache(maxsize=8)
-def _parsed(file: FileState) -> tuple[Symbol, ...]:
+def _parsed(file: FileContent) -> tuple[Symbol, ...]:
     return tuple(parse_kallsyms(file.path.read_bytes()))
 
 
 def kallsyms_table(path: Path, modules: bytes) -> SymbolTable:
     """The table of that file and of the lines of modules, kept in memory likewise."""
-    return _table(FileState.of(path), modules)
+    return _table(FileContent(path), modules)
 
 
 @functools.lru_cache(maxsize=8)
-def _table(file: FileState, modules: bytes) -> SymbolTable:
-    return SymbolTable((*kallsyms_file(file.path), *parse_kallsyms(modules)))
+def _table(file: FileContent, modules: bytes) -> SymbolTable:
+    return SymbolTable((*_parsed(file), *parse_kallsyms(modules)))

@@ -121,6 +121,21 @@ def sha256_state(file: FileState) -> str:
     return sha256_file(file.path)
 
 
+class FileContent:
+    """A file by what is in it: what is kept in memory of it serves any other that has the same."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises LabError for a file that cannot be read."""
+        self.path = path
+        self._sha256 = sha256_state(FileState.of(path))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FileContent) and self._sha256 == other._sha256
+
+    def __hash__(self) -> int:
+        return hash(self._sha256)
+
+
 def write_atomic(path: Path, content: bytes) -> None:
     """Writes a file as `atomic_file` does."""
     with atomic_file(path) as file:

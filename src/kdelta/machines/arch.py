@@ -38,11 +38,15 @@ class MappedRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     page_bytes: int
 
 
+_DECIDE_NOTHING = frozenset({"most_memory_mib", "reads_kernel_at_boot"})
+
+
 class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A machine that QEMU emulates. `cpu` is the CPU of a guest that names none, as for QEMU;
     `cpus` are the models that it is for, none: any. `cpu_options` are added to whichever CPU it
     gets. `image` is the physical address at which a kernel has the base of its image. Without
-    `snapshots` each run begins at power-on.
+    `snapshots` each run begins at power-on. Where QEMU's firmware `reads_kernel_at_boot` alone, a
+    guest that starts from a snapshot goes without it.
     """
 
     machine: str
@@ -56,11 +60,12 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device_tree: DeviceTree | None = None
     snapshots: bool = True
     most_memory_mib: int | None = None
+    reads_kernel_at_boot: bool = False
 
     def facts(self) -> dict[str, object]:
         """All of it that decides what a guest does."""
         every: dict[str, object] = msgspec.to_builtins(self)
-        return {name: value for name, value in every.items() if name != "most_memory_mib"}
+        return {name: value for name, value in every.items() if name not in _DECIDE_NOTHING}
 
     def must_have(self, memory_mib: int) -> None:
         """UserError if it cannot have so much memory."""

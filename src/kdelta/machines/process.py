@@ -14,7 +14,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from qemu.qmp import ExecuteError, QMPClient, QMPError
 
@@ -176,6 +176,14 @@ class Emulator:
             raise LabError(f"QEMU refused {name}: {error}") from error
         except (QMPError, EOFError, OSError) as error:
             raise LabError(f"QEMU went away at {name}: {self.stderr() or error}") from error
+
+    async def hand(self, name: str, file: BinaryIO) -> None:
+        """Give QEMU that open file, under that name."""
+        try:
+            self._qmp.send_fd_scm(file.fileno())
+        except OSError as error:
+            raise LabError(f"QEMU went away: {self.stderr() or error}") from error
+        await self.command("getfd", fdname=name)
 
     async def run_to(self, address: int, bytes_of_insn: int) -> str:
         """Starts the guest, and waits until it is about to execute that instruction, for the first

@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import functools
 import shlex
 import shutil
 import signal
@@ -36,7 +37,7 @@ _MAGIC = b"QEVM"
 """How a state begins (QEMU_VM_FILE_MAGIC)."""
 
 
-class Guest(msgspec.Struct, frozen=True):
+class Guest(msgspec.Struct, frozen=True, dict=True):
     """What is booted: everything that decides the guest's state at the snapshot point, which is
     when it is about to execute the instruction at `stop_address` in the agent. `qemu`, `runs_as`,
     `loaded` and `icount_shift` are as in MachineOptions. `parameters` are the kernel's, a part of
@@ -69,10 +70,16 @@ class Guest(msgspec.Struct, frozen=True):
     def board(self) -> Board:
         return arch_machine(self.arch).board(self.cpu)
 
-    @property
+    # Found once: a run starts its guest some fifty times.
+    @functools.cached_property
     def emulator(self) -> HostQemu:
         """What it is run by; LabError or UserError if that is not there."""
         return find_qemu(target(self.arch), self.qemu)
+
+    @functools.cached_property
+    def plugin(self) -> Path:
+        """The path of the plugin for that, which counts."""
+        return self.emulator.plugin()
 
     @property
     def command_line(self) -> str:
@@ -199,7 +206,7 @@ def _plugin_option(
     guest: Guest, folder: Path, snapshot: Snapshot | None, *, count: bool, recording: Recording
 ) -> str:
     options: list[Path | str] = [
-        guest.emulator.plugin(),
+        guest.plugin,
         f"out={folder / 'counts'}",
         f"rules={folder / 'rules'}",
         f"job={folder / 'job'}",
@@ -212,6 +219,12 @@ def _plugin_option(
         options.append("count=now")
     options += recording.options(arch_machine(guest.arch).data_line_bytes)
     return ",".join(_escape(option) for option in options)
+
+
+def _kernel(guest: Guest) -> list[str]:
+    tree = ["-dtb", guest.device_tree.path] if guest.device_tree else []
+    kernel = ["-kernel", guest.kernel_image, "-initrd", guest.initrd]
+    return [*kernel, "-append", guest.command_line, *tree]
 
 
 def _memory(guest: Guest, ram: Path, *, shared: bool) -> list[str]:
@@ -256,9 +269,7 @@ def command_line(
         "-rtc", "base=2026-01-01,clock=vm", "-cpu", board.cpu_argument(guest.cpu),
         "-m", str(guest.memory_mib), *board.arguments,
         "-chardev", console, "-serial", "chardev:console",
-        "-kernel", guest.kernel_image, "-initrd", guest.initrd,
-        "-append", guest.command_line,
-        *(("-dtb", guest.device_tree.path) if guest.device_tree else ()),
+        *([] if snapshot and board.reads_kernel_at_boot else _kernel(guest)),
         "-plugin",
         _plugin_option(guest, folder, snapshot, count=count, recording=recording),
     ]  # fmt: skip
@@ -325,12 +336,14 @@ async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
 
 
 async def _load(qemu: Emulator, snapshot: Snapshot) -> None:
-    with lab_errors("reading", snapshot.state), snapshot.state.open("rb") as file:
+    await _keep_memory_out(qemu)
+    with lab_errors("reading", snapshot.state), snapshot.state.open("rb", buffering=0) as file:
         if file.read(len(_MAGIC)) != _MAGIC:  # QEMU waits forever where nothing comes
             raise _not_loaded(snapshot, "it does not begin as QEMU's state of a guest")
-    await _keep_memory_out(qemu)
+        file.seek(0)
+        await qemu.hand("state", file)
     try:
-        await qemu.command("migrate-incoming", uri=f"exec:cat {shlex.quote(str(snapshot.state))}")
+        await qemu.command("migrate-incoming", uri="fd:state")
         while (status := await _status(qemu)) in {"inmigrate", "prelaunch"}:
             await asyncio.sleep(0.005)
     except LabError as error:  # QEMU ends at a state that it cannot take
