@@ -32,6 +32,7 @@ static unsigned level; /* each has four times the warm-up and twice the iteratio
 static bool clock_wanted, later_wanted;
 static const char *parent = "/tmp";
 static struct timespec settle_time;
+static bool settled;
 static uint64_t start_ticks; /* which the host has chosen: its place on the grid is kept */
 
 static char folder[4096], file[4096 + 8];
@@ -71,6 +72,16 @@ static void warm_up(const struct operation *op, unsigned long iterations)
         op->step();
 }
 
+/* What was left to be done later (freed pages, say) is done now, and not on the next operation's time. */
+static void settle(void)
+{
+    if (settle_time.tv_sec && !settled) {
+        nanosleep(&settle_time, NULL);
+        kdelta_clock_align(start_ticks);
+    }
+    settled = true;
+}
+
 /* The guest ends after its last operation, so nothing has to be put back then. */
 static void measure(const struct operation *op, bool last)
 {
@@ -80,11 +91,8 @@ static void measure(const struct operation *op, bool last)
     if (op->iterations && !iterations)
         iterations = 1;
     current = op;
-    /* What the operation before left to be done later (freed pages, say) is done now, and not on this one's time. */
-    if (settle_time.tv_sec) {
-        nanosleep(&settle_time, NULL);
-        kdelta_clock_align(start_ticks);
-    }
+    settle();
+    settled = false;
     if (op->setup && !op->setup(op->argument))
         return;
     if (iterations)
@@ -209,6 +217,7 @@ static int take_later_words(char **words)
     size_t size;
     int n = 0;
 
+    settle(); /* before the snapshot, so that it is done once for all operations */
     kdelta_snapshot();
     kdelta_arm();
     size = kdelta_next_piece(&piece);

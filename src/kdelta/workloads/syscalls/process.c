@@ -197,13 +197,13 @@ static void large_teardown(void)
 }
 
 /* What a task leaves is freed after grace periods, some ticks later; only then are the lists of free objects as full as they stay. */
-#define FREED_LATER 20
+#define FREED_LATER 10
 
 const struct operation process_operations[] = {
-    {"fork-exit-wait", 100, FREED_LATER, .step = step_fork},
+    {"fork-exit-wait", 50, FREED_LATER, .step = step_fork},
     {"fork-large", 8, .step = step_fork, .setup = large_setup, .teardown = large_teardown},
-    {"vfork-exec", 150, FREED_LATER, .step = step_vfork_exec, .setup = tiny_setup, .teardown = tiny_teardown},
-    {"thread-create-join", 500, FREED_LATER, .step = step_thread, .setup = thread_setup},
-    {"signal-handler", 1000, .step = step_signal, .setup = signal_setup, .teardown = signal_teardown},
+    {"vfork-exec", 100, FREED_LATER, .step = step_vfork_exec, .setup = tiny_setup, .teardown = tiny_teardown},
+    {"thread-create-join", 250, 2 * FREED_LATER, .step = step_thread, .setup = thread_setup},
+    {"signal-handler", 500, .step = step_signal, .setup = signal_setup, .teardown = signal_teardown},
     {0},
 };
