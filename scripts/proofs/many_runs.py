@@ -35,10 +35,30 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/cases/many-runs"
 RUNS = LOOKS[-1]
 SMALL = f"deb-src:linux-source-6.12 +{ROOT}/docs/cases/options/speed.config +sections"
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """Two kernel specs, and the operations that are compared: all, unless some are named."""
+
+    base: str
+    other: str
+    operations: tuple[str, ...] = ()
+
+
+def planted(nops: int) -> Pair:
+    """The small kernel, and the same with so many instructions more in each message: a round trip
+    has two.
+    """
+    return Pair(SMALL, f"{SMALL} +{FOLDER}/unix-{nops}.patch", ("unix-round-trip",))
+
+
 PAIRS = {
-    "releases": ("deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64"),
-    "newest": ("deb:linux-image-6.12-cloud-amd64", "deb:linux-image-cloud-amd64@forky"),
-    "relinked": (SMALL, f"{SMALL.removesuffix(' +sections')} +shuffle:1"),
+    "releases": Pair("deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64"),
+    "newest": Pair("deb:linux-image-6.12-cloud-amd64", "deb:linux-image-cloud-amd64@forky"),
+    "relinked": Pair(SMALL, f"{SMALL.removesuffix(' +sections')} +shuffle:1"),
+    "planted-84": planted(42),
+    "planted-126": planted(63),
+    "planted-1050": planted(525),
 }
 MARGIN = 0.005
 """The part of the base within which figures are the same."""
@@ -102,8 +122,8 @@ class Record(msgspec.Struct, frozen=True):
 
 def measured(pair: str, store: Store) -> Record:
     """Compare a pair, and run further what varies; LabError if a side did not run."""
-    base, other = PAIRS[pair]
-    request = CompareRequest(base=base, others=(other,))
+    base, other = PAIRS[pair].base, PAIRS[pair].other
+    request = CompareRequest(base=base, others=(other,), operations=PAIRS[pair].operations)
     usual = _compared(request, store)
     assert usual.effects is not None
     found = {one.name: one for one in usual.effects.operations if one.costs is not None}
@@ -112,7 +132,7 @@ def measured(pair: str, store: Store) -> Record:
     further = msgspec.structs.replace(
         request, operations=tuple(varying), states=False, lab=LabRequest(perturbations=RUNS)
     )
-    many = _compared(further, store)
+    many = _compared(further, store) if varying else usual
     machine = usual.base.done[0].run.machine
     return Record(
         pair,

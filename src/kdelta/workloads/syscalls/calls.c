@@ -72,13 +72,13 @@ static void step_sched_yield(void)
 }
 
 const struct operation call_operations[] = {
-    {"getppid", 1000, .step = step_getppid},
-    {"gettimeofday-vdso", 1000, .step = step_gettimeofday_vdso, .setup = find_vdso},
-    {"gettimeofday-syscall", 1000, .step = step_gettimeofday},
-    {"clock_gettime-vdso", 1000, .step = step_clock_gettime_vdso, .setup = find_vdso},
-    {"clock_gettime-syscall", 1000, .step = step_clock_gettime},
-    {"uname", 1000, .step = step_uname},
-    {"chdir", 500, .step = step_chdir, .teardown = leave_folder},
+    {"getppid", 4000, .step = step_getppid},
+    {"gettimeofday-vdso", 4000, .step = step_gettimeofday_vdso, .setup = find_vdso},
+    {"gettimeofday-syscall", 4000, .step = step_gettimeofday},
+    {"clock_gettime-vdso", 4000, .step = step_clock_gettime_vdso, .setup = find_vdso},
+    {"clock_gettime-syscall", 4000, .step = step_clock_gettime},
+    {"uname", 4000, .step = step_uname},
+    {"chdir", 1000, .step = step_chdir, .teardown = leave_folder},
     {"sched_yield", 4000, .step = step_sched_yield},
     {0},
 };

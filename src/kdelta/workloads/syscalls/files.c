@@ -82,11 +82,11 @@ static void step_write(void)
 
 const struct operation file_operations[] = {
     {"open-close", 1000, 20, .step = step_open_close},
-    {"stat", 500, .step = step_stat},
-    {"fstat", 1000, .step = step_fstat, .setup = open_file, .teardown = close_it},
-    BY_SIZE("read-tmpfs", 256, .step = step_pread, .setup = open_file),
-    BY_SIZE("write-tmpfs", 256, .step = step_pwrite, .setup = open_file),
-    BY_SIZE("read-zero", 256, .step = step_read, .setup = open_zero),
-    BY_SIZE("write-null", 256, .step = step_write, .setup = open_null),
+    {"stat", 1000, .step = step_stat},
+    {"fstat", 4000, .step = step_fstat, .setup = open_file, .teardown = close_it},
+    BY_SIZE("read-tmpfs", 400, .step = step_pread, .setup = open_file),
+    BY_SIZE("write-tmpfs", 400, .step = step_pwrite, .setup = open_file),
+    BY_SIZE("read-zero", 400, .step = step_read, .setup = open_zero),
+    BY_SIZE("write-null", 400, .step = step_write, .setup = open_null),
     {0},
 };

@@ -204,6 +204,6 @@ const struct operation process_operations[] = {
     {"fork-large", 8, .step = step_fork, .setup = large_setup, .teardown = large_teardown},
     {"vfork-exec", 100, FREED_LATER, .step = step_vfork_exec, .setup = tiny_setup, .teardown = tiny_teardown},
     {"thread-create-join", 250, 2 * FREED_LATER, .step = step_thread, .setup = thread_setup},
-    {"signal-handler", 500, .step = step_signal, .setup = signal_setup, .teardown = signal_teardown},
+    {"signal-handler", 1000, .step = step_signal, .setup = signal_setup, .teardown = signal_teardown},
     {0},
 };

@@ -75,7 +75,7 @@ static void step_epoll(void)
 }
 
 #define BY_NUMBER(name, ...) \
-    {name "-10", 500, __VA_ARGS__, .setup = open_fds, .teardown = close_fds, .argument = 10}, \
+    {name "-10", 1000, __VA_ARGS__, .setup = open_fds, .teardown = close_fds, .argument = 10}, \
     {name "-1000", 50, __VA_ARGS__, .setup = open_fds, .teardown = close_fds, .argument = 1000}
 
 const struct operation wait_operations[] = {
