@@ -32,7 +32,9 @@ def compared(
     folder: Path, other: str, operations: tuple[str, ...] = ("getppid",), **how: object
 ) -> Comparison:
     lab = msgspec.structs.replace(LabRequest(perturbations=2), **how)
-    request = CompareRequest(base=NEW, others=(other,), operations=operations, lab=lab)
+    request = CompareRequest(
+        base=NEW, others=(other,), operations=operations, states=False, lab=lab
+    )
     with Store.open(folder / "store") as store:
         (found,) = asyncio.run(run_compare(request, store, Silent()))
     return found
