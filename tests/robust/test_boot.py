@@ -77,7 +77,7 @@ def test_a_comparison_with_a_kernel_that_does_not_boot(
     mute = _mute_kernel(tmp_path)
     ended = kdelta(
         *("compare", "deb:linux-image-cloud-amd64", f"image:{mute}", "-o", "getppid"),
-        *("--perturb", "1", "--one-state", "--timeout", "40", "-j", "2"),
+        *("--perturb", "1", "--timeout", "60", "-j", "2"),
     )
     assert ended.code == 1
     assert "boot-failed: hang: nothing on the serial console" in ended.out.replace("\n    ", " ")
