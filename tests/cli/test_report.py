@@ -159,7 +159,7 @@ def test_a_file_is_written_in_the_form_of_its_name(
 ) -> None:
     assert not studies.asked
     printed = compared(capsys)
-    for name, begins in (("report", "other"), ("r.txt", "other"), ("r.json", "{")):
+    for name, begins in (("report", "Linux"), ("r.txt", "Linux"), ("r.json", "{")):
         file = tmp_path / name
         file.write_text("old")
         assert kdelta("report", "-o", str(file)) == 0
@@ -266,12 +266,12 @@ def test_a_report_that_cannot_be_kept_is_still_printed(
     monkeypatch.setattr("kdelta.cli.publish.keep", full)
     assert kdelta("compare", "image:a", "image:b") == 0
     out, said = capsys.readouterr()
-    assert out.startswith("other against base, 10 operations of syscalls: ")
+    assert out.startswith("Linux 6.1.0 against itself, 10 operations of syscalls")
     assert "the report is printed and not kept: writing the store: no space left" in said
     monkeypatch.setattr("kdelta.cli.publish.keep", failing(TypeError("cannot keep a set")))
     assert kdelta("compare", "image:a", "image:b") == 3
     out, said = capsys.readouterr()
-    assert out.startswith("other against base, 10 operations of syscalls: ")
+    assert out.startswith("Linux 6.1.0 against itself, 10 operations of syscalls")
     assert "this is a bug in kdelta: TypeError: cannot keep a set" in said
 
 

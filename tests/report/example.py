@@ -37,7 +37,7 @@ def base_counts(shake: int) -> RunCounts:
                 own("do_sys_openat2.isra.0"): Cost(
                     120_032, 900, 30_000, 20_000, 7_200, {"lock": 1_200}
                 ),
-                own("__fget_light"): Cost(51_200, specials={"lock": 100}),
+                own("__fget_light"): Cost(51_200, specials={"lock": 100, "wrmsr": 100}),
                 own("link_path_walk.part.0.constprop.0"): 130_044,
                 **{own(f"small_{index}"): 1_001 + 7 * index for index in range(14)},
                 user("open_close"): 5_000,

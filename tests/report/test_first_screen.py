@@ -52,9 +52,12 @@ LIKE = {"cpu": "EPYC-Milan,family=25", "cpu_like": "AMD Zen 4: EPYC 9004"}
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({**LIKE, "force": "fsrm"}, "operations of syscalls, as on AMD Zen 4: EPYC 9004: "),
-        (LIKE, "as on AMD Zen 4: EPYC 9004 without its forced features: "),
-        ({"cpu": "qemu64"}, "operations of syscalls: "),
+        (
+            {**LIKE, "force": "fsrm"},
+            "operations of syscalls, as on AMD Zen 4: EPYC 9004, by instructions",
+        ),
+        (LIKE, "as on AMD Zen 4: EPYC 9004 without its forced features, by "),
+        ({"cpu": "qemu64"}, "operations of syscalls, by instructions executed, not time: "),
     ],
 )
 def test_the_first_sentence_names_the_default_cpu(facts: dict[str, str], words: str) -> None:
@@ -69,7 +72,7 @@ def test_a_cpu_that_was_named_is_the_one_in_the_first_sentence() -> None:
     named = with_cycles("zen3")
     found = msgspec.structs.replace(named, machine={**named.machine, **LIKE})
     first = " ".join(first_screen_of([found]).partition("\n\n")[0].split())
-    assert "as on AMD Zen 3: EPYC 7003: " in first
+    assert "as on AMD Zen 3: EPYC 7003, by instructions" in first
     assert "forced" not in first
 
 
@@ -135,12 +138,14 @@ def test_a_smaller_margin_lists_what_a_larger_one_counts() -> None:
     assert "\noperation-0" in first_screen_of([found], Fraction(1, 1000))
 
 
-def test_kernels_of_one_version_are_base_and_other() -> None:
+def test_kernels_of_one_version_are_named_by_their_changes() -> None:
     one = sides("~/linux", "6.12.117")
     text = first_screen_of(
         [table([100], one, msgspec.structs.replace(one, spec="~/linux +x.patch"))]
     )
-    assert text.startswith("other against base, 1 operation of syscalls: 1 slower.")
+    assert text.startswith("~/linux with x.patch against ~/linux without, 1 operation of syscalls")
+    assert "\ndiffer in patches\nkernel    tree:~/linux\n" in text
+    assert re.search(r"^operation +without +with x.patch +change", text, re.MULTILINE)
 
 
 def test_the_stored_comparison_is_shown_as_it_was_asked_for() -> None:

@@ -56,7 +56,7 @@ def test_a_mails_lines(name: str) -> None:
 def test_a_mail_says_what_and_how() -> None:
     body = mail(EXAMPLES["compare cycles"])
     order = [
-        "In short\n--------\n- path: Linux 6.12.57 against 6.1.0, 10 operations",
+        "In short\n--------\n- instructions executed: Linux 6.12.57 against 6.1.0, 10 operations",
         "workload-failed: signal 11 SIGSEGV (run ",
         "\nbase      deb:linux-image-6.1.0",
         "identity 3f9a0c12be77)",

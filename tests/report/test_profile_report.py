@@ -217,7 +217,7 @@ def test_a_difference_of_loads() -> None:
     assert rows == [["total", "0", "0%", "30000", "30000", "0"]]
     rows = differences(diff_report("open-close", by=Sort.SPECIAL))
     assert rows[0][:2] == ["fd_get_a_name_that_no_column_is_wide_enough_for", "+200"]
-    assert rows[-1][1] == "-100"
+    assert rows[-1][1] == "-200"
 
 
 def test_what_was_not_matched_is_reported() -> None:

@@ -43,12 +43,13 @@ def against_golden(name: str, text: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     assert text == path.read_text(), f"if that is meant, run the test once with {UPDATE}=1"
-    fits_a_mail(text)
+    fits_a_mail(text, 130 if name.startswith("first-screen") else 80)
 
 
-def fits_a_mail(text: str) -> None:
+def fits_a_mail(text: str, width: int = 80) -> None:
+    """Names in the last column of a first screen are never cut: its lines may be longer."""
     assert text.isascii()
-    assert [line for line in text.splitlines() if len(line) > 80 or line != line.rstrip()] == []
+    assert [line for line in text.splitlines() if len(line) > width or line != line.rstrip()] == []
 
 
 def several() -> CompareReport:

@@ -92,9 +92,38 @@ def test_slips(words: list[str], message: str, hint: str) -> None:
             ["./x", "+sections", "+", "+shuffle:2"],
             ["tree:./x +sections", "tree:./x +sections +shuffle:2"],
         ),
+        (
+            ["deb:aa", "+cmdline:a", ",", "+cmdline:b", "+cmdline:c"],
+            ["deb:aa", "deb:aa +cmdline:a", "deb:aa +cmdline:b +cmdline:c"],
+        ),
+        (
+            ["CC=clang", "./x", "+a.patch", ",", "+b.patch"],
+            ["tree:./x +CC=clang", "tree:./x +CC=clang +a.patch", "tree:./x +CC=clang +b.patch"],
+        ),
+        (
+            ["./x", "+shuffle:1", ",", "+shuffle:2"],
+            ["tree:./x +sections", "tree:./x +shuffle:1", "tree:./x +shuffle:2"],
+        ),
     ],
 )
 def test_one_changed_kernel_is_compared_with_itself_unchanged(
     words: list[str], kernels: list[str]
 ) -> None:
     assert [str(kernel) for kernel in compared_words(words)] == kernels
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["./x", ",", "+a.patch"], "a comma without a change on both sides"),
+        (["./x", "+a.patch", ","], "a comma without a change on both sides"),
+        (["./x", "+a.patch", ",", "+", "+b.patch"], "a comma stands between changes of one kernel"),
+        (["./x", "+a.patch", ",", "./y"], "a comma stands between changes of one kernel"),
+        ([",", "+a.patch"], "a comma stands between changes of one kernel"),
+    ],
+)
+def test_a_comma_elsewhere_is_a_slip(words: list[str], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        compared_words(words)
+    assert caught.value.message == message
+    assert "KERNEL +a , +b" in caught.value.hint

@@ -30,7 +30,8 @@ def compare(
         list[str],
         typer.Argument(
             metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]... [-- COMMAND]",
-            help="Kernels; a single one with changes is compared with itself without them.",
+            help="Kernels; a single one with changes is compared with itself without them, "
+            "and in K +a , +b with each of both.",
         ),
     ],
     *,

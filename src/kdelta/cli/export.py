@@ -17,6 +17,7 @@ from kdelta.cli.terminal import show_top
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import Selection
 from kdelta.report.exports import EXPORTS, Export, export_of
+from kdelta.report.names import kernel_name
 from kdelta.spec.errors import UserError
 from kdelta.studies.profile.exported import ExportedRun, exportable, looked_through
 
@@ -63,7 +64,8 @@ class Wanted(msgspec.Struct, frozen=True):
         """Writes or shows it. functions: how many a table has. source: with source lines."""
         run = recording.one.run
         if self.export is None:
-            title = f"run {run.id}, {run.workload} on {run.kernel_release}"
+            kernel = kernel_name(run.kernel_spec, run.kernel_release)
+            title = f"run {run.id}, {run.workload} on {kernel}"
             show_top(looked_through(recording, selection), title, functions)
             return
         with shown_progress() as progress:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `kdelta runs` and `report --list` print."""
 
+import importlib
 from collections.abc import Iterable, Sequence
 
 from kdelta.report.lines import WIDTH, ascii_only
 from kdelta.store.model import Run, Study
 
 _ID = 8
+_KERNEL = 26
 _OPERATIONS = 20
 
 
@@ -20,13 +22,23 @@ def runs_text(runs: Sequence[Run]) -> str:
     if not runs:
         return "no runs yet: kdelta compare and kdelta run make some\n"
     length = _unique_length([run.id for run in runs])
-    lines = [f"{'run':<{length}} {'started (UTC)':<16} {'status':<15} {'kernel':<26} workload"]
+    names = [_kernel_name(run) for run in runs]
+    width = max(_KERNEL, *map(len, names))
+    lines = [f"{'run':<{length}} {'started (UTC)':<16} {'status':<15} {'kernel':<{width}} workload"]
     lines += [
-        f"{run.id[:length]} {run.started_text[:16]} {run.word:<15} {run.kernel_release:<26} "
+        f"{run.id[:length]} {run.started_text[:16]} {run.word:<15} {name:<{width}} "
         f"{run.workload} #{run.perturbation}"
-        for run in runs
+        for name, run in zip(names, runs, strict=True)
     ]
     return lines_text(lines)
+
+
+def _kernel_name(run: Run) -> str:
+    """The kernel, and how it was changed; what parses that is imported only if there is need."""
+    if " " not in run.kernel_spec and run.kernel_release:
+        return run.kernel_release
+    names = importlib.import_module("kdelta.report.names")
+    return ascii_only(names.kernel_name(run.kernel_spec, run.kernel_release))
 
 
 def studies_text(studies: Sequence[Study]) -> str:

@@ -23,6 +23,7 @@ from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import OF_DATA, Part, Selection, Sort, chosen_regions
+from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
@@ -241,7 +242,7 @@ def _as_stored(
     kind: str, asks: str, report: ProfileReport | ProcessesReport, functions: int = 0
 ) -> Stored:
     run = report.run.run
-    question = f"{asks} of {run.workload} on {run.kernel_release}?"
+    question = f"{asks} of {run.workload} on {kernel_name(run.kernel_spec, run.kernel_release)}?"
     return unkept(kind, question, [report], run.started, functions)
 
 

@@ -14,7 +14,8 @@ import msgspec
 from kdelta.report.flame import Flame
 from kdelta.spec.errors import LabError
 
-ColumnKind = Literal["name", "text", "number", "word"]
+ColumnKind = Literal["name", "text", "number", "word", "names"]
+"""Names: they stand last and may reach over a line's end, since a name that is cut is not found."""
 """What a column holds: a row's name, prose, a figure, a verdict's word."""
 
 ChartShape = Literal["effects", "history", "spreads"]

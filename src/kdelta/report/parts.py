@@ -33,8 +33,6 @@ from kdelta.report.stored import Stored
 from kdelta.spec.identity import short
 from kdelta.store.model import moment_text
 
-_LONG = 60
-
 
 def made_of(stored: Stored) -> Made:
     """Return what a stored study is of, and what made it."""
@@ -52,11 +50,6 @@ def run_side(*runs: ReportedRun) -> KernelRuns:
     """Return the kernel of runs that are looked at without another one."""
     run = runs[0].run
     return KernelRuns(run.kernel_spec, run.kernel_identity, run.kernel_release, runs)
-
-
-def brief_name(side: KernelRuns) -> str:
-    """Return a short name of a kernel: its release if the spec is long."""
-    return side.spec if len(side.spec) <= _LONG else side.release or f"...{side.spec[-_LONG:]}"
 
 
 def failures(sides: Iterable[tuple[str, KernelRuns]]) -> tuple[Failure, ...]:

@@ -22,6 +22,9 @@ from kdelta.spec.kernel import (
     without_changes,
 )
 
+SEPARATOR = ","
+"""Stands between the changes of variants."""
+
 
 def parse_kernel_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
     """The kernels that the words of a command line name, in order; UserError for a slip.
@@ -38,12 +41,39 @@ def compared_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
     """The kernels to compare. A single one that has changes stands for two: without, and with.
 
     What is relinked is compared with the same kernel, +sections: with all else that changes it, and
-    linked in the usual order.
+    linked in the usual order. Changes with a comma between them are variants: the kernel without
+    any is compared with each.
     """
-    kernels, variables = _parse(words)
+    has_variants = SEPARATOR in words
+    kernels, variables = _parse(_variants(words) if has_variants else words)
+    if has_variants:
+        bases = {_base_of(kernel, kernels[0]) for kernel in kernels[1:]}
+        kernels[0] = bases.pop() if len(bases) == 1 else kernels[0]
     if len(kernels) == 1 and (plain := without_changes(kernels[0])) != kernels[0]:
         kernels.insert(0, _base_of(kernels[0], plain))
     return tuple(_with_variables(kernel, variables) for kernel in kernels)
+
+
+def _variants(words: Sequence[str]) -> list[str]:
+    """The same words without commas: the kernel, and a lone + before each variant's changes."""
+    is_change = [word.startswith("+") or word == SEPARATOR for word in words]
+    own = [word for word, change in zip(words, is_change, strict=True) if not change]
+    variables = [word for word in own if _variable(word)]
+    kernel, *changes = [word for word in words if word not in variables]
+    if len(own) - len(variables) != 1 or kernel not in own or "+" in changes:
+        raise UserError(
+            "a comma stands between changes of one kernel",
+            f"write KERNEL +a {SEPARATOR} +b; kernels of their own need no comma",
+        )
+    groups: list[list[str]] = [[]]
+    for word in changes:
+        if word == SEPARATOR:
+            groups.append([])
+        else:
+            groups[-1].append(word)
+    if not all(groups):
+        raise UserError("a comma without a change on both sides", f"write KERNEL +a {SEPARATOR} +b")
+    return [*variables, kernel, *(word for group in groups for word in ("+", *group))]
 
 
 def _base_of(changed: KernelSpec, plain: KernelSpec) -> KernelSpec:

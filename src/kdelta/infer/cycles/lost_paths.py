@@ -24,7 +24,7 @@ from kdelta.cpus.representative import (
 from kdelta.infer.cycles.ensembles import RegionCost
 from kdelta.infer.cycles.placement_model import ComparedRegion
 from kdelta.infer.cycles.prices import INSNS
-from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, verdict_on
+from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, verdict_on, weighed_verdict
 from kdelta.infer.effects.estimate import Estimate, Quantity, total
 
 _DECIDED = frozenset({Word.FASTER, Word.SLOWER, Word.SAME})
@@ -151,7 +151,10 @@ def decided_path(operation: OperationEffect, parts: Sequence[OneSided]) -> Verdi
     insns = operation.costs.insns
     for part in parts:
         insns = Quantity(_less(insns.base, part.insns.base), _less(insns.other, part.insns.other))
-    without = verdict_on(insns).word
+    lost = {kind for part in parts for kind in part.specials}
+    kept = {kind: one for kind, one in operation.costs.specials.items() if kind not in lost}
+    costs = msgspec.structs.replace(operation.costs, insns=insns, specials=kept)
+    without = weighed_verdict(verdict_on(insns), costs).word
     return None if without is word else Verdict(Word.NOT_COMPARABLE, reason=reason(parts, without))
 
 

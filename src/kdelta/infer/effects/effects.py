@@ -31,6 +31,7 @@ from kdelta.infer.effects.functions import (
 from kdelta.infer.effects.levels import StateLevels, state_levels
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
 from kdelta.infer.effects.steady import CLEAR, levels, once, standard_errors
+from kdelta.infer.effects.weigh import EffectCycles, weigh
 
 
 class Word(enum.StrEnum):
@@ -208,50 +209,55 @@ def _range_text(effect: Estimate, base: Estimate) -> str:
     return f"{float(effect.low * factor):+.3g} to {float(effect.high * factor):+.3g}{unit}"
 
 
-_TRADED_LEAST = Fraction(1, 100)
-"""Which part of what is moved a change of it must be, to be traded for instructions."""
-
 MEDIAN_SHARE = Fraction(1, 2)
 """By what part of an effect that of the median iteration may differ from it, to be the same one."""
 
 _UNCERTAIN = "blocks of iterations differ too much for their mean to be distinguished from chance"
 _ENDS = "the sides have different numbers of iterations, and their ends may make it"
 _TWO_LEVELS = "runs have two levels (--all)"
+_FEW_SPECIALS = "special instructions differ, and runs do not agree on how many"
 _TWO_SIGNS = "the mean and the median iteration differ in sign"
 
 
-def is_traded(costs: Costs) -> bool:
-    """Whether instructions were traded for at least as many bytes of string operations, or the
-    other way round: a count of instructions cannot weigh them.
+def weighed(costs: Costs) -> EffectCycles:
+    """Return an operation's effect in cycles, at least and at most."""
+    return weigh(costs.insns, costs.string_bytes, costs.specials)
+
+
+def weighed_verdict(verdict: Verdict, costs: Costs, margin: Fraction = MARGIN) -> Verdict:
+    """Return a verdict on instructions, or the one that special instructions and string bytes make
+    of it.
     """
-    insns, moved = costs.insns.effect, costs.string_bytes.effect
-    most = max(costs.string_bytes.base.value, costs.string_bytes.other.value)
-    return (
-        insns.value * moved.value < 0
-        and abs(moved.value) >= max(abs(insns.value), _TRADED_LEAST * most)
-        and (moved.low > 0 or moved.high < 0)
-    )
+    found = weighed(costs)
+    if not found.terms:
+        return verdict
+    word = Word.SLOWER if found.low > 0 else Word.FASTER if found.high < 0 else Word.MIXED
+    if word is Word.MIXED and (verdict.word is Word.UNRESOLVED or found.within(margin)):
+        return verdict
+    if word is verdict.word or found.decided:
+        return verdict if word is verdict.word else Verdict(word)
+    return Verdict(Word.UNRESOLVED, reason=_FEW_SPECIALS, runs_needed=LOOKS[0])
 
 
 def path_verdict(costs: Costs, sides: "Sides", margin: Fraction = MARGIN) -> Verdict:
     """The verdict on one operation's path.
 
     A region that is not steady has no verdict, and no word where mean and median differ in
-    sign. What was traded for bytes of string operations is mixed.
+    sign. What special instructions and bytes of string operations may turn is mixed.
     """
     insns = costs.insns
     if moving := _moving(sides):
         return Verdict(Word.NOT_STEADY, reason=moving)
     verdict = verdict_on(insns, margin)
     if verdict.word not in FIRM:
-        return verdict
+        return weighed_verdict(verdict, costs, margin)
     if (within := _once(sides)) >= abs(insns.effect.value):
         if within <= margin * abs(insns.base.value):
             return Verdict(Word.SAME, within=within)
         return Verdict(Word.UNRESOLVED, reason=_ENDS)
     if found := _not_firm(costs, sides):
         return found
-    return Verdict(Word.MIXED) if is_traded(costs) else verdict
+    return weighed_verdict(verdict, costs, margin)
 
 
 def _not_firm(costs: Costs, sides: "Sides") -> Verdict | None:

@@ -8,8 +8,9 @@ from typing import Literal, get_args
 
 import msgspec
 
-from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
+from kdelta.infer.effects.effects import OPEN, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import FEWEST, is_seen
+from kdelta.infer.effects.weigh import terms_text
 
 
 class Exit(enum.IntEnum):
@@ -63,7 +64,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 Mixed = Literal["cannot-tell", "fail", "pass"]
-"""What is made of instructions that were traded for bytes of string operations."""
+"""What is made of an effect whose cycles may go either way."""
 MIXED: tuple[Mixed, ...] = get_args(Mixed)
 
 
@@ -106,19 +107,22 @@ def judge_path(
     name, verdict = operation.name, operation.verdict
     if operation.costs is None:
         return Judged(name, verdict.word, verdict.reason)
-    insns = operation.costs.insns
-    varying = exact if margin is None else margin
-    allowed = (exact if insns.effect.exact else varying) * insns.base.value
+    insns, found = operation.costs.insns, weighed(operation.costs)
+    part = exact if insns.effect.exact or margin is None else margin
+    allowed = part * insns.base.value
     if verdict.word is not Word.SLOWER:
         # A gate asks in one direction, so the upper end of an interval over zero decides. It is a
         # bound only if there are enough runs.
         bounded = insns.effect.n >= FEWEST and not is_seen(insns.effect)
         bounded &= insns.effect.high <= allowed
+        bounded &= not found.terms or found.high <= part * found.least_of_base
         return Judged(name, verdict.word, verdict.reason, bounded=bounded)
-    if insns.effect.high <= allowed:
+    percent = insns.percent
+    size = f"{float(insns.effect.value):+.6g}" if percent is None else f"{float(percent):+.3g}%"
+    size = ", ".join([f"{size} instructions", *terms_text(found)])
+    if insns.effect.low > allowed or (found.terms and found.low > part * found.most_of_base):
+        return Judged(f"{name} {size}", Word.SLOWER, name=name)
+    is_small = not found.terms or found.high <= part * found.least_of_base
+    if insns.effect.high <= allowed and is_small:
         return Judged(name, Word.SAME)
-    part = insns.percent
-    size = f"{float(insns.effect.value):+.6g}" if part is None else f"{float(part):+.3g}%"
-    if insns.effect.low <= allowed:
-        return Judged(name, Word.UNRESOLVED, f"{size}, and its interval reaches over the margin")
-    return Judged(f"{name} {size} instructions", Word.SLOWER, name=name)
+    return Judged(name, Word.UNRESOLVED, f"{size}, and its interval reaches over the margin")

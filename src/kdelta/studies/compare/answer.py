@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a comparison answers in a sentence or two, in every form."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.chance import SO_FAR
-from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
+from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.report import figures, words
-from kdelta.report.lines import function_name, is_bare
-from kdelta.report.model import Compared, CompareReport, KernelRuns
+from kdelta.report.lines import is_bare
+from kdelta.report.model import Compared, CompareReport
+from kdelta.report.names import SideNames, side_names
 from kdelta.report.stored import Stored
-from kdelta.studies.compare.tables import by_size
+from kdelta.studies.compare.causes import cause_of
+from kdelta.studies.compare.tables import by_size, operations_of
 from kdelta.studies.lab.plan import COMMAND_REGION
 
 LEAST = Fraction(5, 1000)
@@ -28,28 +28,33 @@ LISTED = (Word.SLOWER, Word.FASTER, Word.MIXED)
 """Words of changes that are named."""
 
 _PERCENT_DIGITS = 2
-_TITLE = 40
-_WHOLE_FROM = 10
-_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """One kernel against the base: `names` are short ones of both, `least` see LEAST."""
+    """One kernel against the base: `names` are those of both, `least` see LEAST."""
 
     report: CompareReport
     compared: Compared
-    names: tuple[str, str]
+    names: SideNames
     least: Fraction
+
+    @property
+    def title(self) -> str:
+        """What is compared with what."""
+        return self.names.against()
 
     def of(self, *words: Word) -> list[OperationEffect]:
         """The operations with one of these words, those that changed most first."""
-        operations = self.compared.effects.operations
+        operations = operations_of(self.compared.effects)
         return [one for one in by_size(operations) if one.verdict.word in words]
 
     def matters(self, one: OperationEffect) -> bool:
         """Whether its change is large enough to be listed."""
         part = one.costs.insns.percent if one.costs else None
-        return part is None or abs(part) >= 100 * self.least
+        if one.costs is None or part is None or abs(part) >= 100 * self.least:
+            return True
+        found = weighed(one.costs)
+        return bool(found.terms) and not found.within(self.least)
 
 
 def least_of(stored: Stored) -> Fraction:
@@ -64,20 +69,19 @@ def pairs_of(reports: Sequence[CompareReport], least: Fraction) -> list[Pair]:
 
 def pair_of(report: CompareReport, compared: Compared, least: Fraction) -> Pair:
     """Return the pair of a report's base and another kernel."""
-    return Pair(report, compared, _short_names(report.base, compared.side), least)
+    return Pair(report, compared, side_names([report.base, compared.side]), least)
 
 
-def path_text(pair: Pair) -> str:
-    """Return the verdict on the path of all operations."""
-    base, other = pair.names
+def path_text(pair: Pair, counted: str = ", by instructions executed, not time") -> str:
+    """Return the verdict on the path of all operations; counted: by what, in words."""
     cpu = _as_on(pair.report)
-    what = words.counted(len(pair.compared.effects.operations), "operation")
-    linux = "Linux " if base != "base" else ""
+    what = words.counted(len(operations_of(pair.compared.effects)), "operation")
+    title = f"Linux {pair.title}" if pair.title[:1].isdigit() else pair.title
     parts = [f"{count} {word}" for word, count in tally(pair).items()]
     whole = whole_program(pair)
     if whole and whole.costs:
-        return f"{linux}{other} against {base}, {pair.report.workload}{cpu}: {_whole_text(whole)}"
-    text = f"{linux}{other} against {base}, {what} of {pair.report.workload}{cpu}: "
+        return f"{title}, {pair.report.workload}{cpu}: {_whole_text(whole)}"
+    text = f"{title}, {what} of {pair.report.workload}{cpu}{counted}: "
     text += f"{', '.join(parts)}."
     for word, title in ((Word.SLOWER, "Slower by most"), (Word.FASTER, "Faster by most")):
         found = [one for one in pair.of(word) if pair.matters(one)]
@@ -88,7 +92,7 @@ def path_text(pair: Pair) -> str:
 
 def whole_program(pair: Pair) -> OperationEffect | None:
     """Return the effect on a program that marks no regions, if that is what was compared."""
-    operations = pair.compared.effects.operations
+    operations = operations_of(pair.compared.effects)
     is_whole = [one.name for one in operations] == [COMMAND_REGION]
     return operations[0] if is_whole else None
 
@@ -141,7 +145,7 @@ def tally(pair: Pair) -> dict[str, int]:
     """Return how many operations there are of each kind; changes too small to matter are one."""
     firm = [one for one in pair.of(*FIRM) if pair.matters(one)]
     counts = Counter(one.verdict.word for one in firm)
-    rest = Counter(one.verdict.word for one in pair.compared.effects.operations)
+    rest = Counter(one.verdict.word for one in operations_of(pair.compared.effects))
     found = {
         **{word.value: counts[word] for word in LISTED},
         f"changed by less than {percent(pair.least)}": len(pair.of(*FIRM)) - len(firm),
@@ -178,24 +182,6 @@ def change(one: OperationEffect) -> str:
     return figures.percent(part)
 
 
-def cause_of(one: OperationEffect) -> str:
-    """The function that accounts for most of the change, with its part of it; "so far" where the
-    operation is still run.
-    """
-    if one.verdict.reason == SO_FAR:
-        return SO_FAR
-    if one.costs is None or not one.functions or one.verdict.word is Word.SAME:
-        return ""
-    whole = one.costs.insns.effect.value
-    same_way = [found for found in one.functions if found.cost.effect.value * whole > 0]
-    if not same_way:
-        return ""
-    most = max(same_way, key=lambda found: abs(found.cost.effect.value))
-    value = most.cost.effect.value
-    size = figures.brief(Fraction(round(value)) if abs(value) >= _WHOLE_FROM else value, 6)
-    return f"{size} {function_name(most.name, most.origin)}"
-
-
 def percent(part: Fraction) -> str:
     """Return a part in per cent, as short as it can be."""
     return f"{float(100 * part):g}%"
@@ -204,37 +190,8 @@ def percent(part: Fraction) -> str:
 def heading(reports: Sequence[CompareReport]) -> str:
     """Return what was compared with what, in some words."""
     first = reports[0]
-    base, *others = title_names([first.base, *(one.side for one in first.others)])
+    names = side_names([first.base, *(one.side for one in first.others)])
+    base, *others = names.names
     cpus = [report.cpu.name for report in reports if report.cpu]
     on = f" on {words.listed(cpus)}" if cpus else ""
     return f"{words.some(others, 2)} against {base}: {first.workload}{on}"
-
-
-def title_names(sides: Sequence[KernelRuns]) -> list[str]:
-    """Return names for titles: the kernels' versions, or else what is special in their specs."""
-    names = [_version(side) for side in sides]
-    if all(names) and len(set(names)) == len(sides):
-        return names
-    specs = [side.spec.split() for side in sides]
-    common = set.intersection(*map(set, specs))
-    own = [" ".join(word for word in spec if word not in common) for spec in specs]
-    # What all have and one has nothing besides: a tree, and the tree with a patch.
-    names = [name or side.spec for name, side in zip(own, sides, strict=True)]
-    return [name if len(name) <= _TITLE else f"...{name[-_TITLE:]}" for name in names]
-
-
-def _short_names(base: KernelRuns, other: KernelRuns) -> tuple[str, str]:
-    """Names for columns: the kernels' versions if they differ."""
-    versions = [_version(side) for side in (base, other)]
-    if all(versions) and versions[0] != versions[1]:
-        return versions[0], versions[1]
-    return "base", "other"
-
-
-def _version(side: KernelRuns) -> str:
-    """The version in the spec's package, or else in the release."""
-    _, equal, package = side.spec.rpartition("=")
-    for text in (package if equal and side.spec.startswith("deb") else "", side.release):
-        if found := _VERSION.search(text):
-            return found[0]
-    return ""

@@ -34,6 +34,7 @@ from kdelta.report.document import (
 )
 from kdelta.report.groups import report_groups
 from kdelta.report.model import Compared, CompareReport, KernelRuns, MoreRuns
+from kdelta.report.names import side_names
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import functions, packets
@@ -42,11 +43,13 @@ from kdelta.studies.compare.answer import (
     least_of,
     like_name,
     pair_of,
+    pairs_of,
     path_text,
     tally,
-    title_names,
 )
-from kdelta.studies.compare.tables import BACKGROUND_NAMES, TRADED, in_order
+from kdelta.studies.compare.causes import terms_of
+from kdelta.studies.compare.tables import BACKGROUND_NAMES, in_order, operations_of
+from kdelta.studies.compare.variants import variants_section
 
 
 class ComparedPair(msgspec.Struct, frozen=True):
@@ -65,13 +68,13 @@ class ComparedPair(msgspec.Struct, frozen=True):
     @property
     def operations(self) -> tuple[OperationEffect, ...]:
         """The effects on the path."""
-        return tuple(self.compared.effects.operations)
+        return tuple(operations_of(self.compared.effects))
 
     @property
     def label(self) -> str:
         """What is compared with what."""
-        base, other = title_names([self.report.base, self.compared.side])
-        return f"{other} against {base}{self.on_cpu}"
+        names = side_names([self.report.base, self.compared.side])
+        return f"{names.against()}{self.on_cpu}"
 
     @property
     def on_cpu(self) -> str:
@@ -97,6 +100,11 @@ def document(
     found = [msgspec.structs.replace(pair, functions=most) for pair in pairs(reports)]
     answers = tuple(answer for pair in found for answer in answers_of(pair, least))
     sections = [section for pair in found for section in sections_of(pair)]
+    several = [report for report in reports if len(report.others) > 1]
+    sections[:0] = [
+        variants_section(pairs_of([report], least), f"-{at}")
+        for at, report in enumerate(several, start=1)
+    ]
     if lines := cpus_lines(reports):
         shown = Verbatim("\n".join(line.rstrip() for line in lines), wide=True)
         sections.append(Section("cpus", "Kernels by CPUs", (shown,)))
@@ -149,8 +157,9 @@ def pairs(reports: Sequence[CompareReport]) -> Iterator[ComparedPair]:
     """Every comparison of one kernel with another on one machine."""
     several = len(reports) > 1
     for at, report in enumerate(reports):
+        titles = side_names([report.base, *(one.side for one in report.others)]).names[1:]
         for number, compared in enumerate(report.others):
-            names = [compared.side.release or compared.side.spec] if len(report.others) > 1 else []
+            names = [titles[number]] if len(report.others) > 1 else []
             names += [report.cpu.name] if several and report.cpu else []
             who = f"other {number + 1}: " if len(report.others) > 1 else ""
             yield ComparedPair(report, compared, " on ".join(names), f"-{at + 1}-{number + 1}", who)
@@ -179,7 +188,7 @@ def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
 
 def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
     """What is known of the path, and of model cycles."""
-    operations = pair.compared.effects.operations
+    operations = pair.operations
     if not any(one.costs for one in operations):
         text = "Nothing can be compared: no operation succeeded on both sides."
         return (Answer((text,), about=pair.about, tone="unresolved"),)
@@ -188,7 +197,7 @@ def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
     path = Answer(
         (path_text(asked),),
         tuple(Chip(word, count, TONES.get(word, "same")) for word, count in found.items()),
-        f"path{f', {pair.about}' if pair.about else ''}",
+        f"instructions executed{f', {pair.about}' if pair.about else ''}",
         words.tone_of(Counter({word: found.get(word, 0) for word in Word})),
     )
     return (path, *cycles.answers(pair.report, pair.compared, pair.about))
@@ -197,7 +206,7 @@ def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
 def sections_of(pair: ComparedPair) -> Iterator[Section]:
     """The sections of one pair."""
     compared = pair.compared
-    operations = compared.effects.operations
+    operations = pair.operations
     if not any(one.costs for one in operations):
         return
     yield Section(
@@ -395,7 +404,8 @@ def _notes(pair: ComparedPair) -> Iterator[str]:
         if operation.verdict.reason:
             yield f"{operation.name} is {operation.verdict.word}: {operation.verdict.reason}"
         elif operation.verdict.word is Word.MIXED:
-            yield f"{operation.name} is mixed: {TRADED}"
+            of = f": {terms_of(operation.costs)}" if operation.costs else ""
+            yield f"{operation.name} is mixed{of}; what these cost may be more or less in sum"
         yield from (f"{operation.name}: {text}" for text in operation.notes)
     if pair.compared.cycles:
         yield from pair.compared.cycles.notes

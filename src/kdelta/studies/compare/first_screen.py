@@ -11,7 +11,8 @@ import msgspec
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.chance import SO_FAR
 from kdelta.infer.effects.effects import FIRM, OPEN, Costs, OperationEffect, Word
-from kdelta.report import words
+from kdelta.infer.effects.functions import FunctionEffect
+from kdelta.report import figures, words
 from kdelta.report.cycles import in_per_cent
 from kdelta.report.document import (
     Answer,
@@ -25,18 +26,20 @@ from kdelta.report.document import (
     Section,
     Table,
 )
-from kdelta.report.text import GAP, WIDTH, text_of
+from kdelta.report.names import base_spec, differences
+from kdelta.report.text import text_of
 from kdelta.studies.compare.answer import (
     LISTED,
     Pair,
     about,
-    cause_of,
     change,
     path_text,
     percent,
     within,
 )
+from kdelta.studies.compare.causes import cause_of
 from kdelta.studies.compare.functions import functions_table
+from kdelta.studies.compare.variants import variants_section
 
 LINES = 50
 """Of one screen."""
@@ -64,16 +67,11 @@ def first_screen(document: Document, pairs: Sequence[Pair]) -> Document:
     """Return the first screen of a comparison's document: at most LINES lines of text where there
     is one pair of kernels and nothing failed.
     """
+    if len(pairs) > 1 and all(pair.report is pairs[0].report for pair in pairs):
+        return _of_variants(document, pairs)
     found = [(pair, _groups(pair)) for pair in pairs]
     sizes = [len(group) for _, groups in found for group in groups]
-    document = msgspec.structs.replace(
-        document,
-        answers=tuple(Answer((_answer(pair),)) for pair in pairs),
-        facts=(),
-        environment=(Section("more", "", (Prose(_FOOTER),)),),
-        notes=(),
-        warnings=_first_of(document.warnings),
-    )
+    document = _begun(document, pairs)
     cpus = [one for one in document.sections if one.id == "cpus"]
     least, room = _LEAST_ROWS * len(sizes), sum(sizes)
     while True:
@@ -85,6 +83,26 @@ def first_screen(document: Document, pairs: Sequence[Pair]) -> Document:
         room = max(least, room - excess)
 
 
+def _begun(document: Document, pairs: Sequence[Pair]) -> Document:
+    """The document with an answer in sentences for each pair, and without what is no first look."""
+    return msgspec.structs.replace(
+        document,
+        answers=tuple(Answer((_answer(pair, is_first=pair is pairs[0]),)) for pair in pairs),
+        facts=(),
+        environment=(Section("more", "", (Prose(_FOOTER),)),),
+        notes=(),
+        warnings=_first_of(document.warnings),
+    )
+
+
+def _of_variants(document: Document, pairs: Sequence[Pair]) -> Document:
+    """One table with a column a kernel, and what is known of model cycles."""
+    cycles = [section for pair in pairs for section in _cycles(pair)]
+    return msgspec.structs.replace(
+        _begun(document, pairs), sections=(variants_section(pairs), *cycles)
+    )
+
+
 def _excess(document: Document) -> int:
     """How many lines it has too many."""
     return text_of(document).count("\n") - LINES
@@ -92,31 +110,32 @@ def _excess(document: Document) -> int:
 
 def _groups(pair: Pair) -> Groups:
     """What changed by less has rows where that is little; if nothing else has, all operations."""
-    rows = pair.of(Word.SLOWER), pair.of(Word.FASTER)
+    rows = (pair.of(word) for word in LISTED)
     shown = tuple([one for one in found if pair.matters(one)] for found in rows)
+    unknown = [one for one in pair.of(Word.UNRESOLVED) if one.costs]
     if not any(shown):
         return ([one for one in pair.of(*Word) if one.costs],)
     others = [one for one in pair.of(Word.SAME, *FIRM) if not pair.matters(one)]
-    return (*shown, others) if len(others) <= _FEW else shown
+    return (*shown, unknown, others) if len(others) <= _FEW else (*shown, unknown)
 
 
-def _answer(pair: Pair) -> str:
-    """What a reader wants to know, in sentences."""
-    if not any(one.costs for one in pair.compared.effects.operations):
-        base, other = pair.names
-        return f"{other} against {base}: nothing to compare, no operation succeeded on both sides."
+def _answer(pair: Pair, *, is_first: bool) -> str:
+    """What a reader wants to know, in sentences; only the first one names what was counted."""
+    if not any(one.costs for one in pair.of(*Word)):
+        return f"{pair.title}: nothing to compare, no operation succeeded on both sides."
     cycles = pair.compared.cycles
     found = Counter(one.verdict.word for one in cycles.effects) if cycles else Counter[Word]()
     why = {Word.PLACEMENT_ONLY: " (where the linker put the code, not what it does)"}
     parts = [f"{found[word]} {word}{why.get(word, '')}" for word in Word if found[word]]
-    return path_text(pair) + (f" In model cycles: {', '.join(parts)}." if parts else "")
+    text = path_text(pair) if is_first else path_text(pair, "")
+    return text + (f" In model cycles: {', '.join(parts)}." if parts else "")
 
 
 def _sections(found: Sequence[tuple[Pair, Groups]], budgets: Sequence[int]) -> Iterator[Section]:
     """Each pair's rows, as many of each group as its budget says, and what else is known."""
     left = list(budgets)
     for at, (pair, groups) in enumerate(found):
-        title = " against ".join(reversed(pair.names)) if len(found) > 1 else ""
+        title = pair.title if len(found) > 1 else ""
         title += f" on {pair.report.cpu.name}" if title and pair.report.cpu else ""
         own, left = left[: len(groups)], left[len(groups) :]
         blocks = (*_specs(pair), *_table(pair, groups, own), *_lists(pair, groups))
@@ -125,10 +144,13 @@ def _sections(found: Sequence[tuple[Pair, Groups]], budgets: Sequence[int]) -> I
 
 
 def _specs(pair: Pair) -> Iterator[Facts]:
-    """Which kernels they are, where their versions are alike."""
-    if pair.names[0] == "base":
-        sides = pair.report.base, pair.compared.side
-        yield Facts(tuple(zip(pair.names, (side.spec for side in sides), strict=True)))
+    """In what the kernels differ, and which one it is if that is no other one."""
+    sides = pair.report.base, pair.compared.side
+    options = pair.compared.config
+    names = None if options is None else [one.option for one in options]
+    facts = [("differ in", differences(*sides, names))]
+    bases = dict.fromkeys(base_spec(side) for side in sides)
+    yield Facts((*facts, *((("kernel", *bases),) if len(bases) == 1 else ())))
 
 
 def _shared(sizes: Sequence[int], left: int) -> list[int]:
@@ -151,12 +173,10 @@ def _table(pair: Pair, groups: Groups, budgets: Sequence[int]) -> Iterator[Block
             more.append(f"{len(rest)} more {named}: {' to '.join(ends)}")
     if not rows:
         return
-    titles = ("operation", *pair.names, "change", "", _CAUSE)
-    figures = (Column(title, "number") for title in titles[1:4])
-    columns = (Column(titles[0], "name"), *figures, Column(""), Column(_CAUSE))
-    widths = [max(map(len, texts)) for texts in zip(titles, *rows, strict=True)]
-    room = max(len(_CAUSE), WIDTH - sum(widths[:-1]) - len(GAP) * (len(widths) - 1))
-    cells = tuple((*map(Cell, row[:-1]), Cell(_cut(row[-1], room))) for row in rows)
+    titles = ("operation", *pair.names.columns, "change", "", _CAUSE)
+    numbers = (Column(title, "number") for title in titles[1:4])
+    columns = (Column(titles[0], "name"), *numbers, Column(""), Column(_CAUSE, "names"))
+    cells = tuple(tuple(map(Cell, row)) for row in rows)
     yield Table("changes", "Instructions an iteration", columns, cells)
     if more:
         yield Items(tuple(more))
@@ -164,7 +184,11 @@ def _table(pair: Pair, groups: Groups, budgets: Sequence[int]) -> Iterator[Block
 
 def _row(one: OperationEffect, costs: Costs) -> tuple[str, ...]:
     sides = (str(round(side.value)) for side in (costs.insns.base, costs.insns.other))
-    return _cut(one.name, _LONGEST_NAME), *sides, change(one), _certainty(costs), cause_of(one)
+    word = one.verdict.word
+    cause = cause_of(one)
+    if word in OPEN:
+        cause = f"{word}: {cause}" if word is Word.MIXED and cause else str(word)
+    return _cut(one.name, _LONGEST_NAME), *sides, change(one), _certainty(costs), cause
 
 
 def _certainty(costs: Costs) -> str:
@@ -187,14 +211,13 @@ def _cut(text: str, room: int) -> str:
 def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
     """What is known of operations besides their rows."""
     shown = [one for found in groups for one in found]
-    traded = "instructions were traded for bytes of string operations; --cpu CPU weighs them"
-    mixed = [one for one in pair.of(Word.MIXED) if pair.matters(one)]
     early = [one for one in pair.of(*Word) if one.verdict.reason == SO_FAR and one not in shown]
     named = [*shown, *early]
     small = [one for one in pair.of(*FIRM) if not pair.matters(one) and one not in named]
     same = [one for one in pair.of(Word.SAME) if one not in named]
     vary = [one for one in same if within(one)]
-    texts = [_list("run further", early), _list("mixed", mixed, traded, change)]
+    moved = [one for one in same if one not in vary and _moved(one)]
+    texts = [_list("run further", early)]
     texts += [_list(one.verdict.word, [one], one.verdict.reason) for one in pair.of(*_DEPENDS)]
     alike: dict[tuple[Word, str], list[OperationEffect]] = {}
     for one in pair.of(Word.UNRESOLVED, Word.NOT_COMPARABLE):
@@ -205,12 +228,25 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
     bound = about(max(map(within, vary), default=Fraction(0)))
     texts += [
         _list(f"less than {percent(pair.least)}", small),
-        _list("same", [one for one in same if one not in vary]),
+        _list("same", [one for one in same if one not in (*vary, *moved)]),
+        _list("same in sum", moved, "", _moved_text),
         _list(f"same within {bound}", vary),
         _unlike(pair),
     ]
     if listed := tuple(filter(None, texts)):
         yield Items(listed)
+
+
+def _moved(one: OperationEffect) -> list[FunctionEffect]:
+    """The functions of an operation that execute more, or fewer, the largest first."""
+    moved = [found for found in one.functions if found.cost.effect.value]
+    return sorted(moved, key=lambda found: -abs(found.cost.effect.value))
+
+
+def _moved_text(one: OperationEffect) -> str:
+    """The function that moved most, where an operation is the same only in sum."""
+    most = _moved(one)[0]
+    return f"({figures.brief(most.cost.effect.value, 6)} {most.name})"
 
 
 def _unlike(pair: Pair) -> str:

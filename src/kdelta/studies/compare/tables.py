@@ -4,12 +4,20 @@
 from collections.abc import Iterable
 from fractions import Fraction
 
-from kdelta.infer.effects.effects import OperationEffect
+from kdelta.infer.effects.effects import Effects, OperationEffect
 from kdelta.report import words
 
-TRADED = "instructions were traded for bytes of string operations, which --cpu can weigh"
-
 BACKGROUND_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
+
+
+_CONSTANT = "empty"
+"""A region with nothing in it: what each region has, and no operation."""
+
+
+def operations_of(effects: Effects) -> list[OperationEffect]:
+    """Return the effects on operations."""
+    found = [one for one in effects.operations if one.name != _CONSTANT]
+    return found or list(effects.operations)
 
 
 def in_order(operations: Iterable[OperationEffect]) -> list[OperationEffect]:

@@ -27,6 +27,7 @@ from kdelta.report.document import (
     Verbatim,
 )
 from kdelta.report.lines import function_name
+from kdelta.report.names import side_names
 from kdelta.report.stored import Stored
 from kdelta.studies.diff.model import DiffReport, without_lines
 from kdelta.studies.profile.parts import CODE, WORK, left_out_text
@@ -57,13 +58,13 @@ def document(stored: Stored, report: DiffReport, functions: int = 0) -> Document
     counted = COUNTS[report.by] + (", one pass of each region" if report.each else "")
     views = f"{COUNTS[Sort.INSNS]}, whole regions" if report.views.any else counted
     said = f"{figures.difference(total.added)} {counted} ({figures.percent(total.percent)})"
-    names = [one.run.kernel_release or one.run.kernel_spec for one in (report.a, report.b)]
+    names = side_names([side for _, side in sides])
     # One run of each says nothing of the spread, so that no case is slower.
     case = Case("total", Outcome.UNKNOWN, f"{said}; of two runs, whose spread is not known")
     notes = [f"regions that only one has: {', '.join(report.left_out)}"] * bool(report.left_out)
     return Document(
-        title=f"{report.b.run.workload}: {said} from {names[0]} to {names[1]}",
-        heading=f"{names[1]} against {names[0]}: {report.b.run.workload}, one run of each",
+        title=f"{report.b.run.workload}: {said} from {names.names[0]} to {names.names[1]}",
+        heading=f"{names.against()}: {report.b.run.workload}, one run of each",
         made=common.made_of(stored),
         answers=(_answer(report),),
         facts=(

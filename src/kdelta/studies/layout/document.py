@@ -31,6 +31,7 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.model import ReportedCPU
+from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 from kdelta.spec.phase import REST
 from kdelta.studies.layout.model import REPLACEMENTS, LayoutPhase, LayoutRegion, LayoutReport
@@ -50,8 +51,9 @@ _MEGA = 10**6
 def document(stored: Stored, report: LayoutReport) -> Document:
     """Return the document of one kernel's layouts."""
     sides = (("kernel", report.kernel),)
+    name = kernel_name(report.kernel.spec, report.kernel.release)
     return Document(
-        title=f"{report.workload}: placement of {common.brief_name(report.kernel)}",
+        title=f"{report.workload}: placement of {name}",
         made=common.made_of(stored),
         answers=(_answer(report),),
         facts=(

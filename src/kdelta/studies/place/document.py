@@ -24,6 +24,7 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.model import KernelRuns
+from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 from kdelta.studies.place.model import (
     Applied,
@@ -43,8 +44,9 @@ def document(stored: Stored, report: PlaceReport) -> Document:
     if report.applied:
         sides.append(("relinked", report.applied.kernel))
         warnings += report.applied.warnings
+    name = kernel_name(report.kernel.spec, report.kernel.release)
     return Document(
-        title=f"{', '.join(report.workloads)}: an order for {common.brief_name(report.kernel)}",
+        title=f"{', '.join(report.workloads)}: an order for {name}",
         made=common.made_of(stored),
         answers=tuple(_answers(report)),
         facts=(

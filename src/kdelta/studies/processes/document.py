@@ -10,6 +10,7 @@ from kdelta.report import cells, words
 from kdelta.report import parts as common
 from kdelta.report.document import Answer, Cell, Column, Document, Prose, Section, Table
 from kdelta.report.model import ReportedRun
+from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 
 
@@ -45,7 +46,7 @@ def document(stored: Stored, report: ProcessesReport) -> Document:
     run = report.run.run
     side = common.run_side(report.run)
     return Document(
-        title=f"{run.workload} on {run.kernel_release or run.kernel_spec}: by process",
+        title=f"{run.workload} on {kernel_name(run.kernel_spec, run.kernel_release)}: by process",
         made=common.made_of(stored),
         answers=tuple(_answer(region) for region in report.regions),
         facts=(

@@ -32,6 +32,7 @@ from kdelta.report.document import (
 )
 from kdelta.report.lines import function_name
 from kdelta.report.model import KernelRuns
+from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 from kdelta.studies.profile.model import ProfileReport, ProfileViews
 from kdelta.studies.profile.parts import CODE, COUNTED, WORK, as_one, cycles, left_out_text, percent
@@ -77,7 +78,7 @@ def document(stored: Stored, report: ProfileReport, asked: FunctionsAsked = ON_A
     hidden = report.views.any and asked.columns is not None
     functions = (_table(rows, asked),) if rows and not hidden else ()
     return Document(
-        title=f"{run.workload} on {run.kernel_release or run.kernel_spec}: by function",
+        title=f"{run.workload} on {kernel_name(run.kernel_spec, run.kernel_release)}: by function",
         made=common.made_of(stored),
         answers=(_answer(report, rows),),
         facts=tuple(_facts(report, side)),

@@ -28,6 +28,7 @@ from kdelta.report.document import (
 )
 from kdelta.report.lines import function_name
 from kdelta.report.model import ReportedRun, RunReport
+from kdelta.report.names import kernel_name
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import UserError
@@ -65,7 +66,7 @@ def document(
     if counts:
         suites.append(Suite("regions", tuple(map(_case, merged_regions(counts).values()))))
     return Document(
-        title=f"{run.workload} on {run.kernel_release or run.kernel_spec}: {run.word}",
+        title=f"{run.workload} on {kernel_name(run.kernel_spec, run.kernel_release)}: {run.word}",
         made=common.made_of(stored),
         answers=(_answer(chosen),),
         facts=(

@@ -17,6 +17,7 @@ from kdelta.report.document import Document
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.report.model import RunReport
+from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 from kdelta.store.model import Study
 from kdelta.studies.run.document import RunDetail, document
@@ -24,7 +25,9 @@ from kdelta.studies.run.document import RunDetail, document
 
 def _question(first: RunReport, *_: RunReport) -> str:
     run = first.run.run
-    return f"What does {run.workload} execute on {run.kernel_release or run.kernel_spec}?"
+    return (
+        f"What does {run.workload} execute on {kernel_name(run.kernel_spec, run.kernel_release)}?"
+    )
 
 
 def _merged(report: RunReport) -> tuple[RegionCounts, ...]:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an effect may cost in cycles: instructions, string bytes and special instructions weighed.
+
+Counts alone do not say whether 10 instructions fewer and a locked one more are slower. Each has a
+range of cycles on the cores that people use (cycles.toml, with sources); where the sum
+of these ranges excludes zero, the effect has a direction, and else it is mixed.
+"""
+
+import functools
+from collections.abc import Collection
+from fractions import Fraction
+from importlib import resources
+from typing import Literal
+
+import msgspec
+
+from kdelta.infer.effects.estimate import FEWEST, Estimate, Quantity
+
+STRING_BYTES = "string bytes"
+"""The name of bytes that string operations move, among special instructions."""
+
+_CLEAR = 4
+"""How many times its range over runs an effect of few runs is, to be decided by (see chance.py)."""
+
+_LEAST_RUNS = 3
+_WHOLE_FROM = 100
+_LEAST_PART = Fraction(1, 100)
+"""Which part of the bytes that are moved a change of them is, to be weighed."""
+
+_UNKNOWN = (Fraction(0), Fraction(100_000))
+"""Cycles of a special instruction that no table has, as a newer version may count it."""
+
+Range = tuple[Fraction, Fraction]
+"""Cycles, at least and at most."""
+
+
+class _Cost(msgspec.Struct, frozen=True, array_like=True):
+    least: float
+    most: float
+    source: str
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    sources: dict[str, str]
+    cycles: dict[Literal["insn", "string-byte"], _Cost]
+    special: dict[str, _Cost]
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """Cycles of an instruction, of a byte of a string operation, and of each special kind."""
+
+    insn: Range
+    string_byte: Range
+    special: dict[str, Range]
+
+    def of(self, kind: str) -> Range:
+        """Return the cycles of what is no plain instruction."""
+        return self.string_byte if kind == STRING_BYTES else self.special.get(kind, _UNKNOWN)
+
+
+class EffectCycles(msgspec.Struct, frozen=True):
+    """An effect in cycles an iteration, at least and at most.
+
+    terms     what of it is no plain instruction: the change of each, by its name
+    decided   runs agree on these terms well enough for a verdict to be taken from them
+    least_of_base, most_of_base  the cycles of the base's instructions
+    """
+
+    low: Fraction
+    high: Fraction
+    terms: dict[str, Fraction]
+    decided: bool
+    least_of_base: Fraction
+    most_of_base: Fraction
+
+    def within(self, part: Fraction) -> bool:
+        """Whether the effect is at most that part of the base, whatever things cost."""
+        return max(abs(self.low), abs(self.high)) <= part * self.least_of_base
+
+
+@functools.cache
+def all_weights() -> dict[str, Weights]:
+    """Return the ranges of cycles by architecture."""
+    text = resources.files(__package__).joinpath("cycles.toml").read_bytes()
+    return {
+        name: Weights(
+            _range(table.cycles["insn"]),
+            _range(table.cycles["string-byte"]),
+            {kind: _range(cost) for kind, cost in table.special.items()},
+        )
+        for name, table in msgspec.toml.decode(text, type=dict[str, _Table]).items()
+    }
+
+
+def _range(cost: _Cost) -> Range:
+    return Fraction(str(cost.least)), Fraction(str(cost.most))
+
+
+def _weights_of(kinds: Collection[str]) -> Weights:
+    """The ranges of the architecture that has these kinds, or most of them."""
+    return max(all_weights().values(), key=lambda one: len(one.special.keys() & kinds))
+
+
+def weigh(insns: Quantity, string_bytes: Quantity, specials: dict[str, Quantity]) -> EffectCycles:
+    """Return what an effect on a region's own work costs, by what runs show of it."""
+    found = {kind: quantity.effect for kind, quantity in specials.items()}
+    if _is_weighed(string_bytes):
+        found[STRING_BYTES] = string_bytes.effect
+    found = {kind: effect for kind, effect in found.items() if effect.low > 0 or effect.high < 0}
+    cycles = _weights_of(specials)
+    ranges = [_times(effect, cycles.of(kind)) for kind, effect in found.items()]
+    ranges.append(_times(insns.effect, cycles.insn))
+    low, high = (sum((one[end] for one in ranges), Fraction(0)) for end in (0, 1))
+    if STRING_BYTES in found and _is_traded(insns.effect.value, string_bytes.effect.value):
+        low, high = min(low, Fraction(0)), max(high, Fraction(0))
+    base = abs(insns.base.value)
+    return EffectCycles(
+        low=low,
+        high=high,
+        terms={kind: effect.value for kind, effect in found.items()},
+        decided=all(map(_is_clear, found.values())),
+        least_of_base=base * cycles.insn[0],
+        most_of_base=base * cycles.insn[1],
+    )
+
+
+def _is_weighed(string_bytes: Quantity) -> bool:
+    most = max(string_bytes.base.value, string_bytes.other.value)
+    return abs(string_bytes.effect.value) >= _LEAST_PART * most
+
+
+def _is_traded(insns: Fraction, moved: Fraction) -> bool:
+    """Whether instructions may do what as many bytes of string operations did, or the other way
+    round: they are not plain ones then, and wait for memory as well.
+    """
+    return insns * moved < 0 and abs(moved) >= abs(insns)
+
+
+def _is_clear(effect: Estimate) -> bool:
+    if effect.exact or effect.n >= FEWEST:
+        return True
+    return effect.n >= _LEAST_RUNS and abs(effect.value) > _CLEAR * effect.half_width
+
+
+def _times(effect: Estimate, cost: Range) -> Range:
+    ends = [end * factor for end in (effect.low, effect.high) for factor in cost]
+    return min(ends), max(ends)
+
+
+def terms_text(found: EffectCycles) -> list[str]:
+    """Return what differs besides plain instructions, an iteration, most cycles first."""
+    cycles = _weights_of(found.terms)
+    order = sorted(found.terms, key=lambda kind: -abs(found.terms[kind]) * cycles.of(kind)[1])
+    return [f"{_signed(found.terms[kind])} {kind}" for kind in order]
+
+
+def _signed(value: Fraction) -> str:
+    return f"{float(value):+.0f}" if abs(value) >= _WHOLE_FROM else f"{float(value):+.3g}"

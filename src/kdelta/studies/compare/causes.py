@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What accounts for most of an operation's change: a function, or what took the place of one."""
+
+import difflib
+import functools
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.effects.chance import SO_FAR
+from kdelta.infer.effects.effects import Costs, OperationEffect, Word, weighed
+from kdelta.infer.effects.functions import FunctionEffect
+from kdelta.infer.effects.weigh import terms_text
+from kdelta.report import figures, words
+from kdelta.report.lines import function_name
+
+_WHOLE_FROM = 10
+_TERMS = 3
+_LOOKED_AT = 12
+"""Of the functions that are gone, and of the new ones, so many are compared by their names."""
+
+_BALANCED = 3
+"""How many times the whole its largest part may be, for it to be a cause."""
+
+_ALIKE = 0.61
+"""How much of two names is the same, so that one is taken for the other's successor."""
+
+_ALIKE_WORDS = 0.8
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """Functions that belong together, and by how many instructions they changed in sum: one, or new
+    ones and those whose names say that they did the same before.
+    """
+
+    functions: tuple[FunctionEffect, ...]
+    value: Fraction
+
+    @property
+    def name(self) -> str:
+        """The largest function of now, and of before where that is another one."""
+        now = [one for one in self.functions if one.cost.other.value]
+        gone = [one for one in self.functions if not one.cost.other.value]
+        if not now or not gone:
+            return _name(self.functions)
+        return f"{_name(now)} (was {_name(gone)})"
+
+
+def _name(functions: Sequence[FunctionEffect]) -> str:
+    most = max(functions, key=lambda one: max(one.cost.base.value, one.cost.other.value))
+    return function_name(most.name, most.origin)
+
+
+def cause_of(one: OperationEffect) -> str:
+    """Return what accounts for most of the change, with its part of it; "so far" where the
+    operation is still run.
+    """
+    if one.verdict.reason == SO_FAR:
+        return SO_FAR
+    if one.costs is None or one.verdict.word is Word.SAME:
+        return ""
+    if one.verdict.word is Word.MIXED or not is_by_insns(one):
+        return terms_of(one.costs)
+    whole = one.costs.insns.effect.value
+    every = causes(one.functions)
+    found = [cause for cause in every if cause.value * whole > 0]
+    if not found:
+        return ""
+    most = max(found, key=lambda cause: abs(cause.value))
+    if abs(most.value) > _BALANCED * abs(whole):
+        ends = [sum((cause.value for cause in every if cause.value * sign > 0), Fraction(0))
+                for sign in (1, -1)]  # fmt: skip
+        more, less = (figures.brief(Fraction(round(end)), 6) for end in ends)
+        return f"{more} and {less} in {words.counted(len(every), 'function')}"
+    value = Fraction(round(most.value)) if abs(most.value) >= _WHOLE_FROM else most.value
+    return f"{figures.brief(value, 6)} {most.name}"
+
+
+def is_by_insns(one: OperationEffect) -> bool:
+    """Whether the change of instructions does not contradict a verdict."""
+    effect = one.costs.insns.effect.value if one.costs else 0
+    word = one.verdict.word
+    return effect < 0 if word is Word.FASTER else effect > 0 if word is Word.SLOWER else True
+
+
+def terms_of(costs: Costs) -> str:
+    """Return what an effect consists of, special instructions and string bytes apart; what goes
+    the other way than instructions is among those that are named.
+    """
+    effect = costs.insns.effect.value
+    terms = terms_text(weighed(costs))
+    contrary = [text for text in terms if (text[0] == "-") == (effect > 0)]
+    terms = [*contrary[:1], *(text for text in terms if text not in contrary[:1])]
+    if effect:
+        terms.insert(0, f"{figures.brief(Fraction(round(effect)), 6)} instructions")
+    more = len(terms) - _TERMS
+    return ", ".join([*terms[:_TERMS], f"{more} more"] if more > 1 else terms)
+
+
+def causes(functions: Sequence[FunctionEffect]) -> list[Cause]:
+    """Return all functions that changed in sums that add up to the whole; what took the place of
+    others is one with them, by the likeness of names.
+    """
+    moved = sorted(
+        (one for one in functions if one.cost.effect.value),
+        key=lambda one: -abs(one.cost.effect.value),
+    )
+    gone = [one for one in moved if not one.cost.other.value][:_LOOKED_AT]
+    new = [one for one in moved if not one.cost.base.value][:_LOOKED_AT]
+    groups = {id(one): [one] for one in moved}
+    for one, other in _pairs(gone, new):
+        ours, theirs = groups[id(one)], groups[id(other)]
+        if ours is not theirs:
+            ours += theirs
+            groups |= dict.fromkeys(map(id, theirs), ours)
+    found = {id(group): group for group in groups.values()}
+    return [
+        Cause(tuple(group), sum((one.cost.effect.value for one in group), Fraction(0)))
+        for group in found.values()
+    ]
+
+
+def _pairs(
+    gone: Sequence[FunctionEffect], new: Sequence[FunctionEffect]
+) -> Iterator[tuple[FunctionEffect, FunctionEffect]]:
+    """Each function with the one on the other side whose name is most like its own."""
+    for ours, theirs in ((gone, new), (new, gone)):
+        for one in ours:
+            found = [(_likeness(one.name, other.name), at) for at, other in enumerate(theirs)]
+            most, at = max(found, default=(0.0, 0))
+            if most >= _ALIKE:
+                yield one, theirs[at]
+
+
+def _likeness(one: str, other: str) -> float:
+    """How much of two names is the same, 0 to 1: of their words, whatever underscores they have."""
+    ours, theirs = _words(one), _words(other)
+    shared = sum(any(_are_alike(word, their) for their in theirs) for word in ours)
+    if shared >= min(len(ours), len(theirs)):
+        return 1.0
+    return shared / (len(ours) + len(theirs) - shared)
+
+
+@functools.cache
+def _words(name: str) -> tuple[str, ...]:
+    """The kernel's folios were pages."""
+    return tuple(dict.fromkeys(filter(None, name.replace("folio", "page").split("_"))))
+
+
+@functools.cache
+def _are_alike(one: str, other: str) -> bool:
+    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
+    return one == other or matcher.ratio() >= _ALIKE_WORDS

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One table of several kernels that are compared with one base: a column each."""
+
+from collections.abc import Sequence
+
+from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
+from kdelta.report.document import Block, Cell, Column, Facts, Items, Section, Table
+from kdelta.report.model import CompareReport
+from kdelta.report.names import differences, side_names
+from kdelta.report.words import TONES
+from kdelta.studies.compare.answer import Pair, change
+from kdelta.studies.compare.causes import cause_of, is_by_insns
+
+
+def variants_section(pairs: Sequence[Pair], mark: str = "") -> Section:
+    """Return the operations that any of these kernels changes, and by how much each; pairs: of one
+    base. mark: ends the section's id.
+    """
+    report = pairs[0].report
+    title = f"All of them on {report.cpu.name}" if report.cpu else "All of them"
+    effects = [{one.name: one for one in pair.of(*Word)} for pair in pairs]
+    names = list(dict.fromkeys(name for found in effects for name in found))
+    rows = {name: [found.get(name) for found in effects] for name in names}
+    shown = {name: row for name, row in rows.items() if _is_listed(row, pairs)}
+    blocks: list[Block] = [Facts(_facts(report))]
+    if shown:
+        blocks.append(_table(report, shown, mark))
+    if same := [name for name in names if name not in shown]:
+        blocks.append(Items((f"the same, or less than it matters, in all: {', '.join(same)}",)))
+    return Section(f"variants{mark}", title, tuple(blocks))
+
+
+def _facts(report: CompareReport) -> tuple[tuple[str, str], ...]:
+    """In what each differs from the base."""
+    titles = side_names([report.base, *(one.side for one in report.others)]).names
+    facts = [("base", titles[0])]
+    for title, one in zip(titles[1:], report.others, strict=True):
+        options = None if one.config is None else [found.option for found in one.config]
+        facts.append((title, f"differs in {differences(report.base, one.side, options)}"))
+    return tuple(facts)
+
+
+def _is_listed(row: Sequence[OperationEffect | None], pairs: Sequence[Pair]) -> bool:
+    """Whether any of the kernels changes the operation, or may."""
+    return any(
+        one is not None
+        and (one.verdict.word is not Word.SAME)
+        and (one.verdict.word not in FIRM or pair.matters(one))
+        for one, pair in zip(row, pairs, strict=True)
+    )
+
+
+def _table(
+    report: CompareReport, rows: dict[str, list[OperationEffect | None]], mark: str
+) -> Table:
+    names = side_names([report.base, *(one.side for one in report.others)]).columns
+    columns = (Column("operation", "name"), *(Column(name, "number") for name in names))
+    cells = tuple((Cell(name), _base(row), *map(_cell, row)) for name, row in rows.items())
+    caption = "Instructions an iteration of the base, and by how much others change them"
+    return Table(f"variants-table{mark}", caption, columns, cells)
+
+
+def _base(row: Sequence[OperationEffect | None]) -> Cell:
+    figure = next((one.base for one in row if one and one.base), None)
+    return Cell(str(round(figure.value)) if figure else "")
+
+
+def _cell(one: OperationEffect | None) -> Cell:
+    """The change, or the word of a row that is not decided."""
+    if one is None:
+        return Cell("")
+    word = one.verdict.word
+    if word is Word.SAME:
+        return Cell("same", tone=TONES[word])
+    if word in (Word.FASTER, Word.SLOWER):
+        text = change(one) if is_by_insns(one) else f"{word}: {cause_of(one)}"
+        return Cell(text, tone=TONES[word])
+    return Cell(f"{word} {change(one)}" if one.costs else str(word), tone=TONES[word])

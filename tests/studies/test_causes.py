@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The largest part of a change is the net of what was renamed, and no part that others undo."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.counts.model import Cost
+from kdelta.infer.effects.effects import OperationEffect, compare
+from kdelta.studies.compare.causes import cause_of, causes
+from tests.synthetic import own, region, run
+
+FUNCTIONS = st.dictionaries(
+    st.sampled_from(
+        ["fdget", "__fget_light", "__fdget", "kmem_cache_alloc", "kmem_cache_alloc_noprof",
+         "kmem_cache_free", "page_remove_rmap", "folio_remove_rmap_ptes", "memset", "a", "b"]
+    ),
+    st.integers(0, 5000),
+)  # fmt: skip
+
+
+def effect(base: dict[str, int], other: dict[str, int]) -> OperationEffect:
+    sides = [
+        [run(region("op", {own(name): Cost(insns) for name, insns in one.items()}, 1))] * 4
+        for one in (base | {"same": 100_000}, other | {"same": 100_000})
+    ]
+    (found,) = compare(*sides).operations
+    return found
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "cause"),
+    [
+        ({"f": 500}, {"f": 2000}, "+1500 f"),
+        ({"f": 100}, {"f": 2000, "g": 900}, "+1900 f"),
+        (
+            {"__fget_light": 34_000, "__fdget": 3_000},
+            {"fdget": 29_000},
+            "-8000 fdget (was __fget_light)",
+        ),
+        (
+            {"kmem_cache_alloc": 3_685, "set": 0},
+            {"kmem_cache_alloc_noprof": 4_112, "set": 3_000},
+            "+3000 set",
+        ),
+        (
+            {"page_remove_rmap": 9_000},
+            {"folio_remove_rmap_ptes": 5_000},
+            "-4000 folio_remove_rmap_ptes (was page_remove_rmap)",
+        ),
+        ({"kmem_cache_alloc": 3_000}, {"kmem_cache_free": 1_500}, "-3000 kmem_cache_alloc"),
+        ({"gone": 10_000}, {"inlined_here": 9_000}, "+9000 and -10000 in 2 functions"),
+        ({"f": 10}, {"f": 10}, ""),
+    ],
+)
+def test_the_largest_part_is_what_is_left_of_functions_that_belong_together(
+    base: dict[str, int], other: dict[str, int], cause: str
+) -> None:
+    assert cause_of(effect(base, other)) == cause
+
+
+@given(FUNCTIONS, FUNCTIONS)
+def test_causes_add_up_to_the_change_and_have_each_function_once(
+    base: dict[str, int], other: dict[str, int]
+) -> None:
+    found = effect(base, other)
+    assert found.costs
+    parts = causes(found.functions)
+    assert sum(part.value for part in parts) == found.costs.insns.effect.value
+    names = [one.name for part in parts for one in part.functions]
+    assert len(names) == len(set(names))
+    assert set(names) == {one.name for one in found.functions if one.cost.effect.value}
