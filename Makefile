@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -17,6 +17,9 @@ help:  ## this list
 
 setup:  ## install what is missing: system packages (apt, dnf, pacman) and .venv (uv)
 	@scripts/setup
+
+setup-arm setup-arm64 setup-riscv64:  ## besides, the cross compiler that kernels of that architecture are built with
+	@scripts/setup $(@:setup-%=%)
 
 setup-tests: setup  ## what `make test-all` needs besides: a browser, readers of exports (Go, Rust, Node.js)
 	@scripts/setup-tests
