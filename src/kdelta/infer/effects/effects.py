@@ -11,6 +11,7 @@ import msgspec
 
 from kdelta.counts.by_key import by_key
 from kdelta.counts.model import Context, Cost, FunctionCost, RegionCounts, RunCounts, merged_regions
+from kdelta.infer.effects.clock_bound import clock_bound_text, times_more
 from kdelta.infer.effects.estimate import (
     LOOKS,
     Estimate,
@@ -319,7 +320,7 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
     by_name = [by_function([_rows(region, "own") for region in side]) for side in sides]
     functions = function_effects(by_name[0], by_name[1], scales)
     found = [_levels(side, names) for side, names in zip(sides, by_name, strict=True)]
-    verdict = path_verdict(costs, sides, margin)
+    verdict = _of_clock(functions, costs, sides) or path_verdict(costs, sides, margin)
     if verdict.word is Word.UNRESOLVED and any(found) and not is_seen(costs.insns.effect):
         verdict = msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {_TWO_LEVELS}")
     return OperationEffect(
@@ -331,6 +332,23 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
         functions=functions,
         notes=(*_notes(sides, runs), *_level_texts(found)),
     )
+
+
+def _of_clock(functions: Sequence[FunctionEffect], costs: Costs, sides: Sides) -> Verdict | None:
+    """The verdict on a program that a clock ended; None if it is none."""
+    regions = [region for side in sides for region in side]
+    if any(region.iteration_count != 1 for region in regions):
+        return None
+    base, other = (
+        {(one.origin, one.name): getattr(one.cost, side).value for one in functions}
+        for side in ("base", "other")
+    )
+    names = {row.name for region in regions for row in region.functions}
+    factor = times_more(base, other, names)
+    if factor is None:
+        return None
+    whole = costs.insns.base.value, costs.insns.other.value
+    return Verdict(Word.NOT_COMPARABLE, reason=clock_bound_text(factor, *whole))
 
 
 def _levels(side: RegionRuns, functions: Mapping[Key, Sequence[int]]) -> StateLevels | None:

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from kdelta.counts.model import CONTEXTS
+from kdelta.infer.effects.clock_bound import clock_bound_text, times_more
 from kdelta.infer.effects.functions import must_add_up
 from kdelta.infer.profiles.diff import DiffLine, HintFate, both_ends, total_line
 from kdelta.infer.profiles.matching import MatchKind
-from kdelta.infer.profiles.profile import Part, Sort, by_part
+from kdelta.infer.profiles.profile import Part, RegionProfile, Sort, by_part
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -87,17 +88,39 @@ def document(stored: Stored, report: DiffReport, functions: int = 0) -> Document
 def _answer(report: DiffReport) -> Answer:
     *rows, (total, _) = function_rows(report, 0)
     more, less = (sum(sign * line.added > 0 for line, _ in rows) for sign in (1, -1))
+    clock = _clock_text(report)
+    what = clock or "exact of these two runs; kdelta compare measures their spread"
     text = (
         f"{figures.difference(total.added)} {COUNTS[report.by]} "
-        f"({figures.percent(total.percent)}), exact of these two runs; kdelta compare measures "
-        "their spread."
+        f"({figures.percent(total.percent)}), {what}."
     )
     if most := sorted(rows, key=lambda row: -abs(row[0].added))[:_NAMED]:
         named = [f"{name} ({figures.difference(line.added)})" for line, name in most]
         text += f" Most: {words.listed(named)}."
     chips = (Chip("do more", more, "slower"), Chip("do less", less, "faster"))
     tone = "slower" if total.added > 0 else "faster" if total.added < 0 else "same"
+    tone = "unresolved" if clock else tone
     return Answer((text,), tuple(chip for chip in chips if chip.count), tone=tone)
+
+
+def _clock_text(report: DiffReport) -> str:
+    """What is to be known of totals of a program that a clock ended; empty if none did."""
+    regions = (*report.a_regions, *report.b_regions)
+    if len(regions) != 2 or any(one.iterations != 1 for one in regions):
+        return ""
+    a, b = (_insns_by_function(one) for one in regions)
+    factor = times_more(a, b, {line.name for one in regions for line in one.lines})
+    wholes = (sum(found.values(), Fraction(0)) for found in (a, b))
+    return clock_bound_text(factor, *wholes) if factor else ""
+
+
+def _insns_by_function(region: RegionProfile) -> dict[tuple[str, str], Fraction]:
+    """Instructions of the measured tasks' own work, by (origin, name)."""
+    return {
+        (line.origin, line.name): Fraction(line.cost.insns)
+        for line in region.lines
+        if line.context == "own"
+    }
 
 
 def _sections(report: DiffReport, functions: int) -> Iterator[Section]:
