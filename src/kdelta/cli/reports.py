@@ -9,7 +9,7 @@ import msgspec
 from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.placement_model import CodeChange
-from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.effects import Effects, compare
 from kdelta.infer.effects.marks import region_warnings
 from kdelta.infer.effects.packets import packet_effects
 from kdelta.report.model import (
@@ -27,6 +27,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare import study
+from kdelta.studies.compare.parameters import warnings_on_parameters
 from kdelta.studies.lab.attachments import FOUND
 from kdelta.studies.lab.judges import OperationRuns
 from kdelta.studies.lab.lab import RunResult
@@ -44,6 +45,9 @@ from kdelta.studies.lab.reports import (
 from kdelta.studies.lab.work import Work
 from kdelta.studies.recorded.recorded import own_regions
 from kdelta.studies.tracing.gains import like_of
+
+_SHOWN = ("cpuinfo", "vulnerabilities")
+"""What guests show of their CPU, and of what their kernel does about it."""
 
 
 def compare_reports(
@@ -68,7 +72,7 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
         others=tuple(
             Compared(
                 _side(one.other, store),
-                one.effects or compare(one.base.counts, one.other.counts),
+                _effects(one, store),
                 _cycle_report(one, store),
                 tuple(_more(more, store) for more in one.more),
                 packet_effects(one.base.counts, one.other.counts),
@@ -83,6 +87,24 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
         bytes_worked_on=dict(work.bytes_worked_on),
         cpu=_cpu(comparisons),
     )
+
+
+def _effects(one: study.Comparison, store: Store) -> Effects:
+    """The effects, with what is known of boot parameters that the kernels differ in."""
+    effects = one.effects or compare(one.base.counts, one.other.counts)
+    sides = one.base, one.other
+    done = [next((run for run in side.done if run.counts), None) for side in sides]
+    if not all(done):
+        return effects
+    base, other = (
+        (
+            side.kernel.spec if side.kernel else side.spec,
+            "".join(attachment(run.run, name, store) for name in _SHOWN if run),
+        )
+        for side, run in zip(sides, done, strict=True)
+    )
+    warnings = warnings_on_parameters((base[0], other[0]), effects, (base[1], other[1]))
+    return msgspec.structs.replace(effects, warnings=warnings)
 
 
 def _output_differs(one: study.Comparison, store: Store) -> str:

@@ -294,6 +294,17 @@ def differences(base: Side, other: Side, options: Sequence[str] | None) -> str:
     return ", ".join(found) or (_UNCHANGED if asked else "nothing: it is the same kernel")
 
 
+def own_parameters(base: str, other: str) -> list[str]:
+    """Return the boot parameters that one of two specs has, if they differ in nothing else."""
+    sides = [_parts(spec, "") for spec in (base, other)]
+    _, own = _split([one.changes for one in sides])
+    found = [one for changes in own for one in changes]
+    if len({one.base for one in sides}) > 1:
+        return []
+    words = [one.parameters for one in found if isinstance(one, CmdlineChange)]
+    return [word for found in words for word in found] if len(words) == len(found) else []
+
+
 def _config_texts(options: Sequence[str]) -> list[str]:
     """How many options differ, which they are if they are few; the compiler is one."""
     names = [name for name in options if name != _COMPILER]
