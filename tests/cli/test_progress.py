@@ -22,7 +22,7 @@ STEPS = (
     "    print('more data')\n"
     "    progress.begin('boot 6.1')\n"
     "    progress.doing('boot 6.1', 'waiting until it is quiet')\n"
-    "    progress.end('boot 6.1', 'ready')\n"
+    "    progress.end('boot 6.1', '6.1.192')\n"
     "    progress.found('run 6.1')\n"
     "    progress.end('never begun', 'ready')\n"
 )
@@ -39,14 +39,21 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
     clock.now += 31
     progress.doing("run 6.1", "runs")
     progress.doing("run 6.1", "runs on")
+    progress.begin("boot 6.12", 40)
+    clock.now += 9
+    progress.end("boot 6.12", "ready")
+    clock.now += 1
     progress.end("run 6.1", "ok")
+    progress.begin("run 6.1 #1", 7)
+    progress.end("run 6.1 #1", "failed")
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err == (
         "fetching\n"
-        "run 6.1 ... (about 7 s)\n"
         "run 6.1: runs\n"
-        "run 6.1: ok (31.0 s); runs 1 of 2, about 40 s left\n"
+        "boot 6.12 ... (about 40 s)\n"
+        "run 6.1: ok (41.0 s); runs 1 of 2, about 50 s left\n"
+        "run 6.1 #1: failed (0.0 s); runs 2 of 2\n"
     )
 
 
@@ -96,7 +103,8 @@ def test_one_line_on_a_terminal_is_gone_at_the_end() -> None:
     printed, seen = seen_on_a_terminal(STEPS)
     assert printed == DATA
     assert b"[bold]fetching[/bold]" in seen
-    assert b"boot 6.1: ready (" in seen
+    assert b"boot 6.1: 6.1.192 (" in seen
+    assert b"ready" not in seen
     assert b"\x1b[" in seen
     assert seen.rstrip().endswith(b"\x1b[2K")  # the last thing is that the line is erased
 
@@ -128,5 +136,5 @@ def test_plain_lines_without_a_terminal(own_cache: Path) -> None:
     assert done.stdout == DATA
     assert b"\x1b" not in done.stderr
     assert b"\r" not in done.stderr
-    assert done.stderr.startswith(b"[bold]fetching[/bold]\nboot 6.1 ...\nboot 6.1: ready (")
-    assert done.stderr.endswith(b"never begun: ready (0.0 s); runs 1 of 2\n")
+    assert done.stderr.startswith(b"[bold]fetching[/bold]\nboot 6.1: 6.1.192 (")
+    assert b"ready" not in done.stderr

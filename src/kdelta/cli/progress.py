@@ -23,7 +23,15 @@ _KEPT_FREE = 3
 """Lines of a terminal that what is shown leaves free: for the updated one, and for log lines."""
 
 _SILENT_SECONDS = 30.0
-"""Without a terminal, what a step is at has a line of its own after so long without one."""
+"""Without a terminal, what a step is at has a line of its own after so long without one. A step that
+is expected to take as long has one when it begins.
+"""
+
+_APART_SECONDS = 10.0
+"""Lines of steps that went well are so far apart, without a terminal: there may be hundreds."""
+
+_AS_EXPECTED = frozenset({"ok", "ready"})
+"""Results that are no news."""
 
 
 @contextlib.contextmanager
@@ -69,12 +77,12 @@ class _Reported:
 
 
 class LineProgress(_Reported):
-    """A `Progress`: a line for each step that begins or ends, and now and then for a long one."""
+    """A `Progress`: a line for what is news, and now and then for how far the study is."""
 
     def __init__(self, study: StudyTime, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(study)
         self._clock = clock
-        self._last = clock()
+        self._last = clock() - _APART_SECONDS
 
     def log(self, line: str) -> None:
         self._last = self._clock()
@@ -83,9 +91,8 @@ class LineProgress(_Reported):
     def begin(self, step: str, seconds: float | None = None) -> None:
         with self._lock:
             expected = self._study.begin(step, seconds)
-        self.log(
-            f"{step} ..." + (f" (about {expected:.0f} s)" if expected and expected >= 1 else "")
-        )
+        if expected and expected >= _SILENT_SECONDS:
+            self.log(f"{step} ... (about {expected:.0f} s)")
 
     def doing(self, step: str, what: str) -> None:
         if self._clock() - self._last >= _SILENT_SECONDS:
@@ -93,6 +100,8 @@ class LineProgress(_Reported):
 
     def end(self, step: str, result: str) -> None:
         line, whole = self._ended(step, result)
+        if result in _AS_EXPECTED and self._clock() - self._last < _APART_SECONDS:
+            return
         self.log(f"{line}; {whole}" if whole else line)
 
 
@@ -157,4 +166,6 @@ class TerminalProgress(_Reported):
 
     def end(self, step: str, result: str) -> None:
         self._doing.pop(step, None)
-        self.log(self._ended(step, result)[0])
+        line, _ = self._ended(step, result)
+        if result not in _AS_EXPECTED:
+            self.log(line)
