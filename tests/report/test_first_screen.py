@@ -21,7 +21,7 @@ from tests.report.example import report
 from tests.report.example_cycles import with_cycles
 from tests.report.shown import stored
 from tests.report.test_text import against_golden, fits_a_mail, several
-from tests.synthetic import own, region, run
+from tests.synthetic import Function, other, own, region, run
 
 OPERATIONS = 44
 
@@ -205,3 +205,39 @@ def test_the_default_cpu_is_compared_with_the_real_one_in_every_form() -> None:
         assert "-160 to +83" in text
     assert '"gains"' in FORMS["json"].render(one)
     assert '"unlike"' not in FORMS["json"].render(stored("compare", plain))
+
+
+def screen_of(base: dict[Function, int], changed: list[dict[Function, int]]) -> str:
+    """Of one operation of 100 iterations; of the other kernel so many runs."""
+    sides = [
+        [run(region("op", {key: 100 * insns for key, insns in one.items()}, 100)) for one in side]
+        for side in ([base] * len(changed), changed)
+    ]
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
+    return " ".join(first_screen_of([found]).split())
+
+
+def test_what_other_tasks_do_is_named_with_what_is_not_known_of_it() -> None:
+    base = {own("f"): 10_000, other("rcu"): 0}
+    known = screen_of(base, [{own("f"): 9_000, other("rcu"): 500}] * 4)
+    assert "1 faster" in known
+    assert "- other tasks meanwhile: op +500" in known
+    varied = [{own("f"): 9_000, other("rcu"): each} for each in (0, 1200, 0, 1200)]
+    assert "- other tasks meanwhile: op +600 +-1200" in screen_of(base, varied)
+    small = [{own("f"): 9_000, other("rcu"): each} for each in (0, 400, 0, 400)]
+    assert "other tasks" not in screen_of(base, small).partition("Instructions of")[0]
+
+
+def test_the_same_sum_of_other_functions_is_apart_from_the_same_code() -> None:
+    base = {own("f"): 100, own("g"): 900}
+    rest = {own(f"many-{at}"): 10 for at in range(9)}
+    names = [region(f"op-{at}", {key: 100 * n for key, n in base.items()}, 100) for at in range(6)]
+    sides = [
+        [run(*names, region("op", {key: 100 * n for key, n in {**one, **rest}.items()}, 100),
+             region("up", {own("f"): 100 * more}, 100))] * 4
+        for one, more in ((base, 100), ({own("f"): 150, own("g"): 850}, 200))
+    ]  # fmt: skip
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
+    text = " ".join(first_screen_of([found]).split())
+    assert "- same: op-0, op-1, op-2, op-3, op-4, op-5 -" in text
+    assert re.search(r"- same in sum: op \((\+50 f|-50 g)\)", text)

@@ -23,8 +23,8 @@ _KEPT_FREE = 3
 """Lines of a terminal that what is shown leaves free: for the updated one, and for log lines."""
 
 _SILENT_SECONDS = 30.0
-"""Without a terminal, what a step is at has a line of its own after so long without one. A step that
-is expected to take as long has one when it begins.
+"""Without a terminal, what a step is at has a line of its own after so long without one. A step
+that is expected to take as long has one when it begins.
 """
 
 _APART_SECONDS = 10.0

@@ -12,6 +12,7 @@ import msgspec
 from kdelta.counts.by_key import by_key
 from kdelta.counts.model import Context, Cost, FunctionCost, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.clock_bound import clock_bound_text, times_more
+from kdelta.infer.effects.deferred import MAY_OUTWEIGH, WITH_OTHERS, has_mean, is_beyond, is_known
 from kdelta.infer.effects.estimate import (
     LOOKS,
     Estimate,
@@ -321,6 +322,7 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
     functions = function_effects(by_name[0], by_name[1], scales)
     found = [_levels(side, names) for side, names in zip(sides, by_name, strict=True)]
     verdict = _of_clock(functions, costs, sides) or path_verdict(costs, sides, margin)
+    verdict = _with_others(verdict, costs, _with_other_tasks(sides, scales), margin)
     if verdict.word is Word.UNRESOLVED and any(found) and not is_seen(costs.insns.effect):
         verdict = msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {_TWO_LEVELS}")
     return OperationEffect(
@@ -332,6 +334,29 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
         functions=functions,
         notes=(*_notes(sides, runs), *_level_texts(found)),
     )
+
+
+def _with_other_tasks(sides: Sides, scales: tuple[Scale, Scale]) -> Quantity:
+    """Instructions an iteration of the measured tasks and of others."""
+    return _quantity(
+        [[sum(one.cost(who).insns for who in ("own", "other")) for one in side] for side in sides],
+        scales,
+    )
+
+
+def _with_others(verdict: Verdict, costs: Costs, whole: Quantity, margin: Fraction) -> Verdict:
+    """The verdict, or the one that work of other tasks makes of it, where that is decided."""
+    if verdict.word not in (Word.FASTER, Word.SLOWER, Word.SAME):
+        return verdict
+    if not is_known(costs.background.effect):
+        return verdict
+    found = verdict_on(whole, margin)
+    turned = found.word is Word.SAME or is_beyond(whole.effect, margin * abs(whole.base.value))
+    if found.word in (verdict.word, Word.UNRESOLVED) or not turned:
+        return verdict
+    if not has_mean(whole.effect):
+        return Verdict(Word.UNRESOLVED, reason=MAY_OUTWEIGH, runs_needed=LOOKS[0])
+    return msgspec.structs.replace(found, reason=WITH_OTHERS)
 
 
 def _of_clock(functions: Sequence[FunctionEffect], costs: Costs, sides: Sides) -> Verdict | None:

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import OPEN, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import FEWEST, is_seen
 from kdelta.infer.effects.weigh import terms_text
@@ -120,9 +121,23 @@ def judge_path(
     percent = insns.percent
     size = f"{float(insns.effect.value):+.6g}" if percent is None else f"{float(percent):+.3g}%"
     size = ", ".join([f"{size} instructions", *terms_text(found)])
+    if verdict.reason == WITH_OTHERS:
+        return _with_others(operation, size, allowed)
     if insns.effect.low > allowed or (found.terms and found.low > part * found.most_of_base):
         return Judged(f"{name} {size}", Word.SLOWER, name=name)
     is_small = not found.terms or found.high <= part * found.least_of_base
     if insns.effect.high <= allowed and is_small:
         return Judged(name, Word.SAME)
     return Judged(name, Word.UNRESOLVED, f"{size}, and its interval reaches over the margin")
+
+
+def _with_others(operation: OperationEffect, size: str, allowed: Fraction) -> Judged:
+    """The verdict on an operation that is slower by what other tasks do."""
+    assert operation.costs
+    own, others = operation.costs.insns.effect, operation.costs.background.effect
+    text = f"{size}, {float(others.value):+.6g} in other tasks"
+    if own.low + others.low > allowed:
+        return Judged(f"{operation.name} {text}", Word.SLOWER, name=operation.name)
+    if own.high + others.high <= allowed:
+        return Judged(operation.name, Word.SAME)
+    return Judged(operation.name, Word.UNRESOLVED, f"{text}, and the sum reaches over the margin")

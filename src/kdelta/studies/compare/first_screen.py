@@ -10,6 +10,7 @@ import msgspec
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.chance import SO_FAR
+from kdelta.infer.effects.deferred import is_known
 from kdelta.infer.effects.effects import FIRM, OPEN, Costs, OperationEffect, Word
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.report import figures, words
@@ -29,6 +30,7 @@ from kdelta.report.document import (
 from kdelta.report.names import base_spec, differences
 from kdelta.report.text import text_of
 from kdelta.studies.compare.answer import (
+    LEAST,
     LISTED,
     Pair,
     about,
@@ -51,6 +53,10 @@ _FEW = 5
 _LONGEST_NAME = 24
 _BOUND = 44
 """Of a line's characters, those after what is always there."""
+_UNDECIDED = Fraction(5, 100)
+"""The part of the base from which on work of other tasks is named whose interval includes zero."""
+
+_OTHERS = 4
 _CAUSE = "largest part"
 _DEPENDS = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
 _FOOTER = (
@@ -231,10 +237,30 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
         _list("same", [one for one in same if one not in (*vary, *moved)]),
         _list("same in sum", moved, "", _moved_text),
         _list(f"same within {bound}", vary),
+        _others(pair),
         _unlike(pair),
     ]
     if listed := tuple(filter(None, texts)):
         yield Items(listed)
+
+
+def _others(pair: Pair) -> str:
+    """The operations whose other tasks do more or less, by a part that matters; decided or not."""
+    found = []
+    for one in pair.of(*Word):
+        if one.costs is None or not one.costs.insns.base.value:
+            continue
+        effect, base = one.costs.background.effect, one.costs.insns.base.value
+        least = pair.least if is_known(effect) else _UNDECIDED
+        if effect.n > 1 and abs(effect.value) >= max(least, LEAST) * base:
+            far = "" if is_known(effect) else f" +-{figures.short(effect.half_width)}"
+            found.append((abs(effect.value) / base, f"{one.name} {_rounded(effect.value)}{far}"))
+    texts = [text for _, text in sorted(found, reverse=True)]
+    return f"other tasks meanwhile: {words.some(texts, _OTHERS)}" if texts else ""
+
+
+def _rounded(value: Fraction) -> str:
+    return figures.brief(Fraction(round(value)), 6)
 
 
 def _moved(one: OperationEffect) -> list[FunctionEffect]:
