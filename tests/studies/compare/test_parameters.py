@@ -47,7 +47,7 @@ def test_a_parameter_that_changes_what_the_guest_shows_is_not_doubted() -> None:
 
 
 @pytest.mark.parametrize("found", [SAME, NOISE])
-def test_where_nothing_differs_that_is_said_in_place_of_a_doubt(found: Effects) -> None:
+def test_where_nothing_differs_a_warning_replaces_the_doubt(found: Effects) -> None:
     *_, text = warnings_on_parameters((K, NOKMEM), found, (CPU, CPU.replace("999.993", "999.989")))
     assert text.startswith("cgroup.memory=nokmem: nothing that was looked at differs, ")
     assert not [one for one in warnings_on_parameters((K, NOKMEM), found, (CPU, CPU))
