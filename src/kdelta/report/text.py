@@ -225,7 +225,7 @@ def _longest_name(table: Table) -> int:
 
 def _width(table: Table, at: int) -> int:
     if table.columns[at].kind == "names":
-        return len(table.columns[at].title)
+        return 0
     texts = (row[at].text for row in (*table.rows, *table.last))
     return max(map(len, (table.columns[at].title, *texts)))
 

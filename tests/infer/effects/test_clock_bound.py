@@ -61,7 +61,7 @@ def test_the_factor_of_all_that_repeats_is_found(factor: Fraction, has_kernel: b
         ({}, {}, TIMER),
     ],
 )
-def test_nothing_is_said_of_other_programs(
+def test_other_programs_are_compared_as_they_are(
     base: dict[tuple[str, str], Fraction],
     other: dict[tuple[str, str], Fraction],
     names: frozenset[str],

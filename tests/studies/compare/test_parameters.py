@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is said of boot parameters depends on what they changed, not on their names."""
+"""Warnings of boot parameters depend on what they changed, not on their names."""
 
 import msgspec
 import pytest
