@@ -333,6 +333,14 @@ def _first_of(warnings: Sequence[str]) -> tuple[str, ...]:
     return (*texts[:_NAMED], *more)
 
 
+def _named_columns(table: Table, pair: Pair) -> tuple[Column, ...]:
+    """The columns of a table, those of both sides named as the sides are."""
+    names = dict(zip(("base", "other"), pair.names.columns, strict=True))
+    return tuple(
+        msgspec.structs.replace(one, title=names.get(one.title, one.title)) for one in table.columns
+    )
+
+
 def _with_accounts(screen: Document, pairs: Sequence[Pair]) -> Document:
     """The functions of what changed most, where there is still room for all of an account."""
     for pair in pairs:
@@ -340,7 +348,7 @@ def _with_accounts(screen: Document, pairs: Sequence[Pair]) -> Document:
             if one.costs is None or not pair.matters(one):
                 continue
             table = functions_table(one.name, one.name, one.costs.insns, one.functions, _FUNCTIONS)
-            table = msgspec.structs.replace(table, caption="")
+            table = msgspec.structs.replace(table, caption="", columns=_named_columns(table, pair))
             account = Section(one.name, f"{one.name}, instructions an iteration", (table,))
             more = msgspec.structs.replace(screen, sections=(*screen.sections, account))
             if _excess(more) > 0:
