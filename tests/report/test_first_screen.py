@@ -221,9 +221,9 @@ def test_what_other_tasks_do_is_named_with_what_is_not_known_of_it() -> None:
     base = {own("f"): 10_000, other("rcu"): 0}
     known = screen_of(base, [{own("f"): 9_000, other("rcu"): 500}] * 4)
     assert "1 faster" in known
-    assert "- other tasks meanwhile: op +500" in known
+    assert "- other tasks meanwhile, instructions: op +500" in known
     varied = [{own("f"): 9_000, other("rcu"): each} for each in (0, 1200, 0, 1200)]
-    assert "- other tasks meanwhile: op +600 +-1200" in screen_of(base, varied)
+    assert "- other tasks meanwhile, instructions: op +600 +-1200" in screen_of(base, varied)
     small = [{own("f"): 9_000, other("rcu"): each} for each in (0, 400, 0, 400)]
     assert "other tasks" not in screen_of(base, small).partition("Instructions of")[0]
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.chance import SO_FAR
+from kdelta.infer.effects.deferred import is_known
 from kdelta.infer.effects.effects import Costs, OperationEffect, Word, weighed
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.weigh import terms_text
@@ -19,6 +20,10 @@ _WHOLE_FROM = 10
 _TERMS = 3
 _LOOKED_AT = 12
 """Of the functions that are gone, and of the new ones, so many are compared by their names."""
+
+_LEAST_OTHERS = Fraction(5, 1000)
+_UNDECIDED = Fraction(5, 100)
+"""The part of the base from which on work of other tasks is named whose interval includes zero."""
 
 _BALANCED = 3
 """How many times the whole its largest part may be, for it to be a cause."""
@@ -96,6 +101,20 @@ def terms_of(costs: Costs) -> str:
         terms.insert(0, f"{figures.brief(Fraction(round(effect)), 6)} instructions")
     more = len(terms) - _TERMS
     return ", ".join([*terms[:_TERMS], f"{more} more"] if more > 1 else terms)
+
+
+def others_of(one: OperationEffect, least: Fraction) -> str:
+    """Return by how many instructions other tasks do more or less meanwhile, with how far that may
+    be off where it is not decided; empty where it is a smaller part of the base than matters.
+    """
+    if one.costs is None or not one.costs.insns.base.value:
+        return ""
+    effect, base = one.costs.background.effect, one.costs.insns.base.value
+    needed = least or _LEAST_OTHERS if is_known(effect) else _UNDECIDED
+    if effect.n < 2 or abs(effect.value) < needed * base:
+        return ""
+    far = "" if is_known(effect) else f" +-{figures.short(effect.half_width)}"
+    return figures.brief(Fraction(round(effect.value)), 6) + far
 
 
 def causes(functions: Sequence[FunctionEffect]) -> list[Cause]:

@@ -10,7 +10,6 @@ import msgspec
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.chance import SO_FAR
-from kdelta.infer.effects.deferred import is_known
 from kdelta.infer.effects.effects import FIRM, OPEN, Costs, OperationEffect, Word
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.report import figures, words
@@ -30,7 +29,6 @@ from kdelta.report.document import (
 from kdelta.report.names import base_spec, differences
 from kdelta.report.text import text_of
 from kdelta.studies.compare.answer import (
-    LEAST,
     LISTED,
     Pair,
     about,
@@ -39,7 +37,7 @@ from kdelta.studies.compare.answer import (
     percent,
     within,
 )
-from kdelta.studies.compare.causes import cause_of
+from kdelta.studies.compare.causes import cause_of, others_of
 from kdelta.studies.compare.functions import functions_table
 from kdelta.studies.compare.variants import variants_section
 
@@ -53,15 +51,12 @@ _FEW = 5
 _LONGEST_NAME = 24
 _BOUND = 44
 """Of a line's characters, those after what is always there."""
-_UNDECIDED = Fraction(5, 100)
-"""The part of the base from which on work of other tasks is named whose interval includes zero."""
-
 _OTHERS = 4
 _CAUSE = "largest part"
 _DEPENDS = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
 _FOOTER = (
     "Instructions of the measured tasks, kernel and user; not time. +-: how far the change may be "
-    "off by all runs, which start in different states. "
+    "off, in per cent of the base, by all runs, four or more a kernel. "
     "All figures and functions: kdelta report --all, or --format html -o FILE."
 )
 
@@ -246,21 +241,16 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
 
 def _others(pair: Pair) -> str:
     """The operations whose other tasks do more or less, by a part that matters; decided or not."""
-    found = []
-    for one in pair.of(*Word):
-        if one.costs is None or not one.costs.insns.base.value:
-            continue
-        effect, base = one.costs.background.effect, one.costs.insns.base.value
-        least = pair.least if is_known(effect) else _UNDECIDED
-        if effect.n > 1 and abs(effect.value) >= max(least, LEAST) * base:
-            far = "" if is_known(effect) else f" +-{figures.short(effect.half_width)}"
-            found.append((abs(effect.value) / base, f"{one.name} {_rounded(effect.value)}{far}"))
-    texts = [text for _, text in sorted(found, reverse=True)]
-    return f"other tasks meanwhile: {words.some(texts, _OTHERS)}" if texts else ""
+    found = [(one, others_of(one, pair.least)) for one in pair.of(*Word)]
+    found = [(one, text) for one, text in found if text]
+    found.sort(key=lambda row: _part_of_others(row[0]), reverse=True)
+    texts = [f"{one.name} {text}" for one, text in found]
+    return f"other tasks meanwhile, instructions: {words.some(texts, _OTHERS)}" if texts else ""
 
 
-def _rounded(value: Fraction) -> str:
-    return figures.brief(Fraction(round(value)), 6)
+def _part_of_others(one: OperationEffect) -> Fraction:
+    assert one.costs
+    return abs(one.costs.background.effect.value / one.costs.insns.base.value)
 
 
 def _moved(one: OperationEffect) -> list[FunctionEffect]:

@@ -37,6 +37,8 @@ _KINDS = (
 )
 
 _OFF = "n"
+_LEAST_SHOWN = Fraction(5, 1000)
+"""Instructions from which on a function has a row of its own: fewer print as 0."""
 
 
 def changed(operation: OperationEffect) -> bool:
@@ -89,7 +91,8 @@ def functions_table(
 ) -> Table:
     """The functions that changed, the largest first, in rows that add up to the whole as shown."""
     moved = [one for one in functions if one.cost.effect.value]
-    named, rest = moved[:most], moved[most:]
+    large = sum(abs(one.cost.effect.value) >= _LEAST_SHOWN for one in moved)
+    named, rest = moved[: min(most, large)], moved[min(most, large) :]
     base, other = figures.pair(whole)
     unit = figures.unit_of(whole.base.value, whole.other.value)
     values = [one.cost.effect.value for one in named]
