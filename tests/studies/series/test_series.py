@@ -226,3 +226,14 @@ def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: Lab) -> No
 def test_a_kernel_that_is_built_already(store: Store) -> None:
     with pytest.raises(UserError, match="not a source tree"):
         run(SeriesRequest(tree="deb:linux-image-amd64", patches=("x",)), store)
+
+
+@pytest.mark.parametrize("change", ["+sections", "+shuffle:1", "+kernel-mode"])
+def test_series_of_tree_that_kdelta_patches_itself_is_refused(
+    queue: Queue, store: Store, lab: Lab, change: str
+) -> None:
+    request = usual(queue)
+    changed = msgspec.structs.replace(request, tree=f"{request.tree} {change}")
+    with pytest.raises(UserError, match=re.escape(f"a series cannot be of a tree with {change}")):
+        run(changed, store)
+    assert lab.measured == []

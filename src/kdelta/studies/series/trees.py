@@ -18,7 +18,7 @@ from kdelta.kernels.sources.patches import Patch, PatchFailure
 from kdelta.kernels.sources.series import PatchSeries, read_series
 from kdelta.kernels.sources.source import Source, source_of, store_of
 from kdelta.kernels.sources.stack import Need, Stack, stacked
-from kdelta.spec.change import PatchChange
+from kdelta.spec.change import KernelModeChange, PatchChange, RelinkChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
@@ -30,6 +30,18 @@ from kdelta.studies.search.measure import complete_kernel, entry_of
 from kdelta.studies.search.model import AblationBuild
 
 _LACK_OF_MEMORY = "the compiler was killed"
+
+
+def _must_be_its_own(spec: SourceSpec) -> None:
+    """UserError for changes with which kdelta patches a tree itself: its kernels are not those of
+    the tree that patches are stacked on.
+    """
+    own = [one for one in spec.changes if isinstance(one, RelinkChange | KernelModeChange)]
+    if own:
+        raise UserError(
+            f"a series cannot be of a tree with {own[0]}",
+            "leave it out: where functions are does not change what a patch executes",
+        )
 
 
 class Trees:
@@ -50,6 +62,7 @@ class Trees:
         self._request = request
         self._store = store
         self._progress = progress
+        _must_be_its_own(spec)
         source = source_of(spec, progress.log)
         if isinstance(source, PatchFailure):
             raise UserError(f"{source.patch} does not apply to the tree: {source.detail}")
