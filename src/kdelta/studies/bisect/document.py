@@ -98,7 +98,7 @@ def _answer(report: BisectReport) -> Answer:
 def _commit_sentence(found: FoundCommit, report: BisectReport) -> str:
     rows = changed_regions(found.effects, report)
     if not rows:
-        return f"{found.commit.cited}: moved work between functions."
+        return f"{found.commit.cited}: {_moved_text(found, report)}."
     region, effect = rows[0]
     part = figures.percent(100 * part_of(effect.value, region) if region.good.value else None)
     return f"{found.commit.cited}: {region.name} {figures.difference(effect.value)} ({part})."
@@ -132,7 +132,7 @@ def _effects_table(
     rows = tuple(
         (
             Cell(region.name),
-            Cell(searched.tone_of(effect), tone=searched.tone_of(effect)),
+            _word(effect, region),
             cells.signed(effect.value),
             cells.percent(100 * part_of(effect.value, region) if region.good.value else None),
             cells.spread(effect),
@@ -140,6 +140,20 @@ def _effects_table(
         for region, effect in changed_regions(effects, report)
     )
     return Table(id_, caption, columns, rows)
+
+
+def _word(effect: Estimate, region: BisectedRegion) -> Cell:
+    word = searched.word_of(effect, region.good)
+    return Cell(word, tone=word)
+
+
+def _moved_text(found: FoundCommit, report: BisectReport) -> str:
+    """What a commit did that has no effect on a region: none, or none that is known."""
+    names = [one.name for one in report.regions if searched.is_undecided(one)]
+    varying = [name for name in names if name in found.functions]
+    if varying:
+        return f"changed functions in {words.listed(varying)}, whose runs vary too much for a word"
+    return "moved work between functions"
 
 
 def _found(report: BisectReport) -> Iterator[Block]:
@@ -150,7 +164,8 @@ def _found(report: BisectReport) -> Iterator[Block]:
             caption = f"What {commit.short} does; {_units(report)}"
             blocks.append(_effects_table(f"commit-{number}", caption, found.effects, report))
         elif found.moved:
-            blocks.append(Prose("No region changed: work moved between functions."))
+            text = _moved_text(found, report)
+            blocks.append(Prose(f"No region is known to have changed: it {text}."))
         if functions := tuple(_functions(found)):
             blocks.append(Fold("Functions", (Items(functions),)))
         if log := report.logs.get(commit.name):
@@ -198,7 +213,7 @@ def _regions_table(report: BisectReport) -> Table:
     rows = tuple(
         (
             Cell(f"{one.name}, a virtual second" if one.rate else one.name),
-            Cell(searched.tone_of(one.whole), tone=searched.tone_of(one.whole)),
+            _word(one.whole, one),
             *cells.between(one.good.value, one.bad.value),
             cells.spread(one.whole),
             cells.percent(100 * part_of(one.whole.value, one) if one.good.value else None),
@@ -265,7 +280,7 @@ def verdict_text(report: BisectReport) -> str:
     moved = len(report.found) - len(effects)
     if moved:
         count = words.counted(moved, "commit")
-        text += f" {count} moved work between functions, and no region changed."
+        text += f" {count} changed functions, and no region is known to have changed."
     return text
 
 

@@ -56,7 +56,7 @@ from kdelta.studies.search.model import (
     Proof,
 )
 
-SLOWER, FASTER, SAME = "slower", "faster", "same"
+SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"
 MOST_ROWS = 60
 """Rows of a chart; a table has all."""
 
@@ -76,6 +76,15 @@ ACCOUNT = (
 def tone_of(effect: Estimate) -> str:
     """What an effect does, as far as its interval says."""
     return SLOWER if effect.low > 0 else FASTER if effect.high < 0 else SAME
+
+
+def word_of(effect: Estimate, before: Estimate) -> str:
+    """Return what an effect does; unresolved, where its interval includes zero and reaches beyond
+    the margin.
+    """
+    known = tone_of(effect)
+    is_open = known == SAME and bound(effect) > MARGIN * abs(before.value)
+    return UNRESOLVED if is_open else known
 
 
 def mean_tone(mean: Estimate | None) -> str:
