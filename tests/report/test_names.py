@@ -181,3 +181,18 @@ def test_what_differs_is_in_words(
 def test_a_kernel_alone_is_named_by_its_release_and_its_changes() -> None:
     assert kernel_name(f"{K612[0]} +cmdline:psi=0", K612[1]) == f"{K612[1]} with psi=0"
     assert kernel_name(*K612) == K612[1]
+
+
+def test_two_kernels_never_have_one_name() -> None:
+    a, b = ("tree:a", "6.12.0"), ("tree:b", "6.12.0")
+    patched = KernelRuns("tree:a +patch-6.12.1.patch", "", "6.12.1", ())
+    names = side_names([side(a), patched, side(b)]).names
+    assert names == ("a without", "a with patch-6.12.1.patch", "b")
+    assert side_names([side(a), side(("tree:a", ""))]).names == ("a 6.12.0", "a")
+
+
+def test_what_is_not_known_is_no_difference_and_an_order_is_one() -> None:
+    failed = KernelRuns("image:/tmp/vmlinux", "", "", ())
+    assert differences(side(K61), failed, None) == "source"
+    one, two = (side(TREE, f"+{a}.patch +{b}.patch") for a, b in ("fg", "gf"))
+    assert differences(one, two, None) == "the order of changes"

@@ -104,6 +104,10 @@ def test_slips(words: list[str], message: str, hint: str) -> None:
             ["./x", "+shuffle:1", ",", "+shuffle:2"],
             ["tree:./x +sections", "tree:./x +shuffle:1", "tree:./x +shuffle:2"],
         ),
+        (
+            ["./x +o.patch", "+shuffle:1", ",", "+shuffle:2"],
+            ["tree:./x +o.patch", "tree:./x +o.patch +shuffle:1", "tree:./x +o.patch +shuffle:2"],
+        ),
     ],
 )
 def test_one_changed_kernel_is_compared_with_itself_unchanged(

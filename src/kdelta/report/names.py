@@ -152,23 +152,25 @@ def _revision(spec: GitSpec) -> str:
 
 def _base_names(parts: Sequence[_Parts]) -> list[str]:
     """A name of each kernel without its changes; equal ones have the same."""
-    count = len({one.base for one in parts})
+    keys = [one.base for one in parts]
     if len({(one.base, one.changes) for one in parts}) < len(
         {(one.base, one.changes, one.release) for one in parts}
     ):
-        count = len({one.release for one in parts})  # a tree that was changed meanwhile
+        keys = [one.release or one.base for one in parts]  # a tree that was changed meanwhile
+    count = len(set(keys))
     forms: tuple[Callable[[_Parts], str], ...] = (
         lambda one: one.revision,
         lambda one: one.version,
         lambda one: one.release,
         lambda one: one.place,
-        lambda one: f"{one.place} {one.version}",
+        lambda one: f"{one.place} {one.version}".rstrip(),
     )
     if count == 1 and parts[0].is_source:
         forms = (lambda one: one.place,)
     for form in forms:
         names = [_shortened(form(one)) for one in parts]
-        if all(names) and len(set(names)) == count:
+        pairs = set(zip(keys, names, strict=True))
+        if all(names) and len(set(names)) == count == len(pairs):
             return names
     return [one.base for one in parts]
 
@@ -284,9 +286,13 @@ def differences(base: Side, other: Side, options: Sequence[str] | None) -> str:
     found = []
     if len({one.base for one in sides}) > 1:
         names = ("version", "release", "place")
-        differ = (name for name in names if getattr(sides[0], name) != getattr(sides[1], name))
+        ours, theirs = ([getattr(side, name) for name in names] for side in sides)
+        both = zip(names, ours, theirs, strict=True)
+        differ = (name for name, one, two in both if one and two and one != two)
         found.append({"place": "source"}.get(name := next(differ, "source"), name))
     asked = bool(kinds)
+    if not asked and sides[0].changes != sides[1].changes:
+        found.append("the order of changes")
     if options is not None:
         kinds.pop(_CONFIG, None)
         found += _config_texts(options)

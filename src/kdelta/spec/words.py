@@ -46,7 +46,7 @@ def compared_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
     """
     has_variants = SEPARATOR in words
     kernels, variables = _parse(_variants(words) if has_variants else words)
-    if has_variants:
+    if has_variants and kernels[0] == without_changes(kernels[0]):
         bases = {_base_of(kernel, kernels[0]) for kernel in kernels[1:]}
         kernels[0] = bases.pop() if len(bases) == 1 else kernels[0]
     if len(kernels) == 1 and (plain := without_changes(kernels[0])) != kernels[0]:

@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import RunCounts
+from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import OperationEffect, Word, compare
 from kdelta.infer.effects.gate import Exit, decide, judge_path
+from kdelta.report.model import Compared, CompareReport, KernelRuns
+from kdelta.studies.compare.answer import LEAST, pair_of, path_text
+from kdelta.studies.compare.causes import cause_of
 from tests.synthetic import other, own, region, run
 
 MANY = 8
@@ -86,3 +90,19 @@ def test_a_gate_takes_the_sum_and_names_it() -> None:
     assert judge_path(found, Fraction(1, 10)).word is Word.SAME
     moved = effect((10_000, [0] * MANY), (9_000, [1_000] * MANY))
     assert decide([judge_path(moved, Fraction(0))]).exit is Exit.NOT_SLOWER
+
+
+def test_a_small_change_of_its_own_does_not_hide_what_other_tasks_do() -> None:
+    for own_insns in (9_990, 10_000, 10_010):
+        found = effect((10_000, [0] * MANY), (own_insns, [590] * MANY))
+        assert (found.verdict.word, found.verdict.reason) == (Word.SLOWER, WITH_OTHERS)
+        assert judge_path(found, Fraction(5, 1000)).word is Word.SLOWER
+        assert cause_of(found) == "+590 in other tasks"
+
+
+def test_what_other_tasks_decide_is_no_small_change_on_the_screen() -> None:
+    sides = [runs(10_000, [one] * MANY) for one in (0, 590)]
+    base, other = (KernelRuns(f"image:{name}", "0" * 64, "", ()) for name in "ab")
+    report = CompareReport("w", {}, base, (Compared(other, compare(*sides)),))
+    text = path_text(pair_of(report, report.others[0], LEAST))
+    assert "1 slower. Slower by most: op 0% (+590 in other tasks" in text.replace("+0.00%", "0%")

@@ -164,3 +164,9 @@ def test_terms_come_by_the_cycles_that_they_may_cost() -> None:
     found = effect(counts(400, {"lock": 9}), counts(400, {"port-io": 1}, 1234))
     assert found.costs
     assert terms_text(weighed(found.costs)) == ["+1 port-io", "-9 lock", "+1234 string bytes"]
+
+
+def test_one_run_a_side_has_its_own_reason() -> None:
+    found = effect(counts(400, {})[:1], counts(410, {"lock": 1})[:1]).verdict
+    assert (found.word, found.runs_needed) == (Word.UNRESOLVED, 0)
+    assert "one run on a side has no spread" in found.reason

@@ -14,6 +14,19 @@ from kdelta.counts.model import VDSO, is_kernel
 TIMERS = frozenset({"it_real_fn", "posix_timer_fn", "alarmtimer_fired", "posix_cpu_timers_work"})
 """Functions of the kernel that are executed where a timer of a program ends."""
 
+CLOCKS = frozenset(
+    {
+        "__vdso_clock_gettime",
+        "__vdso_gettimeofday",
+        "__vdso_time",
+        "__x64_sys_clock_gettime",
+        "__arm64_sys_clock_gettime",
+        "hrtimer_nanosleep",
+        "hrtimer_wakeup",
+    }
+)
+"""Functions that are executed where a program reads a clock, or waits for one."""
+
 _LEAST = Fraction(1, 2000)
 """How far a factor is from one, at least, to be none by chance: what is read or printed differs."""
 
@@ -36,7 +49,8 @@ def times_more(
     """Return how many times as many iterations the other run did; None if nothing shows that.
 
     base, other: instructions by function of one program. names: of all functions that either run
-    executed. One function alone may have more to do; it needs a timer that ended, two do not.
+    executed. Code that repeats may have more to do: several functions need a clock that was read,
+    and one alone a timer that ended.
     """
     ours = {key: value for key, value in base.items() if _is_program(key) and value}
     shared = {key: value for key, value in ours.items() if other.get(key)}
@@ -50,7 +64,8 @@ def times_more(
     if far < _LEAST:
         return None
     repeated = [key for key in heavy if abs(other[key] / heavy[key] - factor) <= _ALIKE * far]
-    is_enough = len(repeated) > 1 or not TIMERS.isdisjoint(names)
+    needed = TIMERS | CLOCKS if len(repeated) > 1 else TIMERS
+    is_enough = not needed.isdisjoint(names)
     if not is_enough or sum(heavy[key] for key in repeated) < _MOST * whole:
         return None
     return factor

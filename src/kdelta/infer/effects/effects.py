@@ -231,7 +231,7 @@ def weighed_verdict(verdict: Verdict, costs: Costs, margin: Fraction = MARGIN) -
     of it.
     """
     found = weighed(costs)
-    if not found.terms:
+    if not found.terms or costs.insns.effect.n < 2:
         return verdict
     word = Word.SLOWER if found.low > 0 else Word.FASTER if found.high < 0 else Word.MIXED
     if word is Word.MIXED and (verdict.word is Word.UNRESOLVED or found.within(margin)):
@@ -352,6 +352,9 @@ def _with_others(verdict: Verdict, costs: Costs, whole: Quantity, margin: Fracti
         return verdict
     found = verdict_on(whole, margin)
     turned = found.word is Word.SAME or is_beyond(whole.effect, margin * abs(whole.base.value))
+    is_small = bound(costs.insns.effect) <= margin * abs(costs.insns.base.value)
+    if found.word is verdict.word and found.word in FIRM and is_small and turned:
+        return msgspec.structs.replace(found, reason=WITH_OTHERS if has_mean(whole.effect) else "")
     if found.word in (verdict.word, Word.UNRESOLVED) or not turned:
         return verdict
     if not has_mean(whole.effect):

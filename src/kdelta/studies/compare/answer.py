@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.report import figures, words
@@ -52,6 +53,8 @@ class Pair(msgspec.Struct, frozen=True):
         """Whether its change is large enough to be listed."""
         part = one.costs.insns.percent if one.costs else None
         if one.costs is None or part is None or abs(part) >= 100 * self.least:
+            return True
+        if one.verdict.reason == WITH_OTHERS:
             return True
         found = weighed(one.costs)
         return bool(found.terms) and not found.within(self.least)

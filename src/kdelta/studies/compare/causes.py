@@ -9,7 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.chance import SO_FAR
-from kdelta.infer.effects.deferred import is_known
+from kdelta.infer.effects.deferred import WITH_OTHERS, is_known
 from kdelta.infer.effects.effects import Costs, OperationEffect, Word, weighed
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.weigh import terms_text
@@ -65,9 +65,15 @@ def cause_of(one: OperationEffect) -> str:
         return SO_FAR
     if one.costs is None or one.verdict.word is Word.SAME:
         return ""
+    if one.verdict.reason == WITH_OTHERS:
+        return f"{others_of(one, Fraction(0))} in other tasks"
     if one.verdict.word is Word.MIXED or not is_by_insns(one):
         return terms_of(one.costs)
-    whole = one.costs.insns.effect.value
+    return _largest_part(one, one.costs.insns.effect.value)
+
+
+def _largest_part(one: OperationEffect, whole: Fraction) -> str:
+    """The functions that account for most of a change of that size."""
     every = causes(one.functions)
     found = [cause for cause in every if cause.value * whole > 0]
     if not found:

@@ -44,7 +44,8 @@ def _is_listed(row: Sequence[OperationEffect | None], pairs: Sequence[Pair]) -> 
     """Whether any of the kernels changes the operation, or may."""
     return any(
         one is not None
-        and (one.verdict.word is not Word.SAME)
+        and one.costs is not None
+        and one.verdict.word is not Word.SAME
         and (one.verdict.word not in FIRM or pair.matters(one))
         for one, pair in zip(row, pairs, strict=True)
     )
