@@ -10,7 +10,6 @@ import pytest
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.chance import (
-    CLEAR,
     ENOUGH,
     FEW,
     LARGE,
@@ -23,6 +22,7 @@ from kdelta.infer.effects.chance import (
 )
 from kdelta.infer.effects.effects import Word, compare
 from kdelta.infer.effects.estimate import (
+    CLEAR,
     ERROR,
     LOOKS,
     effect_between,

@@ -32,18 +32,20 @@ from kdelta.infer.effects.effects import (
     compare,
     warnings_of,
 )
-from kdelta.infer.effects.estimate import FEWEST, LOOKS, Estimate, Quantity, bound
+from kdelta.infer.effects.estimate import (
+    CLEAR,
+    FEWEST,
+    LOOKS,
+    Estimate,
+    Quantity,
+    bound,
+    is_clear,
+)
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.effects.paths import ADDRESS_LOOKUPS, common_regions
 
 ENOUGH = LOOKS[0]
 """Runs of each kernel where fewer leave a verdict to chance."""
-
-CLEAR = 4
-"""How many times the ranges of both sides an effect must be, to be accepted from 3 runs of each.
-Two equal sides of three come so far apart in 0.006 % of cases if they are normal, in 0.012 % if
-exponential or log-normal, in 0.024 % if uniform (simulated with 4 million pairs).
-"""
 
 LARGE = 20
 """How many times the ranges an effect must be that no iteration tells. Sides whose runs have two
@@ -57,10 +59,6 @@ less than 1 - 0.05 ** (1 / 2 N) of the starting states: in less than 31 % for 4 
 
 NEAR = MARGIN / 4
 """The part of the base by which runs with the same median iteration may differ, to be the same."""
-
-_LEAST_RUNS = 3
-"""Of each, for their ranges to say anything: of two, 1.0 to 1.6 % of pairs come 4 ranges apart."""
-
 
 SAME_CODE_RUNS = 6
 """Runs a side that have to agree before they show a difference in the same code. Two levels of
@@ -282,7 +280,7 @@ def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts], agreeing: i
         return False
     if insns.effect.exact and not any(cost.moved for cost in besides):
         return True
-    if _is_clear(insns.effect, LARGE):
+    if is_clear(insns.effect, LARGE):
         theirs = [max(cost.base.high, cost.other.high) for cost in besides]
         if abs(insns.effect.value) > CLEAR * sum(theirs):
             return True
@@ -303,11 +301,7 @@ def _is_in_iterations(mean: Quantity, median: Quantity) -> bool:
     whole, most = mean.effect, median.effect
     if abs(whole.value - most.value) > MEDIAN_SHARE * abs(whole.value):
         return False
-    return most.exact or _is_clear(most, CLEAR)
-
-
-def _is_clear(effect: Estimate, times: int) -> bool:
-    return effect.n >= _LEAST_RUNS and abs(effect.value) > times * effect.half_width
+    return most.exact or is_clear(most, CLEAR)
 
 
 def _is_mostly_alone(region: RegionCounts) -> bool:

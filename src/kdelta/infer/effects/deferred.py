@@ -16,11 +16,6 @@ MAY_OUTWEIGH = "what other tasks do meanwhile may outweigh it"
 """The reason of a word that few runs leave open for that."""
 
 
-def is_known(effect: Estimate) -> bool:
-    """Whether an effect's interval excludes zero."""
-    return effect.low > 0 or effect.high < 0
-
-
 def has_mean(effect: Estimate) -> bool:
     """Whether runs are so many that the interval of an effect is that of means: of few, what
     begins now and then is in some by chance.

@@ -12,7 +12,7 @@ import msgspec
 from kdelta.counts.by_key import by_key
 from kdelta.counts.model import Context, Cost, FunctionCost, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.clock_bound import clock_bound_text, times_more
-from kdelta.infer.effects.deferred import MAY_OUTWEIGH, WITH_OTHERS, has_mean, is_beyond, is_known
+from kdelta.infer.effects.deferred import MAY_OUTWEIGH, WITH_OTHERS, has_mean, is_beyond
 from kdelta.infer.effects.estimate import (
     LOOKS,
     Estimate,
@@ -348,7 +348,7 @@ def _with_others(verdict: Verdict, costs: Costs, whole: Quantity, margin: Fracti
     """The verdict, or the one that work of other tasks makes of it, where that is decided."""
     if verdict.word not in (Word.FASTER, Word.SLOWER, Word.SAME):
         return verdict
-    if not is_known(costs.background.effect):
+    if not is_seen(costs.background.effect):
         return verdict
     found = verdict_on(whole, margin)
     turned = found.word is Word.SAME or is_beyond(whole.effect, margin * abs(whole.base.value))

@@ -33,6 +33,16 @@ FEWEST = 7
 """Runs a side from which on the interval is that of a mean: one of the first look may fail."""
 
 
+CLEAR = 4
+"""How many times the ranges of both sides an effect must be, to be accepted from 3 runs of each.
+Two equal sides of three come so far apart in 0.006 % of cases if they are normal, in 0.012 % if
+exponential or log-normal, in 0.024 % if uniform (simulated with 4 million pairs).
+"""
+
+_LEAST_RUNS = 3
+"""Of each, for their ranges to say anything: of two, 1.0 to 1.6 % of pairs come 4 ranges apart."""
+
+
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """A figure with its range or interval [low, high] over n runs, and the variance of these runs.
     A figure that was calculated from others has variance 0, which means unknown if low < high.
@@ -206,6 +216,11 @@ class Adds(enum.StrEnum):
     """Its interval excludes zero."""
     CANNOT_TELL = "cannot tell"
     """Its interval holds zero, and much else."""
+
+
+def is_clear(effect: Estimate, times: int) -> bool:
+    """Return whether an effect of few runs is more than so many times its range."""
+    return effect.n >= _LEAST_RUNS and abs(effect.value) > times * effect.half_width
 
 
 def is_seen(effect: Estimate) -> bool:

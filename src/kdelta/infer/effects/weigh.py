@@ -14,15 +14,11 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.infer.effects.estimate import FEWEST, Estimate, Quantity
+from kdelta.infer.effects.estimate import CLEAR, FEWEST, Estimate, Quantity, is_clear, is_seen
 
 STRING_BYTES = "string bytes"
 """The name of bytes that string operations move, among special instructions."""
 
-_CLEAR = 4
-"""How many times its range over runs an effect of few runs is, to be decided by (see chance.py)."""
-
-_LEAST_RUNS = 3
 _WHOLE_FROM = 100
 _LEAST_PART = Fraction(1, 100)
 """Which part of the bytes that are moved a change of them is, to be weighed."""
@@ -106,7 +102,7 @@ def weigh(insns: Quantity, string_bytes: Quantity, specials: dict[str, Quantity]
     found = {kind: quantity.effect for kind, quantity in specials.items()}
     if _is_weighed(string_bytes):
         found[STRING_BYTES] = string_bytes.effect
-    found = {kind: effect for kind, effect in found.items() if effect.low > 0 or effect.high < 0}
+    found = {kind: effect for kind, effect in found.items() if is_seen(effect)}
     cycles = _weights_of(specials)
     ranges = [_times(effect, cycles.of(kind)) for kind, effect in found.items()]
     ranges.append(_times(insns.effect, cycles.insn))
@@ -118,7 +114,7 @@ def weigh(insns: Quantity, string_bytes: Quantity, specials: dict[str, Quantity]
         low=low,
         high=high,
         terms={kind: effect.value for kind, effect in found.items()},
-        decided=all(map(_is_clear, found.values())),
+        decided=all(map(_is_decided, found.values())),
         least_of_base=base * cycles.insn[0],
         most_of_base=base * cycles.insn[1],
     )
@@ -136,10 +132,9 @@ def _is_traded(insns: Fraction, moved: Fraction) -> bool:
     return insns * moved < 0 and abs(moved) >= abs(insns)
 
 
-def _is_clear(effect: Estimate) -> bool:
-    if effect.exact or effect.n >= FEWEST:
-        return True
-    return effect.n >= _LEAST_RUNS and abs(effect.value) > _CLEAR * effect.half_width
+def _is_decided(effect: Estimate) -> bool:
+    """Whether a verdict may be taken from an effect."""
+    return effect.exact or effect.n >= FEWEST or is_clear(effect, CLEAR)
 
 
 def _times(effect: Estimate, cost: Range) -> Range:

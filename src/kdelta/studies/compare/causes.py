@@ -9,8 +9,9 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.chance import SO_FAR
-from kdelta.infer.effects.deferred import WITH_OTHERS, is_known
+from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import Costs, OperationEffect, Word, weighed
+from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.weigh import terms_text
 from kdelta.report import figures, words
@@ -116,10 +117,10 @@ def others_of(one: OperationEffect, least: Fraction) -> str:
     if one.costs is None or not one.costs.insns.base.value:
         return ""
     effect, base = one.costs.background.effect, one.costs.insns.base.value
-    needed = least or _LEAST_OTHERS if is_known(effect) else _UNDECIDED
+    needed = least or _LEAST_OTHERS if is_seen(effect) else _UNDECIDED
     if effect.n < 2 or abs(effect.value) < needed * base:
         return ""
-    far = "" if is_known(effect) else f" +-{figures.short(effect.half_width)}"
+    far = "" if is_seen(effect) else f" +-{figures.short(effect.half_width)}"
     return figures.brief(Fraction(round(effect.value)), 6) + far
 
 

@@ -2,6 +2,7 @@
 """Whether boot parameters that two kernels differ in had an effect, by what their guests show."""
 
 from kdelta.infer.effects.effects import Effects
+from kdelta.infer.effects.estimate import is_seen
 from kdelta.report.names import own_parameters
 
 _DOUBT = " may be without effect on "
@@ -35,7 +36,7 @@ def warnings_on_parameters(
 def _differ(effects: Effects) -> bool:
     """Whether any function of an operation executes more or fewer instructions, by all runs."""
     found = (one.cost.effect for operation in effects.operations for one in operation.functions)
-    return any(effect.low > 0 or effect.high < 0 for effect in found)
+    return any(map(is_seen, found))
 
 
 def _lasting(shown: str) -> str:
