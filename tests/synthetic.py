@@ -12,7 +12,7 @@ from kdelta.counts.model import (
     RunCounts,
     is_kernel,
 )
-from kdelta.infer.effects.effects import Costs
+from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.estimate import Estimate
 
 Function = tuple[Context, str, str]

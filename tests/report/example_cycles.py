@@ -16,7 +16,8 @@ from kdelta.infer.cycles.placement_model import (
     PlacementEffect,
 )
 from kdelta.infer.cycles.prices import prices_of
-from kdelta.infer.effects.effects import Costs, Effects, Word
+from kdelta.infer.effects.costs import Costs
+from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report.cut import CutMisses, CutRegion, cut_note
 from kdelta.report.model import CompareReport, CycleReport, Mismatch

@@ -111,6 +111,21 @@ class Packets(msgspec.Struct, frozen=True, array_like=True):
     frame_bytes: int
 
 
+class LeftWork(msgspec.Struct, frozen=True, array_like=True):
+    """What so many iterations of a region leave to interrupts and other tasks: instructions that a
+    guest executes from the first iteration until long after the last one, the region's own and
+    those that it executes anyway taken off.
+    """
+
+    insns: int
+    iterations: int
+
+    @property
+    def mean_insns(self) -> Fraction:
+        """Instructions an iteration, exactly."""
+        return Fraction(self.insns, self.iterations)
+
+
 class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     """One region of a run.
 
@@ -118,7 +133,7 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     a few instructions before the end, after the last iteration's mark. `iterations_lost` were
     executed and not recorded one by one. `clock_ticks` is how far the virtual clock went, in its
     ticks of 1 ns, idle time included; None if unknown. `packets`: None for a region that is
-    not about packets.
+    not about packets. `left`: None where nothing is left, or it was not counted.
     """
 
     name: str
@@ -127,6 +142,7 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     clock_ticks: int | None = None
     iterations_lost: int = 0
     packets: Packets | None = None
+    left: LeftWork | None = None
 
     @property
     def iteration_count(self) -> int:
@@ -237,6 +253,7 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
     )
     ticks = [region.clock_ticks for region in regions]
     packets = [region.packets for region in regions if region.packets is not None]
+    left = [region.left for region in regions if region.left is not None]
     return RegionCounts(
         name=regions[0].name,
         iterations=iterations,
@@ -245,6 +262,9 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
         iterations_lost=sum(region.iteration_count for region in regions) - len(iterations),
         packets=Packets(sum(p.count for p in packets), sum(p.frame_bytes for p in packets))
         if len(packets) == len(regions)
+        else None,
+        left=LeftWork(sum(one.insns for one in left), sum(one.iterations for one in left))
+        if len(left) == len(regions)
         else None,
     )
 

@@ -107,6 +107,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     own_starts        each operation begins in a guest of its own, in the snapshot's state
     longer            an option of the program which with 1, 2, ... makes it warm up and measure
                       longer each time
+    window            an option of the program which with a number of seconds makes it rest before
+                      the first iteration, not warm up, and end the region so long after the last
+    idle              operations of which nothing is left to others: one that does nothing, and one
+                      that takes time
     """
 
     name: str
@@ -132,6 +136,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parameters: tuple[Parameter, ...] = msgspec.field(default=(), name="parameter")
     own_starts: bool = False
     longer: str = ""
+    window: str = ""
+    idle: tuple[str, ...] = ()
 
 
 class Workload(Description, frozen=True, kw_only=True):

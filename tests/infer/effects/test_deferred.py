@@ -6,15 +6,16 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.deferred import WITH_OTHERS
+from kdelta.counts.model import LeftWork, RegionCounts, RunCounts, merged_regions
+from kdelta.infer.effects.deferred import WITH_OTHERS, leaves_work, left_work
 from kdelta.infer.effects.effects import OperationEffect, Word, compare
 from kdelta.infer.effects.gate import Exit, decide, judge_path
 from kdelta.report.model import Compared, CompareReport, KernelRuns
 from kdelta.studies.compare.answer import LEAST, pair_of, path_text
 from kdelta.studies.compare.causes import cause_of
-from tests.synthetic import other, own, region, run
+from tests.synthetic import interrupts, other, own, region, run, user
 
 MANY = 8
 
@@ -56,7 +57,7 @@ def test_other_tasks_change_a_word_where_they_decide(
     assert found.verdict.word is word
     if word is Word.UNRESOLVED:
         assert found.verdict.runs_needed == MANY
-        assert found.verdict.reason == "what other tasks do meanwhile may outweigh it"
+        assert found.verdict.reason == "what other tasks do for it may outweigh it"
 
 
 def test_work_that_a_task_takes_back_is_no_loss() -> None:
@@ -97,7 +98,87 @@ def test_a_small_change_of_its_own_does_not_hide_what_other_tasks_do() -> None:
         found = effect((10_000, [0] * MANY), (own_insns, [590] * MANY))
         assert (found.verdict.word, found.verdict.reason) == (Word.SLOWER, WITH_OTHERS)
         assert judge_path(found, Fraction(5, 1000)).word is Word.SLOWER
-        assert cause_of(found) == "+590 in other tasks"
+        own = f"{own_insns - 10_000:+d} in the task, " if own_insns != 10_000 else ""
+        assert cause_of(found) == f"{own}+590 in other tasks"
+
+
+def windows(left: int, taken: int = 30) -> tuple[RegionCounts, RegionCounts, RegionCounts]:
+    """Windows of 1000 ticks: after 100 iterations that took so many ticks, at rest, and busy."""
+    ticks = 1000
+    return (
+        region("op", {own("f"): 7, interrupts("tick"): 50, other("g"): left}, 100, ticks + taken),
+        region("empty", {own("sleep"): 5, interrupts("tick"): 20, other("k"): 30}, 1, ticks),
+        region("busy", {user("spin"): 40, interrupts("tick"): 40, other("k"): 30}, 1, ticks + 40),
+    )
+
+
+@given(st.integers(0, 10**6), st.integers(0, 80))
+def test_what_is_left_is_what_others_do_beyond_an_idle_guest(left: int, taken: int) -> None:
+    found = left_work(*windows(left, taken))
+    # At rest 50, and a tick's 20 for each 40 that a guest is busy.
+    assert found == LeftWork(round(50 + left - 50 - Fraction(taken, 2)), 100)
+
+
+def test_nothing_is_known_of_what_is_left_without_the_time() -> None:
+    whole, rest, busy = windows(100)
+    for at in range(3):
+        ones = [whole, rest, busy]
+        ones[at] = replace(ones[at], clock_ticks=None)
+        assert left_work(*ones) is None
+    assert left_work(whole, rest, rest) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "leaves"),
+    [("call_rcu", True), ("__queue_work.isra.0", True), ("kfree", False), ("rcu_core", False)],
+)
+def test_a_region_leaves_work_by_what_it_calls_itself(name: str, *, leaves: bool) -> None:
+    assert leaves_work(region("op", {own("f"): 1, own(name): 1})) is leaves
+    assert not leaves_work(region("op", {own("f"): 1, other(name): 1, interrupts(name): 1}))
+    assert not leaves_work(region("op", {own("f"): 1, user(name): 1}))
+
+
+def with_left(insns: int, left: list[int | None], elsewhere: int = 0) -> list[RunCounts]:
+    """Runs in which an iteration leaves so much to others, who do so much meanwhile."""
+    return [
+        RunCounts(
+            tuple(
+                replace(one, left=None if insns_left is None else LeftWork(50 * insns_left, 50))
+                for one in made.regions
+            )
+        )
+        for made, insns_left in zip(runs(insns, [elsewhere] * len(left)), left, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("own_insns", "left", "word"),
+    [
+        (9_000, [1_000] * MANY, Word.SAME),
+        (9_000, [1_500] * MANY, Word.SLOWER),
+        (9_000, [1_500] * 4, Word.UNRESOLVED),
+        (9_000, [500] * 4, Word.FASTER),
+    ],
+)
+def test_what_is_left_counts_and_not_what_is_done_meanwhile(
+    own_insns: int, left: list[int | None], word: Word
+) -> None:
+    base = with_left(10_000, [None] * len(left), elsewhere=5_000)
+    (found,) = compare(base, with_left(own_insns, left)).operations
+    assert found.verdict.word is word
+    assert found.costs
+    assert found.costs.left
+    assert found.costs.left.effect.value == left[0]
+    if word is not Word.SAME:
+        assert cause_of(found) == f"-1000 in the task, +{left[0]} left to others"
+
+
+def test_regions_of_one_name_leave_the_sum() -> None:
+    (made,) = with_left(10_000, [30])
+    (one,) = made.regions
+    both = merged_regions(RunCounts((one, replace(one, left=LeftWork(100, 50)))))["op"]
+    assert both.left == LeftWork(1_600, 100)
+    assert merged_regions(RunCounts((one, replace(one, left=None))))["op"].left is None
 
 
 def test_what_other_tasks_decide_is_no_small_change_on_the_screen() -> None:

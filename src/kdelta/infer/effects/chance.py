@@ -20,11 +20,11 @@ from kdelta.counts.model import (
     merged_regions,
     total_cost,
 )
+from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import (
     FIRM,
     MARGIN,
     MEDIAN_SHARE,
-    Costs,
     Effects,
     OperationEffect,
     Verdict,

@@ -4,14 +4,22 @@
 import enum
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
 from kdelta.counts.by_key import by_key
-from kdelta.counts.model import Context, Cost, FunctionCost, RegionCounts, RunCounts, merged_regions
+from kdelta.counts.model import Context, FunctionCost, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.clock_bound import clock_bound_text, times_more
+from kdelta.infer.effects.costs import (
+    Costs,
+    RegionRuns,
+    Sides,
+    costs_of,
+    quantity,
+    with_other_tasks,
+)
 from kdelta.infer.effects.deferred import MAY_OUTWEIGH, WITH_OTHERS, has_mean, is_beyond
 from kdelta.infer.effects.estimate import (
     LOOKS,
@@ -19,7 +27,6 @@ from kdelta.infer.effects.estimate import (
     Quantity,
     Scale,
     bound,
-    estimate,
     is_seen,
     runs_to_decide,
 )
@@ -85,22 +92,6 @@ class Verdict(msgspec.Struct, frozen=True):
     runs_needed: int = 0
 
 
-class Costs(msgspec.Struct, frozen=True):
-    """What is compared of a region's own work, each an iteration."""
-
-    insns: Quantity
-    median_insns: Quantity
-    kernel_insns: Quantity
-    user_insns: Quantity
-    string_iterations: Quantity
-    string_bytes: Quantity
-    loads: Quantity
-    stores: Quantity
-    specials: dict[str, Quantity]
-    interrupts: Quantity
-    background: Quantity
-
-
 class OperationEffect(msgspec.Struct, frozen=True):
     """One operation on both sides. `costs` is None for one that is not comparable; `base` and
     `other` are its instructions an iteration wherever it succeeded.
@@ -132,12 +123,6 @@ class Effects(msgspec.Struct, frozen=True):
     operations: tuple[OperationEffect, ...]
     background: tuple[BackgroundEffect, ...]
     warnings: tuple[str, ...] = ()
-
-
-RegionRuns = Sequence[RegionCounts]
-"""One region in each run of one kernel that has it."""
-
-Sides = tuple[RegionRuns, RegionRuns]
 
 
 MARGIN = Fraction(5, 1000)
@@ -241,7 +226,7 @@ def weighed_verdict(verdict: Verdict, costs: Costs, margin: Fraction = MARGIN) -
     return Verdict(Word.UNRESOLVED, reason=_FEW_SPECIALS, runs_needed=LOOKS[0])
 
 
-def path_verdict(costs: Costs, sides: "Sides", margin: Fraction = MARGIN) -> Verdict:
+def path_verdict(costs: Costs, sides: Sides, margin: Fraction = MARGIN) -> Verdict:
     """The verdict on one operation's path.
 
     A region that is not steady has no verdict, and no word where mean and median differ in
@@ -262,7 +247,7 @@ def path_verdict(costs: Costs, sides: "Sides", margin: Fraction = MARGIN) -> Ver
     return weighed_verdict(verdict, costs, margin)
 
 
-def _not_firm(costs: Costs, sides: "Sides") -> Verdict | None:
+def _not_firm(costs: Costs, sides: Sides) -> Verdict | None:
     """What is reported instead of a firm word that the iterations do not bear."""
     effect = costs.insns.effect.value
     if effect * costs.median_insns.effect.value < 0:
@@ -274,14 +259,14 @@ def _not_firm(costs: Costs, sides: "Sides") -> Verdict | None:
     return None
 
 
-def _moving(sides: "Sides", least_insns: float = math.inf) -> str:
+def _moving(sides: Sides, least_insns: float = math.inf) -> str:
     """Which sides are not steady, and how; "" if both are."""
     found = [next(filter(None, (levels(one, least_insns) for one in side)), None) for side in sides]
     named = zip(("base", "other"), found, strict=True)
     return "; ".join(f"{name}: {one}" for name, one in named if one)
 
 
-def _once(sides: "Sides") -> Fraction:
+def _once(sides: Sides) -> Fraction:
     """What regions of different lengths differ in, instructions an iteration, because each begins
     and ends once: what their first and last iteration has more than the median; 0 for equal ones.
     """
@@ -291,7 +276,7 @@ def _once(sides: "Sides") -> Fraction:
     return max(Fraction(once(region)) / region.iteration_count for region in regions)
 
 
-def _is_uncertain(costs: Costs, sides: "Sides") -> bool:
+def _is_uncertain(costs: Costs, sides: Sides) -> bool:
     """Whether the blocks of iterations differ so much that the mean of an effect may be chance, and
     it is not that of the median iteration, which may not.
     """
@@ -317,12 +302,12 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
         verdict = Verdict(Word.NOT_COMPARABLE, reason="only in base" if base else "only in other")
         return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
     scales = iteration_scale(base), iteration_scale(other)
-    costs = _costs(sides, scales)
+    costs = costs_of(sides, scales)
     by_name = [by_function([_rows(region, "own") for region in side]) for side in sides]
     functions = function_effects(by_name[0], by_name[1], scales)
     found = [_levels(side, names) for side, names in zip(sides, by_name, strict=True)]
     verdict = _of_clock(functions, costs, sides) or path_verdict(costs, sides, margin)
-    verdict = _with_others(verdict, costs, _with_other_tasks(sides, scales), margin)
+    verdict = _with_others(verdict, costs, with_other_tasks(sides, scales), margin)
     if verdict.word is Word.UNRESOLVED and any(found) and not is_seen(costs.insns.effect):
         verdict = msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {_TWO_LEVELS}")
     return OperationEffect(
@@ -336,19 +321,11 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
     )
 
 
-def _with_other_tasks(sides: Sides, scales: tuple[Scale, Scale]) -> Quantity:
-    """Instructions an iteration of the measured tasks and of others."""
-    return _quantity(
-        [[sum(one.cost(who).insns for who in ("own", "other")) for one in side] for side in sides],
-        scales,
-    )
-
-
 def _with_others(verdict: Verdict, costs: Costs, whole: Quantity, margin: Fraction) -> Verdict:
     """The verdict, or the one that work of other tasks makes of it, where that is decided."""
     if verdict.word not in (Word.FASTER, Word.SLOWER, Word.SAME):
         return verdict
-    if not is_seen(costs.background.effect):
+    if not is_seen(costs.others.effect):
         return verdict
     found = verdict_on(whole, margin)
     turned = found.word is Word.SAME or is_beyond(whole.effect, margin * abs(whole.base.value))
@@ -396,41 +373,6 @@ def _rows(region: RegionCounts, context: Context) -> list[FunctionCost]:
     return [function for function in region.functions if function.context == context]
 
 
-def _costs(sides: Sides, scales: tuple[Scale, Scale]) -> Costs:
-    own = [[region.cost("own") for region in side] for side in sides]
-
-    def of(figure: Callable[[Cost], int]) -> Quantity:
-        return _quantity([[figure(cost) for cost in costs] for costs in own], scales)
-
-    def of_regions(figure: Callable[[RegionCounts], int]) -> Quantity:
-        return _quantity([[figure(region) for region in side] for side in sides], scales)
-
-    def of_special(kind: str) -> Quantity:
-        return of(lambda cost: cost.specials.get(kind, 0))
-
-    medians = [estimate([region.median_own_insns() for region in side]) for side in sides]
-    return Costs(
-        insns=of(lambda cost: cost.insns),
-        median_insns=Quantity(medians[0], medians[1]),
-        kernel_insns=of_regions(lambda region: region.cost("own", kernel=True).insns),
-        user_insns=of_regions(lambda region: region.cost("own", kernel=False).insns),
-        string_iterations=of(lambda cost: cost.string_iterations),
-        string_bytes=of(lambda cost: cost.string_bytes),
-        loads=of(lambda cost: cost.loads),
-        stores=of(lambda cost: cost.stores),
-        specials={
-            kind: of_special(kind)
-            for kind in sorted({kind for costs in own for cost in costs for kind in cost.specials})
-        },
-        interrupts=of_regions(lambda region: region.cost("interrupts").insns),
-        background=of_regions(lambda region: region.cost("other").insns),
-    )
-
-
-def _quantity(counts: Sequence[Sequence[int]], scales: tuple[Scale, Scale]) -> Quantity:
-    return Quantity(scales[0].estimate(counts[0]), scales[1].estimate(counts[1]))
-
-
 def _notes(sides: Sides, runs: tuple[int, int]) -> tuple[str, ...]:
     notes = [
         f"succeeded in {len(side)} of {wanted} runs of {word}"
@@ -464,7 +406,7 @@ def _background_of(
     scales: tuple[Scale, Scale],
     margin: Fraction,
 ) -> BackgroundEffect:
-    rate = _quantity(
+    rate = quantity(
         [[sum(region.cost(context).insns for region in run) for run in side] for side in sides],
         scales,
     )

@@ -134,8 +134,9 @@ def judge_path(
 def _with_others(operation: OperationEffect, size: str, allowed: Fraction) -> Judged:
     """The verdict on an operation that is slower by what other tasks do."""
     assert operation.costs
-    own, others = operation.costs.insns.effect, operation.costs.background.effect
-    text = f"{size}, {float(others.value):+.6g} in other tasks"
+    own, others = operation.costs.insns.effect, operation.costs.others.effect
+    where = "left to others" if operation.costs.left else "in other tasks"
+    text = f"{size}, {float(others.value):+.6g} {where}"
     if own.low + others.low > allowed:
         return Judged(f"{operation.name} {text}", Word.SLOWER, name=operation.name)
     if own.high + others.high <= allowed:

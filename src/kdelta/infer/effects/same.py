@@ -61,8 +61,14 @@ def _in_region(one: RegionCounts, two: RegionCounts) -> Iterator[str]:
         if costs[0] != costs[1]:
             context, origin, name = key
             yield f"{one.name}: {name} ({origin}, {context}): {_cost(*costs)}"
+    if one.left != two.left:
+        yield f"{one.name}: {_left(one)} and {_left(two)} instructions left to other tasks"
     if one.clock_ticks != two.clock_ticks:
         yield f"{one.name}: {one.clock_ticks} and {two.clock_ticks} clock ticks"
+
+
+def _left(region: RegionCounts) -> str:
+    return str(region.left.insns) if region.left else "no"
 
 
 def _first_iteration(one: RegionCounts, two: RegionCounts, row: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from kdelta.report.lines import is_bare
 from kdelta.report.model import Compared, CompareReport
 from kdelta.report.names import SideNames, side_names
 from kdelta.report.stored import Stored
-from kdelta.studies.compare.causes import cause_of, others_of
+from kdelta.studies.compare.causes import cause_of
 from kdelta.studies.compare.tables import by_size, operations_of
 from kdelta.studies.lab.plan import COMMAND_REGION
 
@@ -172,10 +172,7 @@ def within(one: OperationEffect) -> Fraction:
 
 def _named(one: OperationEffect) -> str:
     cause = cause_of(one)
-    others = others_of(one, LEAST)
-    parts = [cause, f"other tasks {others}" if others else ""]
-    because = f" ({'; '.join(filter(None, parts))})" if any(parts) else ""
-    return f"{one.name} {change(one)}{because}"
+    return f"{one.name} {change(one)}" + (f" ({cause})" if cause else "")
 
 
 def change(one: OperationEffect) -> str:

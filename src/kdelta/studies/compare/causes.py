@@ -9,8 +9,9 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.chance import SO_FAR
+from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
-from kdelta.infer.effects.effects import Costs, OperationEffect, Word, weighed
+from kdelta.infer.effects.effects import OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.weigh import terms_text
@@ -66,11 +67,19 @@ def cause_of(one: OperationEffect) -> str:
         return SO_FAR
     if one.costs is None or one.verdict.word is Word.SAME:
         return ""
-    if one.verdict.reason == WITH_OTHERS:
-        return f"{others_of(one, Fraction(0))} in other tasks"
+    others = others_of(one, Fraction(0) if one.verdict.reason == WITH_OTHERS else _LEAST_OTHERS)
+    if others and (is_seen(one.costs.others.effect) or one.verdict.reason == WITH_OTHERS):
+        return _with_others(one.costs, others)
     if one.verdict.word is Word.MIXED or not is_by_insns(one):
         return terms_of(one.costs)
     return _largest_part(one, one.costs.insns.effect.value)
+
+
+def _with_others(costs: Costs, others: str) -> str:
+    """Own work and what others do, apart: each may outweigh the other."""
+    own = Fraction(round(costs.insns.effect.value))
+    text = f"{others} {'left to others' if costs.left else 'in other tasks'}"
+    return f"{figures.brief(own, 6)} in the task, {text}" if own else text
 
 
 def _largest_part(one: OperationEffect, whole: Fraction) -> str:
@@ -111,12 +120,13 @@ def terms_of(costs: Costs) -> str:
 
 
 def others_of(one: OperationEffect, least: Fraction) -> str:
-    """Return by how many instructions other tasks do more or less meanwhile, with how far that may
-    be off where it is not decided; empty where it is a smaller part of the base than matters.
+    """Return how many instructions more or less are left to other tasks, or done by them meanwhile
+    where that is not known, with how far that may be off where it is not decided; empty where it is
+    a smaller part of the base than matters.
     """
     if one.costs is None or not one.costs.insns.base.value:
         return ""
-    effect, base = one.costs.background.effect, one.costs.insns.base.value
+    effect, base = one.costs.others.effect, one.costs.insns.base.value
     needed = least or _LEAST_OTHERS if is_seen(effect) else _UNDECIDED
     if effect.n < 2 or abs(effect.value) < needed * base:
         return ""

@@ -10,7 +10,8 @@ import msgspec
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.chance import SO_FAR
-from kdelta.infer.effects.effects import FIRM, OPEN, Costs, OperationEffect, Word
+from kdelta.infer.effects.costs import Costs
+from kdelta.infer.effects.effects import FIRM, OPEN, OperationEffect, Word
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.report import figures, words
 from kdelta.report.cycles import in_per_cent
@@ -240,17 +241,22 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
 
 
 def _others(pair: Pair) -> str:
-    """The operations whose other tasks do more or less, by a part that matters; decided or not."""
-    found = [(one, others_of(one, pair.least)) for one in pair.of(*Word)]
+    """The operations that leave more or less to other tasks, by a part that matters; decided or
+    not. Where that was not looked for, those whose other tasks do more or less meanwhile.
+    """
+    every = pair.of(*Word)
+    known = [one for one in every if one.costs and one.costs.left]
+    found = [(one, others_of(one, pair.least)) for one in known or every]
     found = [(one, text) for one, text in found if text]
     found.sort(key=lambda row: _part_of_others(row[0]), reverse=True)
     texts = [f"{one.name} {text}" for one, text in found]
-    return f"other tasks meanwhile, instructions: {words.some(texts, _OTHERS)}" if texts else ""
+    title = "left to other tasks" if known else "other tasks meanwhile"
+    return f"{title}, instructions: {words.some(texts, _OTHERS)}" if texts else ""
 
 
 def _part_of_others(one: OperationEffect) -> Fraction:
     assert one.costs
-    return abs(one.costs.background.effect.value / one.costs.insns.base.value)
+    return abs(one.costs.others.effect.value / one.costs.insns.base.value)
 
 
 def _moved(one: OperationEffect) -> list[FunctionEffect]:

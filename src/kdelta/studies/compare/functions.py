@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.effects import BackgroundEffect, Costs, OperationEffect, Word
+from kdelta.infer.effects.costs import Costs
+from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.infer.effects.functions import FunctionChange, FunctionEffect
 from kdelta.report import cells, figures, words
@@ -34,6 +35,7 @@ _KINDS = (
     ("string_bytes", "string bytes"),
     ("interrupts", "interrupts"),
     ("background", "other tasks"),
+    ("left", "left to others"),
 )
 
 _OFF = "n"
@@ -147,7 +149,8 @@ def kinds_folds(operations: Sequence[OperationEffect], mark: str) -> Iterator[Fo
 
 def _kinds(costs: Costs) -> Iterator[tuple[str, Quantity]]:
     for field, title in _KINDS:
-        yield title, getattr(costs, field)
+        if found := getattr(costs, field):
+            yield title, found
     yield from costs.specials.items()
 
 

@@ -206,7 +206,7 @@ def other_states(
         request,
         store,
         progress,
-        lambda kernel, operations: work.only(operations).plan(kernel, request),
+        lambda kernel, operations: work.only(operations).plan(kernel, request).without_windows(),
         budget,
     )
 

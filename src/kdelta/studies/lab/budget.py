@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.model import RunCounts, merged_regions, only_region
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions, only_region
 
 INSNS_A_SECOND = 20_000_000
 """Counted instructions of a run for each second of a processor that it takes, its warm-up and its
@@ -45,20 +45,26 @@ class RunCost(msgspec.Struct, frozen=True):
 
 
 def cost_of_runs(runs: Sequence[RunCounts]) -> RunCost:
-    """Return what these runs cost, with a guest for each of their regions."""
-    found = [merged_regions(run) for run in runs]
-    insns = sum(region.executed_insns() for regions in found for region in regions.values())
-    return RunCost(insns, sum(map(len, found)))
+    """Return what these runs cost, with a guest for each of their regions, and more for what these
+    leave to other tasks.
+    """
+    found = [list(merged_regions(run).values()) for run in runs]
+    return sum((_cost_of(regions) for regions in found), RunCost())
 
 
 def cost_of_operation(name: str, runs: Sequence[RunCounts]) -> RunCost:
     """Return what one more run of an operation costs, as the most expensive of these runs."""
-    insns = [
-        region.executed_insns()
-        for run in runs
-        for region in merged_regions(only_region(run, name)).values()
-    ]
-    return RunCost(max(insns, default=0), 1)
+    costs = [_cost_of(list(merged_regions(only_region(run, name)).values())) for run in runs]
+    return max(costs, key=lambda cost: cost.whole, default=RunCost(0, 1))
+
+
+def _cost_of(regions: Sequence[RegionCounts]) -> RunCost:
+    """What a run of these regions costs: one that leaves work is executed twice, and then there is
+    a guest that leaves none.
+    """
+    left = [one for one in regions if one.left]
+    insns = sum(one.executed_insns() for one in (*regions, *left))
+    return RunCost(insns, len(regions) + len(left) + bool(left))
 
 
 class Budget:

@@ -4,20 +4,21 @@
 import asyncio
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.counts.executed import encode_executed, executed_since_boot
-from kdelta.counts.model import RunCounts, with_packets
+from kdelta.counts.model import LeftWork, RunCounts, with_packets
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.job import Job, handed_over, later_words
+from kdelta.infer.effects.deferred import leaves_work, left_work
 from kdelta.infer.effects.steady import levels
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.outcome import GuestOutcome
-from kdelta.machines.tcg import Guest, Setting, Snapshot, prepare, run
+from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, prepare, run
 from kdelta.spec.run import RunStatus, perturbation
 from kdelta.studies.lab.attachments import EXECUTED, Recordings, read_recordings, recorded
 from kdelta.studies.lab.explain import must_be_forced, must_be_taken, not_reported
@@ -75,18 +76,55 @@ async def execute(
     """
     async with slots:
         ready = await _prepared(ready, setting)
-    tasks = [asyncio.create_task(_part(ready, part, setting, slots)) for part in ready.work.parts]
+    parts = ready.work.parts
+    ended = await _all(_part(ready, part, setting, slots) for part in parts)
+    outcome = _joined(parts, [one.outcome for one in ended])
+    if outcome.status is not RunStatus.OK:
+        return None, outcome
+    left, failed = await _left(ready, ended, setting, slots)
+    if failed:
+        return None, failed
+    return await asyncio.to_thread(_counted, ready, setting, ended, left), outcome
+
+
+async def _all(guests: Iterable[Coroutine[None, None, _Ended]]) -> list[_Ended]:
+    """How guests ended that run side by side; all of them are ended if one raises."""
+    tasks = [asyncio.create_task(guest) for guest in guests]
     try:
-        ended = await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks)
     except BaseException:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
-    outcome = _joined(ready.work.parts, [one.outcome for one in ended])
-    if outcome.status is not RunStatus.OK:
-        return None, outcome
-    return await asyncio.to_thread(_counted, ready, setting, ended), outcome
+
+
+async def _left(
+    ready: Ready, ended: Sequence[_Ended], setting: Setting, slots: asyncio.Semaphore
+) -> tuple[dict[str, LeftWork], GuestOutcome | None]:
+    """What regions leave to other tasks, by name, where they leave any; or how a guest that was to
+    show it failed.
+    """
+    wanted = [
+        part.window
+        for part, one in zip(ready.work.parts, ended, strict=True)
+        if part.window and one.counts and any(map(leaves_work, one.counts.regions))
+    ]
+    if not wanted or not ready.work.idle:
+        return {}, None
+    plain = msgspec.structs.replace(setting, recording=Recording())
+    idle, *others = await _all(
+        _guest(ready, job, plain, f"window-{number}", slots)
+        for number, job in enumerate((ready.work.idle, *wanted))
+    )
+    for one in (idle, *others):
+        if one.counts is None:
+            return {}, one.outcome
+    assert idle.counts
+    rest, busy = idle.counts.regions
+    regions = [region for one in others if one.counts for region in one.counts.regions]
+    found = {region.name: left_work(region, rest, busy) for region in regions}
+    return {name: left for name, left in found.items() if left}, None
 
 
 async def _prepared(ready: Ready, setting: Setting) -> Ready:
@@ -108,24 +146,41 @@ async def _part(
 ) -> _Ended:
     """The part in a guest; again, and for longer, while its regions are not steady."""
     for level, job in enumerate(part.jobs):
-        folder = setting.folder / f"{ready.work.parts.index(part)}-{level}"
-        mine = msgspec.structs.replace(setting, folder=folder)
-        async with slots:
-            outcome = await run(ready.guest, ready.handed_over(job), mine, ready.start)
-            must_be_taken(ready.kernel, outcome.messages)
-            must_be_forced(ready.kernel, ready.guest, outcome.messages)
-            if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
-                return _Ended(outcome)
-            # In a thread, so that the other guests are not kept waiting.
-            sources = _sources(ready, outcome)
-            counts = await asyncio.to_thread(_counts, outcome, sources)
-            if job is part.jobs[-1] or not any(map(levels, counts.regions)):
-                found = await asyncio.to_thread(
-                    read_recordings, outcome.counts, sources, setting.recording
-                )
-                return _Ended(outcome, counts, sources, found)
-        shutil.rmtree(folder, ignore_errors=True)
+        name = f"{ready.work.parts.index(part)}-{level}"
+        is_last = job is part.jobs[-1]
+        one = await _guest(ready, job, setting, name, slots, any_level=is_last)
+        if one.counts is None or is_last or not any(map(levels, one.counts.regions)):
+            return one
+        shutil.rmtree(setting.folder / name, ignore_errors=True)
     raise AssertionError("a part has at least one job")
+
+
+async def _guest(
+    ready: Ready,
+    job: Job,
+    setting: Setting,
+    name: str,
+    slots: asyncio.Semaphore,
+    *,
+    any_level: bool = True,
+) -> _Ended:
+    """The job in a guest of its own, in a folder of that name. any_level: recordings are read even
+    if its regions are not steady.
+    """
+    mine = msgspec.structs.replace(setting, folder=setting.folder / name)
+    async with slots:
+        outcome = await run(ready.guest, ready.handed_over(job), mine, ready.start)
+        must_be_taken(ready.kernel, outcome.messages)
+        must_be_forced(ready.kernel, ready.guest, outcome.messages)
+        if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
+            return _Ended(outcome)
+        # In a thread, so that the other guests are not kept waiting.
+        sources = _sources(ready, outcome)
+        counts = await asyncio.to_thread(_counts, outcome, sources)
+        if not any_level and any(map(levels, counts.regions)):
+            return _Ended(outcome, counts, sources)
+        found = await asyncio.to_thread(read_recordings, outcome.counts, sources, setting.recording)
+        return _Ended(outcome, counts, sources, found)
 
 
 def _sources(ready: Ready, outcome: GuestOutcome) -> Sources:
@@ -166,13 +221,19 @@ def clock_ticks(message: bytes) -> tuple[dict[str, int], tuple[str, ...]]:
     return ticks, (warning,) if odd else ()
 
 
-def _counted(ready: Ready, setting: Setting, ended: Sequence[_Ended]) -> KeptFiles:
+def _counted(
+    ready: Ready, setting: Setting, ended: Sequence[_Ended], left: Mapping[str, LeftWork]
+) -> KeptFiles:
     """What the guests counted, as one run in the order of its parts."""
     sources = next(one.sources for one in ended if one.sources)
     every = [one.counts for one in ended if one.counts]
     warnings = dict.fromkeys(text for counts in every for text in counts.warnings)
     counts = RunCounts(
-        tuple(region for counts in every for region in counts.regions),
+        tuple(
+            msgspec.structs.replace(region, left=left.get(region.name))
+            for counts in every
+            for region in counts.regions
+        ),
         (*warnings, *not_reported(ready.kernel, ended[0].outcome.messages), *ready.work.warnings),
     )
     files = [one.outcome.counts for one in ended if one.outcome.counts]

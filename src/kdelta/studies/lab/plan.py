@@ -35,11 +35,13 @@ COMMAND_PREFIX = "run "
 
 class GuestPart(msgspec.Struct, frozen=True):
     """What one guest does. `jobs`: the usual one, then the same for longer and longer, for regions
-    that are not steady in those before.
+    that are not steady in those before. `window`: the one that shows what a region leaves to other
+    tasks.
     """
 
     name: str
     jobs: tuple[Job, ...]
+    window: Job | None = None
 
 
 class RunPlan(msgspec.Struct, frozen=True):
@@ -51,7 +53,8 @@ class RunPlan(msgspec.Struct, frozen=True):
     `host_seconds`, where the user does not say how long. Where its jobs have words for later, their
     program asks for them when it is about to execute the instruction at `asks_at`. `by` compiled
     its programs; None of a command, which has none of its own. `symbol_files`: name -> a file with
-    symbols of that program.
+    symbols of that program. `idle`: the window of a guest that leaves nothing, at rest and
+    busy; None where no part has a window.
     """
 
     name: str
@@ -65,6 +68,18 @@ class RunPlan(msgspec.Struct, frozen=True):
     asks_at: int = 0
     by: Compiler | None = None
     symbol_files: Mapping[str, bytes] = {}
+    idle: Job | None = None
+
+    def without_windows(self) -> "RunPlan":
+        """Return the same without looking for what is left to other tasks: other work to the store,
+        both halves of whose identity differ.
+        """
+        if self.idle is None:
+            return self
+        parts = tuple(msgspec.structs.replace(part, window=None) for part in self.parts)
+        halves = self.identity[:_HALF], self.identity[_HALF:]
+        key = "".join(identity({"without windows": half})[:_HALF] for half in halves)
+        return msgspec.structs.replace(self, identity=key, parts=parts, idle=None)
 
     def counted(self, counts: RunCounts) -> RunCounts:
         """Return what a run of it counted, without the region around a program that marks its own:
@@ -104,6 +119,7 @@ def work_of(
     asks_at: int = 0,
     by: Compiler | None = None,
     symbol_files: Mapping[str, bytes] | None = None,
+    idle: Job | None = None,
 ) -> RunPlan:
     """A job as the store knows it: by the hash of all that it carries. No parts: it is one. With
     parts, the first half of the hash is that of what they have in common: see `same_program`.
@@ -130,6 +146,7 @@ def work_of(
         asks_at,
         by,
         symbol_files or {},
+        idle,
     )
 
 

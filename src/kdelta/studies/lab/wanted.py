@@ -12,7 +12,7 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.plan import RunPlan, same_program
 
-RECORD = 3
+RECORD = 4
 """What is kept of a run; a run of which less was kept is made again."""
 
 

@@ -192,6 +192,7 @@ def workload_work(
         binaries | library_of(job),
         tuple(warnings),
         parts=_parts(workload, operations, job),
+        idle=_window(workload, job, *workload.idle),
         memory_mib=workload.memory_mib,
         host_seconds=workload.host_seconds,
         asks_at=stop_address(program) if workload.own_starts else 0,
@@ -203,6 +204,8 @@ LEVELS = 3
 """How many times a region that is not steady is run for longer."""
 LATER = "--later"
 """Makes a program of own starts ask what it is to do when it is ready."""
+WINDOW_SECONDS = 7
+"""How long a window is: kfree_rcu waits up to 5 s for more (kernel/rcu/tree.c), then for RCU."""
 
 
 def _parts(workload: Workload, operations: tuple[str, ...], job: Job) -> tuple[GuestPart, ...]:
@@ -210,15 +213,28 @@ def _parts(workload: Workload, operations: tuple[str, ...], job: Job) -> tuple[G
     if not workload.own_starts:
         return ()
     usual = tuple(one.name for one in workload.operations if not one.on_request)
-    program = (workload.program, *workload.arguments, LATER)
     levels = [(), *((workload.longer, str(level + 1)) for level in range(LEVELS))]
     return tuple(
         GuestPart(
             name,
             tuple(
-                msgspec.structs.replace(job, argv=program, later=(*level, name))
+                _later(workload, job, *level, name)
                 for level in (levels if workload.longer else levels[:1])
             ),
+            _window(workload, job, name),
         )
         for name in operations or usual
     )
+
+
+def _later(workload: Workload, job: Job, *words: str) -> Job:
+    """Return the job of a program that is to do this when it is ready."""
+    program = (workload.program, *workload.arguments, LATER)
+    return msgspec.structs.replace(job, argv=program, later=words)
+
+
+def _window(workload: Workload, job: Job, *operations: str) -> Job | None:
+    """Return the job that shows what these operations leave to other tasks."""
+    if not (workload.own_starts and workload.window):
+        return None
+    return _later(workload, job, workload.window, str(WINDOW_SECONDS), *operations)

@@ -3,8 +3,11 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include "kdelta_clock.h"
 
 #define STRANGER_NOPS 1000
 #define MANY_PAGES 64
@@ -79,10 +82,25 @@ static void many_teardown(void)
     must(munmap((void *)many, MANY_PAGES * PAGE_BYTES));
 }
 
+static uint64_t busy_ns;
+
+static bool busy_setup(long ms)
+{
+    busy_ns = (uint64_t)ms * 1000000u;
+    return true;
+}
+
+static void step_busy(void)
+{
+    for (uint64_t until = kdelta_clock_now() + busy_ns; kdelta_clock_now() < until;)
+        spin(SPIN_MAX);
+}
+
 const struct operation check_operations[] = {
     {"empty", 0, .step = step_nothing}, /* a region with nothing inside: the constant that each region has */
     {"no-op", 100, .step = step_nothing, .hidden = true}, /* and the one that each iteration has */
     {"spin-", 100, .step = step_spin, .setup = spin_setup, .hidden = true},
+    {"busy-", 1, .step = step_busy, .setup = busy_setup, .hidden = true}, /* for so many ms, in user mode */
     {"sleep", 20, .step = step_sleep, .hidden = true},
     {"background", 20, .step = step_sleep, .setup = background_setup, .teardown = partner_stop, .hidden = true},
     {"fault-heavy", 50, .step = step_many_faults, .setup = many_setup, .teardown = many_teardown, .hidden = true},

@@ -32,6 +32,7 @@ static unsigned level; /* each has four times the warm-up and twice the iteratio
 static bool clock_wanted, later_wanted;
 static const char *parent = "/tmp";
 static struct timespec settle_time;
+static struct timespec window; /* after the last iteration, within the region: for what is left to other tasks */
 static bool settled;
 static uint64_t start_ticks; /* which the host has chosen: its place on the grid is kept */
 
@@ -72,13 +73,17 @@ static void warm_up(const struct operation *op, unsigned long iterations)
         op->step();
 }
 
+static void rest(const struct timespec *time)
+{
+    nanosleep(time, NULL);
+    kdelta_clock_align(start_ticks);
+}
+
 /* What was left to be done later (freed pages, say) is done now, and not on the next operation's time. */
 static void settle(void)
 {
-    if (settle_time.tv_sec && !settled) {
-        nanosleep(&settle_time, NULL);
-        kdelta_clock_align(start_ticks);
-    }
+    if (settle_time.tv_sec && !settled)
+        rest(&settle_time);
     settled = true;
 }
 
@@ -95,7 +100,9 @@ static void measure(const struct operation *op, bool last)
     settled = false;
     if (op->setup && !op->setup(op->argument))
         return;
-    if (iterations)
+    if (window.tv_sec)
+        rest(&window); /* in place of the warm-up, whose work would be left for the region */
+    else if (iterations)
         warm_up(op, iterations);
     if (op->ready)
         op->ready();
@@ -105,6 +112,8 @@ static void measure(const struct operation *op, bool last)
         op->step();
         kdelta_iter();
     }
+    if (window.tv_sec)
+        nanosleep(&window, NULL);
     end = kdelta_clock_end();
     if (op->teardown && !last)
         op->teardown();
@@ -153,7 +162,7 @@ static _Noreturn void usage(const char *wrong)
 {
     dprintf(STDERR_FILENO,
             "syscalls: %s\n"
-            "usage: syscalls [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [--level 0-4] [--dir FOLDER]\n"
+            "usage: syscalls [--list] [--clock] [--settle SECONDS] [--window SECONDS] [--scale PERCENT] [--level 0-4] [--dir FOLDER]\n"
             "                [--later | OPERATION...]\n",
             wrong);
     exit(2);
@@ -181,6 +190,8 @@ static int take_options(int n, char **words, int at)
             later_wanted = true;
         else if (!strcmp(words[at], "--settle") && has_value)
             settle_time.tv_sec = strtol(words[++at], NULL, 10);
+        else if (!strcmp(words[at], "--window") && has_value)
+            window.tv_sec = strtol(words[++at], NULL, 10);
         else if (!strcmp(words[at], "--scale") && has_value)
             scale_percent = strtoul(words[++at], NULL, 10);
         else if (!strcmp(words[at], "--level") && has_value && (level = (unsigned)strtoul(words[at + 1], NULL, 10)) <= LEVEL_MOST)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What operations leave to other tasks, counted in guests of their own."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kdelta.counts.model import merged_regions
+from kdelta.kernels.model import Kernel
+from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Lab, RunResult
+from kdelta.studies.lab.requests import LabRequest, Silent, lab_like
+from kdelta.studies.lab.work import Work
+from tests.machines.bench import NEW
+
+FREES = "mmap-munmap"
+"""6.12 frees its nodes of the maple tree by RCU."""
+
+
+async def _run(store: Store, *, windows: bool = True) -> RunResult:
+    request = lab_like(LabRequest(perturbations=1, again=True), None)
+    lab = Lab(request, store, Silent())
+    kernel = lab.kernel(NEW)
+    assert isinstance(kernel, Kernel)
+    plan = Work("syscalls", (FREES, "getppid")).plan(kernel, request)
+    ((done,),) = await lab.runs([kernel], [plan if windows else plan.without_windows()])
+    return done
+
+
+@pytest.mark.guest
+def test_what_rcu_frees_later_is_left_by_the_operation_that_asked_for_it(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        made = [asyncio.run(_run(store)) for _ in range(2)]
+        alone = asyncio.run(_run(store, windows=False))
+    regions = [merged_regions(one.counts) for one in (*made, alone) if one.counts]
+    first, second, without = regions
+    assert first == second
+    assert first["getppid"].left is None
+    assert without[FREES].left is None
+    left = first[FREES].left
+    assert left
+    assert left.iterations == first[FREES].iteration_count
+    # Less than the call itself, and more than a tick's share of it.
+    assert 100 < left.mean_insns < first[FREES].mean_own_insns()
+    # Windows change nothing of what is counted besides.
+    assert first[FREES].functions == without[FREES].functions
