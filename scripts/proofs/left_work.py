@@ -121,7 +121,7 @@ async def _wholes(
 def _whole(regions: dict[str, RegionCounts]) -> float:
     """What a guest executed for a call, beyond what an idle one did."""
     calls, idle = (
-        sum(row.cost.insns for row in regions[name].functions) for name in ("*calls", "*idle")
+        sum(row.cost.insns for row in regions[name].functions) for name in ("calls", "idle")
     )
     return round((calls - idle) / CALLS, 2)
 
