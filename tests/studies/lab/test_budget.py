@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from kdelta.cli.reports import compare_reports
+from kdelta.counts.model import LeftWork
 from kdelta.cpus import CPU, load_cpu
 from kdelta.infer.effects.chance import ENOUGH, SO_FAR
 from kdelta.infer.effects.effects import Word
@@ -36,6 +37,7 @@ from tests.studies.lab.fake_lab import (
     operation,
     words,
 )
+from tests.synthetic import own, region, run
 
 
 @pytest.mark.parametrize("cpus", [(), (load_cpu("zen3"),)])
@@ -114,3 +116,13 @@ def test_budget_never_refuses_what_costs_nothing() -> None:
     assert spent.affords(RunCost())
     assert not spent.affords(RunCost(starts=1))
     assert spent.refused == RunCost(starts=1)
+
+
+def test_an_operation_that_leaves_work_costs_another_start_and_an_idle_guest() -> None:
+    plain = region("op", {own("f"): 1_000}, 10)
+    leaving = msgspec.structs.replace(plain, left=LeftWork(500, 10))
+    assert cost_of_operation("op", [run(plain)]) == RunCost(1_000, 1)
+    assert cost_of_operation("op", [run(plain), run(leaving)]) == RunCost(2_000, 3)
+    other = msgspec.structs.replace(leaving, name="other")
+    assert cost_of_runs([run(leaving, other)]) == RunCost(4_000, 5)
+    assert cost_of_operation("none", [run(plain)]) == RunCost(0, 1)

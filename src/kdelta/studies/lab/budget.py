@@ -54,7 +54,8 @@ def cost_of_runs(runs: Sequence[RunCounts]) -> RunCost:
 
 def cost_of_operation(name: str, runs: Sequence[RunCounts]) -> RunCost:
     """Return what one more run of an operation costs, as the most expensive of these runs."""
-    costs = [_cost_of(list(merged_regions(only_region(run, name)).values())) for run in runs]
+    found = [list(merged_regions(only_region(run, name)).values()) for run in runs]
+    costs = [_cost_of(regions) for regions in found if regions]
     return max(costs, key=lambda cost: cost.whole, default=RunCost(0, 1))
 
 
