@@ -23,6 +23,7 @@ from telling import Aloud, a_row_a_line
 
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.host.files import write_atomic
+from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import run_compare
@@ -109,7 +110,8 @@ async def _wholes(
         include = f"-I{ROOT}/native/include"
         subprocess.run(["gcc", "-O2", "-static", include, "-o", path, source], check=True)
         lab = Lab(lab_like(LabRequest(), None), store, Aloud())
-        kernels = [lab.kernel(spec) for spec in specs]
+        found = [lab.kernel(spec) for spec in specs]
+        kernels = [one for one in found if isinstance(one, Kernel)]
         work = Work(program=Program((str(path),), find=False))
         runs = await lab.runs(kernels, [work.plan(kernel) for kernel in kernels])
     base, other = (
