@@ -39,10 +39,15 @@ def region(
     functions: Mapping[Function, int | Cost],
     iterations: int = 100,
     clock_ticks: int | None = None,
+    calls: Mapping[str, tuple[int, str] | tuple[()]] | None = None,
 ) -> RegionCounts:
-    """A region whose functions cost that much in the whole; its iterations are quite even."""
+    """A region whose functions cost that much in the whole; its iterations are quite even. calls:
+    how often functions were called, and by which one alone.
+    """
     rows = tuple(
-        FunctionCost(*key, Cost(cost) if isinstance(cost, int) else cost)
+        FunctionCost(
+            *key, Cost(cost) if isinstance(cost, int) else cost, *(calls or {}).get(key[2], ())
+        )
         for key, cost in functions.items()
     )
     sums = [0, 0, 0, 0]

@@ -320,6 +320,41 @@ def test_without_user_code_the_kernels_tree_is_the_same(name: str) -> None:
         assert _kernel_entries(profile) == _kernel_entries(whole)
 
 
+@ALL
+def test_callers_by_the_code_of_blocks_are_those_of_the_tree(name: str) -> None:
+    """But of x64_sys_call: the tree may have what it jumps to as called by its caller."""
+    followed = _followed(name)
+    known = 0
+    for region, counts in merged_regions(followed.counts).items():
+        tree = _callers(followed.profiles[region])
+        for one in counts.functions:
+            if one.context == "own" and one.caller and one.name in tree:
+                known += 1
+                calls, callers = tree[one.name]
+                assert one.calls == calls, (region, one.name)
+                if one.caller != "x64_sys_call":
+                    assert callers == {one.caller}, (region, one.name)
+    assert known > 50
+
+
+def _callers(profile: Profile) -> dict[str, tuple[int, set[str]]]:
+    """Of the kernel's functions that measured tasks entered by calls alone how often that was, and
+    the names of their callers.
+    """
+    tree, functions = profile.tree, profile.functions
+    found: dict[str, tuple[int, set[str]]] = {}
+    otherwise = set()
+    for node in np.flatnonzero(profile.in_kernel()[tree.function]).tolist():
+        name = functions[tree.function[node]].name
+        if tree.entry[node] != NodeEntry.CALL or tree.context[node]:
+            otherwise.add(name)
+            continue
+        calls, callers = found.get(name, (0, set()))
+        caller = functions[tree.function[tree.parent[node]]].name
+        found[name] = calls + int(tree.entered[node]), callers | {caller}
+    return {name: one for name, one in found.items() if name not in otherwise}
+
+
 def _kernel_entries(profile: Profile) -> Counter[str]:
     found: Counter[str] = Counter()
     tree = profile.tree

@@ -70,3 +70,28 @@ def test_causes_add_up_to_the_change_and_have_each_function_once(
     names = [one.name for part in parts for one in part.functions]
     assert len(names) == len(set(names))
     assert set(names) == {one.name for one in found.functions if one.cost.effect.value}
+
+
+@pytest.mark.parametrize(
+    ("calls", "cause"),
+    [
+        ((None, (1, "alloc")), "+724 memset, called by alloc"),
+        (((2, "alloc"), (3, "alloc.isra.0")), "+724 memset, called by alloc"),
+        (((3, "alloc"), (3, "alloc")), "+724 memset"),
+        (((2, "alloc"), (3, "")), "+724 memset"),
+        (((2, "alloc"), (3, "copy")), "+724 memset"),
+        ((None, (1, "memset.part.0")), "+724 memset"),
+        (((0, ""), (1, "alloc")), "+724 memset"),
+    ],
+)
+def test_a_cause_is_with_who_alone_calls_it_more_often(
+    calls: tuple[tuple[int, str] | None, ...], cause: str
+) -> None:
+    before = 100 if calls[0] else 0
+    sides = [
+        [run(region("op", {own("same"): 9, **functions}, 1, calls={"memset": one or ()}))] * 4
+        for insns, one in zip((before, before + 724), calls, strict=True)
+        for functions in [{own("memset"): insns} if insns else {}]
+    ]
+    (found,) = compare(*sides).operations
+    assert cause_of(found) == cause

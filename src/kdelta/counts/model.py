@@ -8,7 +8,7 @@ further iterations, each of which the virtual clock counts too.
 
 import operator
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -71,13 +71,17 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
 class FunctionCost(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What one function executed in a whole region in one context.
 
-    `origin` is "kernel", "[module]", "[vdso]" or the name of the user's binary.
+    `origin` is "kernel", "[module]", "[vdso]" or the name of the user's binary. `calls`: how often
+    the measured tasks entered it at its start, in the kernel; `caller`: the function that each of
+    these calls was by, as its instructions show; empty if they were several, or one is not known.
     """
 
     context: Context
     origin: str
     name: str
     cost: Cost
+    calls: int = 0
+    caller: str = ""
 
 
 class Iterations(msgspec.Struct, frozen=True, array_like=True):
@@ -246,10 +250,8 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
             for row in Iterations.__struct_fields__
         )
     )
-    costs = by_key(
-        ((one.context, one.origin, one.name), one.cost)
-        for region in regions
-        for one in region.functions
+    rows = by_key(
+        ((one.context, one.origin, one.name), one) for region in regions for one in region.functions
     )
     ticks = [region.clock_ticks for region in regions]
     packets = [region.packets for region in regions if region.packets is not None]
@@ -257,7 +259,7 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
     return RegionCounts(
         name=regions[0].name,
         iterations=iterations,
-        functions=tuple(FunctionCost(*key, total_cost(rows)) for key, rows in costs.items()),
+        functions=tuple(FunctionCost(*key, *_summed(found)) for key, found in rows.items()),
         clock_ticks=None if None in ticks else sum(tick for tick in ticks if tick is not None),
         iterations_lost=sum(region.iteration_count for region in regions) - len(iterations),
         packets=Packets(sum(p.count for p in packets), sum(p.frame_bytes for p in packets))
@@ -267,6 +269,13 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
         if len(left) == len(regions)
         else None,
     )
+
+
+def _summed(rows: Sequence[FunctionCost]) -> tuple[Cost, int, str]:
+    """The cost and the calls of one function, and who called it, of all times that a region ran."""
+    callers = {one.caller for one in rows if one.calls}
+    caller = callers.pop() if len(callers) == 1 else ""
+    return total_cost(one.cost for one in rows), sum(one.calls for one in rows), caller
 
 
 def with_packets(regions: Iterable[RegionCounts], said: bytes) -> tuple[RegionCounts, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kdelta.counts.arrays import I64, U64
+from kdelta.counts.callers import DirectCalls
 from kdelta.counts.model import CONTEXTS, FunctionCost, Iterations, RegionCounts, RunCounts
 from kdelta.counts.profile import TALLY, row_costs
 from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
@@ -17,14 +18,25 @@ from kdelta.spec.errors import LabError
 __all__ = ["Sources", "read_counts"]
 
 
+_OWN = CONTEXTS.index("own")
+
+
 class _Labels:
     """(origin, name) of every block: functions of one name are one."""
 
-    def __init__(self, code: CodeMap) -> None:
+    def __init__(self, raw: RawCounts, code: CodeMap) -> None:
         self.labels = list(dict.fromkeys((origin, name) for origin, name, _ in code.places))
         index = {label: i for i, label in enumerate(self.labels)}
         of_place = np.array([index[origin, name] for origin, name, _ in code.places], np.int64)
         self.of_block = of_place[code.of_block]
+        self.calls = DirectCalls(raw, code, self.of_block, of_place)
+
+    def called(self, region: RawRegion) -> dict[tuple[int, int], tuple[int, str]]:
+        """How often, and by whom alone, by context and label: of what the measured tasks called."""
+        return {
+            (_OWN, at): (one.calls, "" if one.caller is None else self.labels[one.caller][1])
+            for at, one in self.calls.called(region).items()
+        }
 
 
 def _function_costs(
@@ -36,9 +48,15 @@ def _function_costs(
     key = (rows["place"] >> 16).astype(np.int64) * n + functions.of_block[rows["block"]]
     keys, position = np.unique(key, return_inverse=True)
     sums = row_costs(group, tally, raw.specials).summed(position, len(keys))
+    called = functions.called(region)
     found = [
-        FunctionCost(CONTEXTS[key // n], *functions.labels[key % n], sums.cost(index))
-        for index, key in enumerate(map(int, keys))
+        FunctionCost(
+            CONTEXTS[context],
+            *functions.labels[label],
+            sums.cost(index),
+            *called.get((context, label), ()),
+        )
+        for index, (context, label) in enumerate(divmod(int(key), n) for key in keys)
     ]
     return tuple(
         sorted(found, key=lambda f: (CONTEXTS.index(f.context), -f.cost.insns, f.origin, f.name))
@@ -69,7 +87,7 @@ def read_counts(
     """
     require_complete(counts)
     raw = RawCounts(counts)
-    functions = _Labels(CodeMap(raw, sources))
+    functions = _Labels(raw, CodeMap(raw, sources))
     first_group = raw.first_groups()
     begun = Counter(region.name for region in raw.regions)
     regions = []

@@ -36,6 +36,7 @@ from kdelta.infer.effects.functions import (
     by_function,
     check_sum,
     function_effects,
+    with_callers,
 )
 from kdelta.infer.effects.levels import StateLevels, state_levels
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
@@ -303,8 +304,10 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
         return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
     scales = iteration_scale(base), iteration_scale(other)
     costs = costs_of(sides, scales)
-    by_name = [by_function([_rows(region, "own") for region in side]) for side in sides]
+    rows = [[_rows(region, "own") for region in side] for side in sides]
+    by_name = [by_function(side) for side in rows]
     functions = function_effects(by_name[0], by_name[1], scales)
+    functions = with_callers(functions, (rows[0], rows[1]), scales)
     found = [_levels(side, names) for side, names in zip(sides, by_name, strict=True)]
     verdict = _of_clock(functions, costs, sides) or path_verdict(costs, sides, margin)
     verdict = _with_others(verdict, costs, with_other_tasks(sides, scales), margin)

@@ -2,6 +2,7 @@
 """Which functions account for an effect: matched by name, and adding up to it exactly."""
 
 import enum
+import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
@@ -10,13 +11,16 @@ import msgspec
 
 from kdelta.counts.by_key import by_key
 from kdelta.counts.model import FunctionCost, is_kernel
-from kdelta.infer.effects.estimate import ZERO, Quantity, Scale
+from kdelta.infer.effects.estimate import ZERO, Quantity, Scale, is_seen
 from kdelta.spec.errors import LabError
 
 # What gcc and clang append to the name of a function that they cloned, split or made global.
 _SUFFIXES = re.compile(
     r"(?<=.)(?:\.(?:isra|constprop|part|llvm|lto_priv|__uniq)\.\d+|\.cold(?:\.\d+)?)+\Z", re.DOTALL
 )
+
+_COLD = ".cold"
+"""What only its own function jumps to."""
 
 Key = tuple[str, str]
 """(origin, name without a compiler's suffixes)"""
@@ -35,7 +39,8 @@ class FunctionEffect(msgspec.Struct, frozen=True):
     """One function's cost on both sides: instructions of its own, without what it calls.
 
     `origin` is that of the other side, or the base's for a removed one; `moved_from` is set when
-    code of a module became a part of the kernel's image or the other way round.
+    code of a module became a part of the kernel's image or the other way round. `called_by`: the
+    function that alone calls it, on either side, where it does so more often or less; else empty.
     """
 
     origin: str
@@ -43,8 +48,10 @@ class FunctionEffect(msgspec.Struct, frozen=True):
     change: FunctionChange
     cost: Quantity
     moved_from: str | None = None
+    called_by: str = ""
 
 
+@functools.cache
 def strip_suffixes(name: str) -> str:
     """The name that the source gives a function: `foo` for `foo.isra.0.cold`."""
     return _SUFFIXES.sub("", name)
@@ -53,12 +60,9 @@ def strip_suffixes(name: str) -> str:
 def by_function(runs: Sequence[Iterable[FunctionCost]]) -> dict[Key, list[int]]:
     """Instructions by function, one figure a run; clones of one function are summed."""
     found: dict[Key, list[int]] = {}
-    stripped: dict[str, str] = {}
     for index, functions in enumerate(runs):
         for function in functions:
-            name = stripped.get(function.name)
-            if name is None:
-                name = stripped[function.name] = strip_suffixes(function.name)
+            name = strip_suffixes(function.name)
             counts = found.get((function.origin, name))
             if counts is None:
                 counts = found[function.origin, name] = [0] * len(runs)
@@ -89,6 +93,60 @@ def function_effects(
             )
         )
     return tuple(sorted(effects, key=_order))
+
+
+def with_callers(
+    functions: Sequence[FunctionEffect],
+    runs: tuple[Sequence[Iterable[FunctionCost]], Sequence[Iterable[FunctionCost]]],
+    scales: tuple[Scale, Scale],
+) -> tuple[FunctionEffect, ...]:
+    """Return the effects with who called the functions; runs: the rows of each, of both sides."""
+    base, other = (_calls(side) for side in runs)
+    return tuple(
+        msgspec.structs.replace(one, called_by=_caller(one, base, other, scales))
+        if one.cost.effect.value
+        else one
+        for one in functions
+    )
+
+
+def _caller(
+    one: FunctionEffect,
+    base: dict[Key, "_Calls"],
+    other: dict[Key, "_Calls"],
+    scales: tuple[Scale, Scale],
+) -> str:
+    """See `FunctionEffect.called_by`."""
+    ours = base.get((one.moved_from or one.origin, one.name), _Calls([0] * scales[0].runs))
+    theirs = other.get((one.origin, one.name), _Calls([0] * scales[1].runs))
+    callers = ours.callers | theirs.callers
+    if len(callers) != 1:
+        return ""
+    calls = Quantity(scales[0].estimate(ours.calls), scales[1].estimate(theirs.calls))
+    return callers.pop() if is_seen(calls.effect) else ""
+
+
+class _Calls(msgspec.Struct):
+    """How often a function was called in each run, and by whom: "" is not known."""
+
+    calls: list[int]
+    callers: set[str] = set()
+
+
+def _calls(runs: Sequence[Iterable[FunctionCost]]) -> dict[Key, _Calls]:
+    """The calls of each function; parts of it that the compiler split off are one with it. Runs of
+    before calls were counted have none of what was executed.
+    """
+    found: dict[Key, _Calls] = {}
+    for index, rows in enumerate(runs):
+        for row in rows:
+            name, caller = strip_suffixes(row.name), strip_suffixes(row.caller)
+            if _COLD in row.name or caller == name:
+                continue
+            calls = found.setdefault((row.origin, name), _Calls([0] * len(runs)))
+            calls.calls[index] += row.calls
+            calls.callers.add(caller)
+    return found
 
 
 def _order(function: FunctionEffect) -> tuple[Fraction, Fraction, str, str]:

@@ -46,11 +46,14 @@ class Cause(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The largest function of now, and of before where that is another one."""
+        """The largest function of now, and of before where that is another one, or by which one
+        alone it is called, where that does so more often or less.
+        """
         now = [one for one in self.functions if one.cost.other.value]
         gone = [one for one in self.functions if not one.cost.other.value]
         if not now or not gone:
-            return _name(self.functions)
+            by = self.functions[0].called_by if len(self.functions) == 1 else ""
+            return _name(self.functions) + (f", called by {by}" if by else "")
         return f"{_name(now)} (was {_name(gone)})"
 
 

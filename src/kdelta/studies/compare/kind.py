@@ -97,7 +97,7 @@ _SHAPES: dict[type, Shape] = {
         flat=("effects",),
         sparse=("unlike", "gains"),
     ),
-    FunctionEffect: Shape(adds={"kernel": _is_kernel, "insns": "cost"}),
+    FunctionEffect: Shape(adds={"kernel": _is_kernel, "insns": "cost"}, sparse=("called_by",)),
     OperationEffect: Shape(adds={"functions": _changed, "unchanged": _unchanged}),
     PacketEffect: Shape(adds={"model": _rates, "phases": _phases, "not_in_it": _not_in_it}),
 }

@@ -8,6 +8,7 @@ from kdelta.counts.model import (
     CONTEXTS,
     Context,
     Cost,
+    FunctionCost,
     Iterations,
     Packets,
     RegionCounts,
@@ -58,6 +59,7 @@ def _packet_insns(_packets: Packets, region: RegionCounts) -> Fraction | None:
 
 
 _SHAPES: dict[type, Shape] = {
+    FunctionCost: Shape(sparse=("calls", "caller")),
     Iterations: Shape(adds={"by_interrupts": "interrupts", "by_other": "other"}),
     Packets: Shape(adds={"insns_each": _packet_insns}),
     RegionCounts: Shape(
