@@ -131,6 +131,28 @@ def test_the_worst_and_the_best_are_in_the_answer_with_the_function_that_did_it(
     assert "Faster by most: operation-3 -3.00% (-300 f)." in text
 
 
+@pytest.mark.parametrize(
+    ("spread", "row"),
+    [
+        (0, ["10000", "10712", "+7.12%", "exact"]),
+        (10, ["10000", "10712", "+7.12%", "+-0.10%"]),
+        (42, ["10000", "10712", "+7.1%", "+-0.5%"]),
+        (300, ["10000", "10712", "+7%", "+-3%"]),
+        (3000, ["10000", "10712", "+7%", "+-30%"]),
+    ],
+)
+def test_a_change_has_the_decimals_that_its_interval_supports(spread: int, row: list[str]) -> None:
+    """Of four runs an interval is the sum of both ranges on either side."""
+    runs = [
+        [run(region("op", {own("f"): 100 * (insns + more)})) for more in (-far, 0, 0, far)]
+        for insns, far in ((10_000, 0), (10_712, spread // 2))
+    ]
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*runs)),))
+    text = first_screen_of([found])
+    assert [line.split()[1:5] for line in text.splitlines() if line.startswith("op ")] == [row]
+    assert "in per cent of the base, by all runs, 4 a kernel." in " ".join(text.split())
+
+
 def test_a_smaller_margin_lists_what_a_larger_one_counts() -> None:
     found = table([10, 600, 0, 0, 0, 0, 0], A, B)
     assert "\noperation-0" not in first_screen_of([found])

@@ -88,8 +88,29 @@ def percent(value: Fraction | None) -> str:
     size = abs(value)
     if size >= 99999:
         return f"{float(value):+.0e}%"
-    places = 2 if size < 10 else 1 if size < 1000 else 0
-    return f"{float(value):+.{places}f}%"
+    return f"{float(value):+.{_places(size)}f}%"
+
+
+def _places(size: Fraction) -> int:
+    """Decimals of a figure in per cent."""
+    return 2 if size < 10 else 1 if size < 1000 else 0
+
+
+def places_within(far: Fraction) -> int:
+    """Decimals that +-far per cent supports: one digit of it, two if the first one is 1."""
+    return 2 if far < Fraction(2, 10) else 1 if far < 2 else 0
+
+
+def effect_percent(cost: Quantity) -> str:
+    """An effect in per cent of the base, with no more decimals than its interval supports."""
+    effect, base, part = cost.effect, cost.base.value, cost.percent
+    if not part or not base or effect.n < 2 or effect.exact:
+        return percent(part)
+    places = places_within(100 * effect.half_width / abs(base))
+    if places >= _places(abs(part)):
+        return percent(part)
+    text = f"{float(part):+.{places}f}%"
+    return text if any(digit in "123456789" for digit in text) else "0%"
 
 
 def spread(effect: Estimate) -> str:

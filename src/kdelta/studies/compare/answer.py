@@ -128,7 +128,7 @@ def part_change(quantity: Quantity) -> str:
     part = quantity.percent
     if part is not None and round(float(part), _PERCENT_DIGITS) == 0:
         return "same" if quantity.effect.value == 0 else "+-0%"
-    return figures.percent(part)
+    return figures.effect_percent(quantity)
 
 
 def like_name(report: CompareReport) -> str:
@@ -177,11 +177,13 @@ def _named(one: OperationEffect) -> str:
 
 def change(one: OperationEffect) -> str:
     """Return by how many per cent the path of an operation changed."""
-    part = one.costs.insns.percent if one.costs else None
+    if one.costs is None:
+        return figures.percent(None)
     # Of the same path a sign says nothing.
+    part = one.costs.insns.percent
     if one.verdict.word is Word.SAME and round(float(part or 0), _PERCENT_DIGITS) == 0:
         return "0%"
-    return figures.percent(part)
+    return figures.effect_percent(one.costs.insns)
 
 
 def percent(part: Fraction) -> str:

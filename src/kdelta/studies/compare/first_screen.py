@@ -55,11 +55,8 @@ _BOUND = 44
 _OTHERS = 4
 _CAUSE = "largest part"
 _DEPENDS = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
-_FOOTER = (
-    "Instructions of the measured tasks, kernel and user; not time. +-: how far the change may be "
-    "off, in per cent of the base, by all runs, four or more a kernel. "
-    "All figures and functions: kdelta report --all, or --format html -o FILE."
-)
+_COUNTED = "Instructions of the measured tasks, kernel and user; not time."
+_MORE = "All figures and functions: kdelta report --all, or --format html -o FILE."
 
 Groups = tuple[list[OperationEffect], ...]
 """The operations with a row: what is slower, what is faster, and what changed by little."""
@@ -91,10 +88,22 @@ def _begun(document: Document, pairs: Sequence[Pair]) -> Document:
         document,
         answers=tuple(Answer((_answer(pair, is_first=pair is pairs[0]),)) for pair in pairs),
         facts=(),
-        environment=(Section("more", "", (Prose(_FOOTER),)),),
+        environment=(Section("more", "", (Prose(_footer(pairs)),)),),
         notes=(),
         warnings=_first_of(document.warnings),
     )
+
+
+def _footer(pairs: Sequence[Pair]) -> str:
+    """What the figures are, by how many runs they are known, and where there is more."""
+    effects = [one.costs.insns.effect for pair in pairs for one in pair.of(*Word) if one.costs]
+    runs = {effect.n for effect in effects}
+    if max(runs, default=0) < 2:
+        return f"{_COUNTED} n=1: one run a kernel says nothing of how far it is off. {_MORE}"
+    more = " or more" if len(runs) > 1 else ""
+    known = f"by all runs, {min(runs)}{more} a kernel"
+    far = f"+-: how far the change may be off, in per cent of the base, {known}."
+    return f"{_COUNTED} {far} {_MORE}"
 
 
 def _of_variants(document: Document, pairs: Sequence[Pair]) -> Document:
@@ -202,8 +211,10 @@ def _certainty(costs: Costs) -> str:
         return "exact"
     if not base:
         return ""
-    hundredths = math.ceil(100 * 100 * effect.half_width / abs(base))
-    return f"+-{hundredths / 100:.3g}%" if hundredths < 10000 else "+-100%+"
+    far = 100 * effect.half_width / abs(base)
+    places = figures.places_within(far)
+    shown = math.ceil(far * 10**places) / 10**places
+    return f"+-{shown:.{places}f}%" if far < 100 else "+-100%+"
 
 
 def _cut(text: str, room: int) -> str:
