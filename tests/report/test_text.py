@@ -20,12 +20,12 @@ from kdelta.report.model import Compared, CompareReport, KernelRuns, RunReport
 from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
 from kdelta.studies.forms import text as printed
-from kdelta.studies.run.document import RunDetail
+from kdelta.studies.run.document import BRIEF, RunDetail
 from kdelta.studies.run.document import document as run_document
 from tests.report.example import MACHINE, failed_report, report, run_report
 from tests.report.example_cycles import with_cycles
 from tests.report.shown import stored as stored_as
-from tests.synthetic import own, region, run, user
+from tests.synthetic import interrupts, own, region, run, user
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = "KDELTA_UPDATE_GOLDEN"
@@ -125,11 +125,31 @@ def test_output_is_cut_to_its_last_lines() -> None:
 def test_few_regions_are_explained_unasked() -> None:
     counts = run(region("whole", {own("f"): 30, user("main"): 12}, iterations=1))
     found = run_text(RunReport(run_report().run, counts))
-    assert found.startswith("whole: 42 instructions an iteration, 71.4 % of them in the kernel.")
+    first = " ".join(found.partition("\n\n")[0].split())
+    assert first == (
+        "syscalls on 6.1.0-47-cloud-amd64: 42 instructions an iteration of whole, "
+        "71.4 % of them in the kernel."
+    )
     assert "From kernel 71.4 %, syscalls 28.6 %." in found
     assert "total 42 an iteration: instructions" in " ".join(found.split())
     assert "-o NAME" not in found
     assert "-o NAME" in run_text(run_report())
+
+
+def test_what_run_prints_fits_a_screen_and_names_where_the_rest_is() -> None:
+    functions = {own(f"f{n}"): n + 1 for n in range(50)} | {interrupts("tick"): 4}
+    counts = run(region("whole", functions, iterations=1))
+    found = RunReport(
+        run_report().run, counts, stdout="line\n" * 50, files=("content /usr/bin/ls",)
+    )
+    whole = run_text(found)
+    brief = text_of(run_document(stored_as("run", found), (found,), BRIEF))
+    for words in ("Environment", "tick", "/usr/bin/ls", "How to reproduce it"):
+        assert words in whole
+        assert words not in brief
+    assert "\n40 other functions" in brief
+    assert brief.endswith(f"kdelta show {found.run.run.id}\n")
+    assert len(brief.splitlines()) <= 50
 
 
 def test_a_region_that_a_run_does_not_have() -> None:
@@ -139,7 +159,7 @@ def test_a_region_that_a_run_does_not_have() -> None:
 
 
 def test_a_run_without_regions() -> None:
-    assert "No region: " in run_text(RunReport(run_report().run, RunCounts(())))
+    assert ": no region. " in run_text(RunReport(run_report().run, RunCounts(())))
 
 
 costs = st.dictionaries(

@@ -4,6 +4,7 @@
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kdelta import __version__
 from kdelta.cli import options
@@ -19,7 +20,7 @@ from kdelta.studies.documents import document_text
 from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import LabRequest, Program, RunRequest
-from kdelta.studies.run.document import RunDetail
+from kdelta.studies.run.document import BRIEF
 
 __all__ = ["EPILOG", "run"]
 
@@ -51,14 +52,14 @@ def run(
     ] = None,
     lab: LabRequest,
     cpu: options.Cpu = "",
-    functions: options.Functions = 20,
+    functions: options.Functions = BRIEF.functions,
     json: options.Json = False,
     html: options.HtmlFile = None,
 ) -> int:
     """Profile a command under a kernel, exactly.
 
     Counts what the command executes, in the kernel and outside, by function. The whole command is
-    one region, unless it marks its own with kdelta.h.
+    one region, unless it marks its own with kdelta.h. kdelta show prints all of it.
     """
     if program is None and against is None:
         raise UserError("no command", f"write it after --: kdelta run {words[0]} -- COMMAND ARGS")
@@ -78,5 +79,5 @@ def run(
     if json:
         emit("".join(document_text(one, __version__) for one in reports))
     else:
-        emit(runs_printed(reports, RunDetail(functions=functions)))
+        emit(runs_printed(reports, replace(BRIEF, functions=functions)))
     return 0 if any(done.counts for done in found) else RUNS_FAILED

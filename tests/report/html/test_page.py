@@ -235,7 +235,7 @@ def test_what_others_did_is_no_finding() -> None:
         ("place", ("Who pays for it", "annealed")),
         ("compare-packets", ("Instructions a packet", "packets/s", "No driver of a network card")),
         ("profile", ("instructions in 2 regions", "Whose work, and whose code")),
-        ("run", ("It executed", "Functions")),
+        ("run", ("instructions in 9 regions", "Functions")),
         ("run-failed", ("boot-failed: no init", "Kernel panic - not syncing")),
         ("compare-cpus", ("model cycles on zen3", "model cycles on zen4")),
     ],

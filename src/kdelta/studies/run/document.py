@@ -41,12 +41,17 @@ _CONTEXTS = {"interrupts": "interrupts", "other": "other tasks"}
 
 class RunDetail(msgspec.Struct, frozen=True):
     """How much of a run is printed: the regions whose functions are named (none: all, if there are
-    few), how many of each, and how many of the last lines of its output.
+    few), how many of each, and how many of the last lines of its output. is_brief: without special
+    instructions, what others did meanwhile, files, and the environment.
     """
 
     regions: tuple[str, ...] = ()
     functions: int = 20
     lines: int = 20
+    is_brief: bool = False
+
+
+BRIEF = RunDetail(functions=10, lines=10, is_brief=True)
 
 
 def document(
@@ -65,10 +70,11 @@ def document(
     suites = [Suite("run", (Case(run.workload, outcome, f"{run.word}{failure}"),))]
     if counts:
         suites.append(Suite("regions", tuple(map(_case, merged_regions(counts).values()))))
-    return Document(
-        title=f"{run.workload} on {kernel_name(run.kernel_spec, run.kernel_release)}: {run.word}",
+    name = f"{run.workload} on {kernel_name(run.kernel_spec, run.kernel_release)}"
+    found = Document(
+        title=f"{name}: {run.word}",
         made=common.made_of(stored),
-        answers=(_answer(chosen),),
+        answers=(_answer(chosen, name),),
         facts=(
             ("kernel", common.kernel_fact(side)),
             ("workload", f"{run.workload}, perturbation {chosen.run.run.perturbation}"),
@@ -82,6 +88,12 @@ def document(
         failures=common.failures((("kernel", side),)),
         warnings=(*(counts.warnings if counts else ()), *first.warnings),
     )
+    if asked is None or not asked.is_brief:
+        return found
+    counted = "Instructions, not time. " if counts else ""
+    more = Prose(f"{counted}All of it: kdelta show {run.id}")
+    environment = (Section("more", "", (more,)),)
+    return msgspec.structs.replace(found, facts=(), environment=environment)
 
 
 def _run_fact(reported: ReportedRun) -> str:
@@ -105,14 +117,15 @@ def _own(region: RegionCounts) -> tuple[Cell, Cell, Cell]:
     return cells.rounded(whole), cells.rounded(part), cells.rounded(whole - part)
 
 
-def _answer(report: RunReport) -> Answer:
+def _answer(report: RunReport, name: str) -> Answer:
+    """What was executed in sum, and how much of it in the kernel; name: of the run."""
     if report.counts is None:
         run = report.run.run
         detail = f": {run.detail}" if run.detail else ""
-        return Answer((f"The run has no counts: {run.word}{detail}.",), tone="slower")
+        return Answer((f"{name} has no counts: {run.word}{detail}.",), tone="slower")
     regions = merged_regions(report.counts).values()
     if not regions:
-        text = "No region: the workload marked none, and did not run as one."
+        text = f"{name}: no region. The workload marked none, and did not run as one."
         return Answer((text,), tone="unresolved")
     total = sum(region.cost("own").insns for region in regions)
     kernel = sum(region.cost("own", kernel=True).insns for region in regions)
@@ -120,28 +133,38 @@ def _answer(report: RunReport) -> Answer:
     if len(regions) == 1:
         (region,) = regions
         mean = cells.number(region.mean_own_insns()).text
-        text = f"{region.name}: {mean} instructions an iteration"
+        text = f"{mean} instructions an iteration of {region.name}"
     else:
-        text = f"It executed {total} instructions in {words.counted(len(regions), 'region')}"
-    return Answer((f"{text}, {part} of them in the kernel.",), tone="same")
+        text = f"{total} instructions in {words.counted(len(regions), 'region')}"
+    return Answer((f"{name}: {text}, {part} of them in the kernel.",), tone="same")
 
 
 def _sections(report: RunReport, asked: RunDetail | None) -> Iterator[Section]:
     if report.counts is not None and (found := merged_regions(report.counts)):
-        regions = list(found.values())
-        blocks = (_table(regions), *_packets(regions), *_specials(regions))
-        yield Section("operations", "Regions", blocks)
         chosen = _chosen(found, asked)
         functions = _MOST if asked is None else asked.functions
+        is_brief = asked is not None and asked.is_brief
+        regions = [found[name] for name in (asked.regions if asked else ()) or found]
+        specials = () if is_brief else _specials(regions)
+        blocks = (_table(regions), *_packets(regions), *specials)
+        yield Section("operations", "Regions", blocks)
         lead = Prose("What each function executed itself, by region; the rows add up to it.")
-        folds: tuple[Block, ...] = tuple(_fold(found[name], functions) for name in chosen)
         more = Prose("-o NAME names the functions of a region (kdelta show).")
-        yield Section("functions", "Functions", (lead, *folds) if folds else (more,))
+        folds: tuple[Block, ...] = tuple(_fold(found[name], functions) for name in chosen)
+        if is_brief:
+            folds = tuple(
+                block
+                for name in chosen
+                for block in (Prose(_origins(found[name])), _own_table(found[name], functions))
+            )
+        elif folds:
+            folds = (lead, *folds)
+        yield Section("functions", "Functions", folds or (more,))
     printed = (("standard output", report.stdout), ("standard error", report.stderr))
     output = tuple(_output(title, text, asked) for title, text in printed if text.strip())
     if output:
         yield Section("output", "What it printed", output)
-    if report.files:
+    if report.files and not (asked and asked.is_brief):
         yield Section("files", "Files of the host", (_files(report.files, asked),))
 
 
