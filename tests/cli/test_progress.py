@@ -33,6 +33,7 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     progress = LineProgress(StudyTime(StepTimes(NOWHERE), clock), clock)
     progress.log("fetching")
+    progress.log("fetching")
     progress.expect("run", 2)
     progress.begin("run 6.1", 7)
     progress.doing("run 6.1", "boots")

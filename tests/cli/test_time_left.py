@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.cli.time_left import StepTimes, StudyTime, elapsed_text, left_text
+from kdelta.host.lock import WAITING
 
 
 class Clock:
@@ -32,7 +33,7 @@ def study_time(tmp_path: Path, known: Mapping[str, float]) -> tuple[StudyTime, C
 
 
 def test_a_whole_study_from_the_first_step_to_the_last(tmp_path: Path) -> None:
-    study, clock = study_time(tmp_path, {"boot old": 20, "run old": 60, "run older": 40})
+    study, clock = study_time(tmp_path, {"boot a": 20, "boot b": 20, "run old": 60})
     lines = [study.text()]
     study.expect("fetch", 2)
     study.expect("boot", 2, at_once=2)
@@ -42,13 +43,13 @@ def test_a_whole_study_from_the_first_step_to_the_last(tmp_path: Path) -> None:
     study.begin("fetch deb:b")
     clock.now += 5
     study.end("fetch deb:b")
-    lines.append(study.text())  # (2 * 20 + 6 * 50) / 2
+    lines.append(study.text())  # of runs nothing is known yet
     for name in ("a", "b"):
         study.begin(f"boot {name}")
     clock.now += 12
     for name in ("a", "b"):
         study.end(f"boot {name}")
-    lines.append(study.text())  # 6 * 50 / 2
+    lines.append(study.text())
     for index in range(0, 6, 2):
         study.begin(f"run {index}")
         study.begin(f"run {index + 1}")
@@ -59,8 +60,8 @@ def test_a_whole_study_from_the_first_step_to_the_last(tmp_path: Path) -> None:
     assert lines == [
         "",
         "kernels 0 of 2, runs 0 of 6",
-        "kernels 2 of 2, runs 0 of 6, about 3 min left",
-        "kernels 2 of 2, runs 0 of 6, about 3 min left",
+        "kernels 2 of 2, runs 0 of 6",
+        "kernels 2 of 2, runs 0 of 6",
         "kernels 2 of 2, runs 2 of 6, about 60 s left",
         "kernels 2 of 2, runs 4 of 6, about 30 s left",
         "kernels 2 of 2, runs 6 of 6",
@@ -81,7 +82,7 @@ def test_without_any_basis_there_is_no_estimate_until_a_step_ended(tmp_path: Pat
 def test_a_search_says_about_how_many_kernels_and_may_need_fewer(tmp_path: Path) -> None:
     study, clock = study_time(tmp_path, {"build a": 300})
     study.expect("build", 5, rough=True)
-    assert study.text() == "kernels 0 of about 5, about 25 min left"
+    assert study.text() == "kernels 0 of about 5"
     study.begin("build a")
     clock.now += 100
     study.end("build a")
@@ -111,10 +112,25 @@ def test_a_step_that_takes_longer_takes_nothing_from_the_others(tmp_path: Path) 
     study.begin("run a")
     clock.now += 50
     study.begin("boot a")
-    study.expect("boot", 1)
-    assert study.seconds_left() == 120
+    assert study.seconds_left() == 60
     clock.now += 20
-    assert study.seconds_left() == 100
+    assert study.seconds_left() == 40
+
+
+def test_a_step_that_waited_for_another_process_says_nothing(tmp_path: Path) -> None:
+    study, clock = study_time(tmp_path, {"boot a": 10, "boot b": 10})
+    study.expect("boot", 2)
+    study.begin("boot a")
+    study.doing("boot a", f"{WAITING} (process 7), which is booting it")
+    assert study.seconds_left() is None
+    clock.now += 500
+    study.end("boot a")
+    assert study.begin("boot c") is None
+    study.doing("boot c", "saves its snapshot")
+    clock.now += 20
+    study.end("boot c")
+    assert study.begin("boot a") == 10
+    assert study.begin("boot d") == 20
 
 
 KINDS = st.sampled_from(["fetch", "build", "boot", "run", "replay"])
@@ -191,11 +207,11 @@ def test_what_has_passed_in_words() -> None:
     ]
 
 
-def test_timings_are_remembered_by_step_and_by_kind(tmp_path: Path) -> None:
+def test_timings_are_remembered_by_step(tmp_path: Path) -> None:
     known = {"boot a": 10, "boot b": 20, "run a": 1}
     study, clock = study_time(tmp_path, known)
     assert study.begin("boot a") == 10
-    assert study.begin("boot c") == 15
+    assert study.begin("boot c") is None
     assert study.begin("fetch") is None
     clock.now += 100
     assert study.end("fetch") == 100

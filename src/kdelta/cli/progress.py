@@ -57,6 +57,7 @@ class _Reported:
     def __init__(self, study: StudyTime) -> None:
         self._study = study
         self._lock = threading.Lock()
+        self._logged: set[str] = set()
 
     def expect(self, kind: str, count: int, at_once: int = 1, *, rough: bool = False) -> None:
         with self._lock:
@@ -65,6 +66,19 @@ class _Reported:
     def found(self, step: str) -> None:
         with self._lock:
             self._study.found(step)
+
+    def log(self, line: str) -> None:
+        """Write a line, once: kernels of one package are looked up one by one."""
+        if line not in self._logged:
+            self._logged.add(line)
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        raise NotImplementedError
+
+    def _at(self, step: str, what: str) -> None:
+        with self._lock:
+            self._study.doing(step, what)
 
     def show(self, text: Callable[[], str]) -> None:
         """Nothing: where output is no terminal, only the end is printed."""
@@ -84,7 +98,7 @@ class LineProgress(_Reported):
         self._clock = clock
         self._last = clock() - _APART_SECONDS
 
-    def log(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         self._last = self._clock()
         log(line)
 
@@ -92,17 +106,18 @@ class LineProgress(_Reported):
         with self._lock:
             expected = self._study.begin(step, seconds)
         if expected and expected >= _SILENT_SECONDS:
-            self.log(f"{step} ... (about {expected:.0f} s)")
+            self._write(f"{step} ... (about {expected:.0f} s)")
 
     def doing(self, step: str, what: str) -> None:
+        self._at(step, what)
         if self._clock() - self._last >= _SILENT_SECONDS:
-            self.log(f"{step}: {what}")
+            self._write(f"{step}: {what}")
 
     def end(self, step: str, result: str) -> None:
         line, whole = self._ended(step, result)
         if result in _AS_EXPECTED and self._clock() - self._last < _APART_SECONDS:
             return
-        self.log(f"{line}; {whole}" if whole else line)
+        self._write(f"{line}; {whole}" if whole else line)
 
 
 class TerminalProgress(_Reported):
@@ -154,7 +169,7 @@ class TerminalProgress(_Reported):
         now = f"{step} ({what}, {elapsed_text(seconds)})" if what else step
         return f"{whole}: {now}" if whole else now
 
-    def log(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, step: str, seconds: float | None = None) -> None:
@@ -162,10 +177,11 @@ class TerminalProgress(_Reported):
             self._study.begin(step, seconds)
 
     def doing(self, step: str, what: str) -> None:
+        self._at(step, what)
         self._doing[step] = what
 
     def end(self, step: str, result: str) -> None:
         self._doing.pop(step, None)
         line, _ = self._ended(step, result)
         if result not in _AS_EXPECTED:
-            self.log(line)
+            self._write(line)

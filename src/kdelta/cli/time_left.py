@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.files import write_atomic
+from kdelta.host.lock import WAITING
 from kdelta.spec.errors import LabError
 
 _MOST_TIMINGS = 500
@@ -42,11 +43,6 @@ class StepTimes:
         """Return how long a step took; None if that is not known."""
         return self._seconds.get(step)
 
-    def of_kind(self, kind: str) -> float | None:
-        """Return the mean of all steps of a kind; None if there are none."""
-        alike = [seconds for name, seconds in self._seconds.items() if kind_of(name) == kind]
-        return sum(alike) / len(alike) if alike else None
-
     def note(self, step: str, seconds: float) -> None:
         """Enter how long a step took, unless it had nothing to do."""
         if seconds >= _LEAST_SECONDS:
@@ -61,10 +57,13 @@ class StepTimes:
 
 
 class _Running(msgspec.Struct):
-    """A step that is under way: since when, and how long it should take; None is unknown."""
+    """A step that is under way: since when, and how long it should take; None is unknown. waited:
+    for another process, so its time says nothing of the next one.
+    """
 
     begun: float
     expected: float | None
+    waited: bool = False
 
 
 class StudyTime:
@@ -96,14 +95,21 @@ class StudyTime:
         self._running[step] = _Running(self._clock(), expected)
         return expected
 
+    def doing(self, step: str, what: str) -> None:
+        """Enter what a step is at: it may wait for another process, nothing knows for how long."""
+        running = self._running.get(step)
+        if running and what.startswith(WAITING):
+            running.waited, running.expected = True, None
+
     def end(self, step: str) -> float:
         """Enter that a step ended; returns how many seconds it took."""
         running = self._running.pop(step, None)
         if running is None:
             return 0.0
         seconds = max(0.0, self._clock() - running.begun)
-        self._took[kind_of(step)].append(seconds)
-        self._times.note(step, seconds)
+        if not running.waited:
+            self._took[kind_of(step)].append(seconds)
+            self._times.note(step, seconds)
         self._ended[kind_of(step)] += 1
         return seconds
 
@@ -157,8 +163,9 @@ class StudyTime:
         return ", ".join(parts)
 
     def _usual(self, kind: str) -> float | None:
+        """How long the latest steps of a kind took in this study: others had other work."""
         latest = self._took[kind][-_LATEST:]
-        return sum(latest) / len(latest) if latest else self._times.of_kind(kind)
+        return sum(latest) / len(latest) if latest else None
 
 
 def left_text(seconds: float) -> str:

@@ -20,6 +20,9 @@ from kdelta.host.in_use import use
 from kdelta.host.manifest import has_manifest, is_whole, published, write_manifest
 from kdelta.spec.errors import LabError
 
+WAITING = "waiting for another kdelta"
+"""How a line begins that a process logs when it waits."""
+
 _POLL_SECONDS = 0.1
 _PREFIX = "run-"
 _OLD_SECONDS = 2 * 24 * 3600
@@ -119,7 +122,7 @@ def _try(descriptor: int) -> bool:
 
 def _log_waiting(path: Path, doing: str, log: Log) -> None:
     holder = path.read_text(errors="replace").strip()
-    log(f"waiting for another kdelta (process {holder or 'unknown'}), which is {doing}")
+    log(f"{WAITING} (process {holder or 'unknown'}), which is {doing}")
 
 
 def _sign(descriptor: int) -> None:

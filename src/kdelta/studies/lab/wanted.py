@@ -39,8 +39,10 @@ class WantedRun(msgspec.Struct, frozen=True):
 
     @property
     def step(self) -> str:
-        """What progress calls it."""
-        return f"run {self.kernel.title} {self.work.name} #{self.index}"
+        """What progress calls it; a run of other operations takes another time."""
+        count = len(self.work.parts)
+        operations = f", {count} operations" if count > 1 else ""
+        return f"run {self.kernel.title} {self.work.name} #{self.index}{operations}"
 
 
 def run_key(guest: Guest, work: str, index: int) -> str:
