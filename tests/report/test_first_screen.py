@@ -263,3 +263,46 @@ def test_the_same_sum_of_other_functions_is_apart_from_the_same_code() -> None:
     text = " ".join(first_screen_of([found]).split())
     assert "- same: op-0, op-1, op-2, op-3, op-4, op-5 -" in text
     assert re.search(r"- same in sum: op \((\+50 f|-50 g)\)", text)
+
+
+def alike() -> CompareReport:
+    """Two operations whose functions change alike, and one of its own; both kernels warn."""
+    functions = {"write-1b": {}, "write-64k": {}, "uname": {own("names"): 500}}
+    sides_ = [
+        [
+            run(
+                *(
+                    region(name, {own("f"): 100 * cost, own("copy"): 900 + len(name), **more})
+                    for name, more in functions.items()
+                ),
+                warnings=("the guest never became quiet",),
+            )
+        ]
+        * 4
+        for cost in (1000, 1100)
+    ]
+    sides_[1] = [
+        run(*one.regions[:2], region("uname", {own("names"): 900}), warnings=one.warnings)
+        for one in sides_[1]
+    ]
+    return CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides_)),))
+
+
+def test_a_table_that_operations_share_is_printed_once() -> None:
+    first = first_screen_of([alike()])
+    assert "\nwrite-1b, as write-64k, instructions an iteration\n" in first
+    assert len(re.findall(r"^f  .*\+100 ", first, re.MULTILINE)) == 1
+    kept = stored("compare", alike())
+    whole = FORMS["text"].render(msgspec.structs.replace(kept, shown={ALL: 1}))
+    assert "\n+100 instructions, shared by 2 operations: write-1b, write-64k\n" in whole
+    assert len(re.findall(r"^f  .*\+100 ", whole, re.MULTILINE)) == 1
+    page = FORMS["html"].render(kept)
+    links = set(re.findall(r'href="#(functions-of-[^"]*)"', page))
+    assert len(links) == 2
+    assert all(f'id="{one}"' in page for one in links)
+
+
+def test_a_warning_that_holds_for_both_kernels_is_printed_once() -> None:
+    text = first_screen_of([alike()])
+    assert "\n- base, other: the guest never became quiet (4 runs)\n" in text
+    assert text.count("became quiet") == 1

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from kdelta.report.flame import Flame
+from kdelta.report.lines import merged
 from kdelta.spec.errors import LabError
 
 ColumnKind = Literal["name", "text", "number", "word", "names"]
@@ -320,7 +321,7 @@ class Document(msgspec.Struct, frozen=True):
     def body(self) -> tuple[Section, ...]:
         """All sections in their order, those of notes and warnings too."""
         listed = tuple(
-            Section(title.lower(), title, (Items(tuple(dict.fromkeys(texts))),), detail=True)
+            Section(title.lower(), title, (Items(tuple(merged(texts))),), detail=True)
             for title, texts in (("Notes", self.notes), ("Warnings", self.warnings))
             if texts
         )

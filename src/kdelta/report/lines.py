@@ -65,3 +65,15 @@ def function_name(name: str, origin: str, moved_from: str | None = None) -> str:
 def finished(lines: Iterable[str]) -> str:
     """The report's text."""
     return ascii_only("\n".join(line.rstrip() for line in lines)) + "\n"
+
+
+def merged(texts: Iterable[str]) -> list[str]:
+    """Return texts of "NAME: WHAT" so that what holds for several names is there once."""
+    found: dict[str, list[str]] = {}
+    for text in dict.fromkeys(texts):
+        name, sign, what = text.partition(": ")
+        if not sign or " " in name:
+            name, what = "", text
+        found.setdefault(what, []).append(name)
+    return [": ".join(filter(None, (", ".join(filter(None, names)), what)))
+            for what, names in found.items()]  # fmt: skip

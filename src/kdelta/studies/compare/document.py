@@ -337,22 +337,22 @@ def _operations_table(
         Column("median", "number", "the difference of the median iterations"),
     ]
     rows = []
+    ids = functions.fold_ids(in_order(pair.operations), pair.mark)
     for one in operations:
         effect = pair.cycles.get(one.name)
         more = cycles.cycle_cells(one.name, effect, pair.compared) if known else ()
-        rows.append((*_operation_cells(one, pair.mark), *more))
+        rows.append((*_operation_cells(one, ids.get(one.name, "")), *more))
     columns += cycles.COLUMNS if known else ()
     return Table(id_, caption, tuple(columns), tuple(rows), filtered=True)
 
 
-def _operation_cells(one: OperationEffect, mark: str) -> tuple[Cell, ...]:
+def _operation_cells(one: OperationEffect, link: str) -> tuple[Cell, ...]:
     word = one.verdict.word
     verdict = cells.verdict(word)
     if one.costs is None:
         sides = [cells.number(x.value) if x else cells.NOTHING for x in
                  (one.base, one.other)]  # fmt: skip
         return (Cell(one.name), verdict, *sides, *[cells.NOTHING] * 4)
-    link = f"functions-of-{one.name}{mark}" if functions.changed(one) else ""
     median = cells.signed(one.costs.median_insns.effect.value)
     return (Cell(one.name, link=link), verdict, *cells.effect(one.costs.insns), median)
 

@@ -27,6 +27,7 @@ from kdelta.report.document import (
     Section,
     Table,
 )
+from kdelta.report.lines import merged
 from kdelta.report.names import base_spec, differences
 from kdelta.report.text import text_of
 from kdelta.studies.compare.answer import (
@@ -39,7 +40,7 @@ from kdelta.studies.compare.answer import (
     within,
 )
 from kdelta.studies.compare.causes import cause_of, others_of
-from kdelta.studies.compare.functions import functions_table
+from kdelta.studies.compare.functions import functions_table, sharing
 from kdelta.studies.compare.variants import variants_section
 
 LINES = 50
@@ -335,7 +336,7 @@ def _size(effect: PlacementEffect, word: Word) -> str:
 
 
 def _first_of(warnings: Sequence[str]) -> tuple[str, ...]:
-    texts = tuple(dict.fromkeys(warnings))
+    texts = merged(warnings)
     more = (f"{len(texts) - _NAMED} more: --all",) if len(texts) > _NAMED else ()
     return (*texts[:_NAMED], *more)
 
@@ -351,12 +352,14 @@ def _named_columns(table: Table, pair: Pair) -> tuple[Column, ...]:
 def _with_accounts(screen: Document, pairs: Sequence[Pair]) -> Document:
     """The functions of what changed most, where there is still room for all of an account."""
     for pair in pairs:
-        for one in (one for word in LISTED for one in pair.of(word)):
-            if one.costs is None or not pair.matters(one):
-                continue
+        listed = [one for word in LISTED for one in pair.of(word) if pair.matters(one)]
+        for one, *alike in sharing(listed):
+            assert one.costs
             table = functions_table(one.name, one.name, one.costs.insns, one.functions, _FUNCTIONS)
             table = msgspec.structs.replace(table, caption="", columns=_named_columns(table, pair))
-            account = Section(one.name, f"{one.name}, instructions an iteration", (table,))
+            others = f", as {', '.join(other.name for other in alike)}" if alike else ""
+            title = f"{one.name}{others}, instructions an iteration"
+            account = Section(one.name, title, (table,))
             more = msgspec.structs.replace(screen, sections=(*screen.sections, account))
             if _excess(more) > 0:
                 return screen

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
@@ -50,15 +51,51 @@ def changed(operation: OperationEffect) -> bool:
     )
 
 
+def sharing(operations: Sequence[OperationEffect]) -> list[list[OperationEffect]]:
+    """Return the operations that changed, those together whose functions changed all alike."""
+    groups = by_key((_account(one), one) for one in operations if changed(one))
+    return list(groups.values())
+
+
+def _account(one: OperationEffect) -> tuple[object, ...]:
+    """What its table of functions has, but for the total."""
+    return tuple(
+        (found.origin, found.name, found.cost.base.value, found.cost.other.value)
+        for found in one.functions
+        if found.cost.effect.value
+    )
+
+
+def fold_ids(operations: Sequence[OperationEffect], mark: str) -> dict[str, str]:
+    """Return the id of the fold with the functions of each operation that changed, by its name."""
+    return {
+        one.name: f"functions-of-{group[0].name}{mark}"
+        for group in sharing(operations)
+        for one in group
+    }
+
+
 def folds(operations: Sequence[OperationEffect], mark: str, most: int = MOST) -> list[Fold]:
     """For each operation that changed, the `most` functions that did it; LabError if the rows do
     not add up as they are shown.
     """
-    return [
-        _fold(one.name, (one.costs.insns, one.functions), mark, most)
-        for one in operations
-        if changed(one) and one.costs
-    ]
+    return [_shared_fold(group, mark, most) for group in sharing(operations)]
+
+
+def _shared_fold(group: Sequence[OperationEffect], mark: str, most: int) -> Fold:
+    """The functions of operations that change alike: their totals differ in what is the same."""
+    first = group[0]
+    assert first.costs
+    found = _fold(first.name, (first.costs.insns, first.functions), mark, most)
+    if len(group) == 1:
+        return found
+    diff = cells.sides(first.costs.insns)[2].text
+    names = ", ".join(one.name for one in group)
+    summary = f"{diff} instructions, shared by {len(group)} operations: {names}"
+    (table,) = found.blocks
+    assert isinstance(table, Table)
+    table = msgspec.structs.replace(table, total=(*table.total[:2], *[cells.NOTHING] * 3))
+    return msgspec.structs.replace(found, summary=summary, blocks=(table,))
 
 
 def background_folds(
