@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, unmet
+from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr
 from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
 from kdelta.kernels.config.reasons import reason_for, refused
 
@@ -78,6 +78,10 @@ config NEEDS_CC
 	bool "Compiler's"
 	depends on $(cc-option,-fnice (really))
 
+config NEEDS_BOTH
+	bool "Compiler's"
+	depends on $(cc-option,-fnice) && TINY
+
 choice
 	prompt "Speed"
 	default SLOW
@@ -144,9 +148,9 @@ def test_missing_tree_has_no_options(tmp_path: Path) -> None:
 
 def test_no_such_option(kconfig: Kconfig) -> None:
     assert why(kconfig, "DEBUG_LISTS", "y") == (
-        "this tree has no such option; CONFIG_DEBUG_LIST is one"
+        "this tree has no such option for x86; CONFIG_DEBUG_LIST is one"
     )
-    assert why(kconfig, "QUITE_ELSE", "y") == "this tree has no such option"
+    assert why(kconfig, "QUITE_ELSE", "y") == "this tree has no such option for x86"
 
 
 def test_dependency_that_is_off(kconfig: Kconfig) -> None:
@@ -160,17 +164,17 @@ def test_dependency_that_is_a_module(kconfig: Kconfig) -> None:
     assert why(kconfig, "DRIVER", "y") == "its dependencies are not met: CONFIG_BUS is a module"
 
 
-def test_alternatives_are_all_named(kconfig: Kconfig) -> None:
+def test_of_alternatives_one_has_to_change(kconfig: Kconfig) -> None:
     assert why(kconfig, "EITHER", "y") == (
         "its dependencies are not met: "
-        "CONFIG_TINY is off and (BUS = y) does not hold and (LEVEL > 5) does not hold"
+        "one of these has to change: CONFIG_TINY is off; "
+        "(BUS = y) does not hold and (LEVEL > 5) does not hold"
     )
 
 
 def test_compiler_is_suspected_last(kconfig: Kconfig) -> None:
     assert why(kconfig, "NEEDS_CC", "y").endswith("says no to $(cc-option,-fnice (really))")
-    both = parse_expr("$(cc-option,-fnice) && TINY")
-    assert unmet(both, GRANTED) == ["CONFIG_TINY is off"]
+    assert why(kconfig, "NEEDS_BOTH", "y") == "its dependencies are not met: CONFIG_TINY is off"
 
 
 def test_selected_by_another(kconfig: Kconfig) -> None:
@@ -262,3 +266,160 @@ def test_member_of_a_choice_that_lost_is_refused(kconfig: Kconfig) -> None:
 )
 def test_values_of_conditions(text: str, value: int | None) -> None:
     assert evaluate(parse_expr(text), GRANTED) == value
+
+
+ONE_OF = "one of these has to change:"
+NO_TOOL = "the compiler or another tool says no to"
+
+# The shapes of some options of Linux 6.12.
+SHAPES = r"""
+config X86
+	def_bool y
+	select HAVE_RUST if 64BIT
+	select SUPPORTS_LTO if 64BIT
+
+config 64BIT
+	bool "64-bit"
+
+config CC_IS_CLANG
+	def_bool $(success,test "$(cc-name)" = Clang)
+
+config LD_IS_LLD
+	def_bool $(success,test "$(ld-name)" = LLD)
+
+config SUPPORTS_LTO
+	bool
+
+config HAS_LTO
+	def_bool y
+	depends on CC_IS_CLANG && LD_IS_LLD
+	depends on $(success,$(NM) --help | grep -qi llvm)
+	depends on SUPPORTS_LTO
+	depends on !KASAN || KASAN_HW
+
+config LTO_THIN
+	bool "Link-time optimization"
+	depends on HAS_LTO
+
+config KASAN
+	bool "Check addresses"
+
+config KASAN_HW
+	bool
+
+config HAVE_RUST
+	bool
+
+config RUST_IS_AVAILABLE
+	def_bool $(success,$(srctree)/scripts/rust_is_available.sh)
+
+config RUST
+	bool "Rust support"
+	depends on HAVE_RUST
+	depends on RUST_IS_AVAILABLE
+
+config UBSAN
+	bool "Check undefined behaviour"
+
+if UBSAN
+config HAS_STRICT
+	def_bool $(cc-option,-fs=strict)
+
+config HAS_ARRAY
+	def_bool $(cc-option,-fs=array)
+
+config UBSAN_BOUNDS
+	bool "Check bounds"
+	depends on HAS_ARRAY || HAS_STRICT
+endif
+
+config SERIO_GSC
+	bool "Keyboards of some machines"
+	depends on GSC
+
+config KEYBOARDS
+	bool "More keyboards"
+	depends on SGI || GSC
+
+config KEYBOARDS_TEST
+	bool "Even more keyboards"
+	depends on SGI || COMPILE_TEST
+
+config COMPILE_TEST
+	bool "Compile all"
+
+config NOT_HERE
+	bool "Not here"
+	depends on !X86
+
+config SOUND
+	bool "Sound"
+	select PCM
+
+config VIDEO
+	bool "Video"
+	select PCM
+
+config PCM
+	tristate
+
+config PCM_DEBUG
+	bool "Debug PCM"
+	depends on PCM
+
+config NO_PCM
+	bool "No PCM"
+	depends on !PCM
+
+config LOOP_A
+	def_bool LOOP_B
+
+config LOOP_B
+	def_bool LOOP_A
+
+config LOOP
+	bool "Loop"
+	depends on LOOP_A
+"""
+
+
+@pytest.fixture
+def shapes(tmp_path: Path) -> Kconfig:
+    (tmp_path / "Kconfig").write_text(SHAPES)
+    return read_kconfig(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("option", "on", "reason"),
+    [
+        ("LTO_THIN", "SUPPORTS_LTO", "it needs clang and lld (write +LLVM=1)"),
+        ("LTO_THIN", "CC_IS_CLANG LD_IS_LLD SUPPORTS_LTO KASAN", "CONFIG_KASAN is on"),
+        (
+            "LTO_THIN",
+            "CC_IS_CLANG LD_IS_LLD SUPPORTS_LTO",
+            f"{NO_TOOL} $(success,$(NM) --help | grep -qi llvm)",
+        ),
+        ("RUST", "HAVE_RUST 64BIT", "Rust compiler 'rustc' could not be found"),
+        ("RUST", "RUST_IS_AVAILABLE", "CONFIG_64BIT is off"),
+        ("UBSAN_BOUNDS", "", "CONFIG_UBSAN is off"),
+        (
+            "UBSAN_BOUNDS",
+            "UBSAN",
+            f"{ONE_OF} {NO_TOOL} $(cc-option,-fs=array); {NO_TOOL} $(cc-option,-fs=strict)",
+        ),
+        ("SERIO_GSC", "", "x86 does not have CONFIG_GSC"),
+        ("KEYBOARDS", "", "x86 does not have any of CONFIG_SGI and CONFIG_GSC"),
+        ("KEYBOARDS_TEST", "", "CONFIG_COMPILE_TEST is off"),
+        ("NOT_HERE", "", "x86 always has CONFIG_X86"),
+        ("PCM_DEBUG", "", "CONFIG_PCM is off (CONFIG_SOUND or CONFIG_VIDEO would select it)"),
+        ("NO_PCM", "PCM VIDEO", "CONFIG_PCM is on (CONFIG_VIDEO selects it)"),
+        ("LOOP", "", "x86 does not have CONFIG_LOOP_A"),
+    ],
+)
+def test_hidden_options_are_followed_to_what_can_be_set(
+    shapes: Kconfig, option: str, on: str, reason: str
+) -> None:
+    granted = {f"CONFIG_{name}": "y" for name in ("X86", *on.split())}
+    answers = {"RUST_IS_AVAILABLE": "Rust compiler 'rustc' could not be found"}
+    said = reason_for(f"CONFIG_{option}", "y", granted, shapes, lambda name: answers.get(name, ""))
+    assert said == f"its dependencies are not met: {reason}"

@@ -47,6 +47,10 @@ _WHOLE_TARGETS = {
 }
 
 
+_CHECKS = {"RUST_IS_AVAILABLE": "rustavailable"}
+"""Options by which Kconfig asks for a tool, and the target of make that says what is missing."""
+
+
 class ConfigStep(msgspec.Struct, frozen=True):
     """One change of a config that the user asks for. `value` is an option's value or a file's
     text; `name` an option's name, a file's path for people, or a target of the tree's make. A
@@ -177,6 +181,14 @@ class _Folder:
         if not result.ok:
             raise _TargetError(target, _complaint(result))
 
+    def ask(self, option: str) -> str:
+        """Why the tree's own check of a tool says no to an option; empty if there is none."""
+        if (target := _CHECKS.get(option)) is None:
+            return ""
+        result = self._make([target])
+        said = [line.lstrip("* ") for line in result.stderr.splitlines() if line[:4] == "*** "]
+        return "" if result.ok else next(iter(said), f"make {target} fails")
+
     def finish(self) -> str:
         self.run("olddefconfig")
         return self.read()
@@ -217,7 +229,7 @@ def _configure(
         text=text,
         base=base,
         asked=asked,
-        refused=refused(asked, granted, kconfig),
+        refused=refused(asked, granted, kconfig, folder.ask),
         lab=tuple(flip for flip in flips if labs.get(flip.option) == flip.after),
         missing=tuple(missing_options(text, arch=arch.folder)),
         changed=tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Conditions in Kconfig files: read, evaluated on a config, and what of them is not met."""
+"""Conditions in Kconfig files: read and evaluated on a config."""
 
 import contextlib
 import functools
@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.kernels.config.kconfig import PREFIX, in_words, number, value_of
+from kdelta.kernels.config.kconfig import PREFIX, is_number, number, value_of
 
 Tri = Literal[0, 1, 2]
 """n, m, y, as kconfig calculates with them: and is the least, or the greatest, not is 2 minus."""
@@ -111,7 +111,7 @@ def _leaf(token: str) -> Expr:
         return Expr("macro", token)
     if token[0] in "\"'":
         return Expr("text", token[1:-1])
-    if token in _TRI or re.fullmatch(r"-?\d.*", token):
+    if token in _TRI or is_number(token):  # 64BIT is an option
         return Expr("text", token)
     if not re.fullmatch(r"\w+", token):
         raise IndexError
@@ -159,31 +159,3 @@ def _compare(expr: Expr, config: Mapping[str, str]) -> Tri | None:
         except ValueError:
             order = (left > right) - (left < right)
     return 2 if _COMPARISONS[expr.kind](order) else 0
-
-
-def unmet(expr: Expr, config: Mapping[str, str]) -> list[str]:
-    """What keeps a condition from being y, each as a clause like "CONFIG_DEBUG_KERNEL is off"."""
-    if evaluate(expr, config) == 2:
-        return []
-    if expr.kind == "and":
-        return _clauses(expr, config)
-    leaf = expr.parts[0] if expr.kind == "not" else expr
-    if leaf.kind == "symbol":
-        return [_state(leaf.text, config)]
-    if leaf.kind == "macro":
-        return [f"the compiler or another tool says no to {leaf.text}"]
-    if expr.kind == "or":
-        return [" and ".join(_clauses(expr, config))]
-    return [f"{expr} does not hold"]
-
-
-def _clauses(expr: Expr, config: Mapping[str, str]) -> list[str]:
-    # What only a tool knows is suspected when nothing else is the reason.
-    for parts in ([part for part in expr.parts if evaluate(part, config) is not None], expr.parts):
-        if found := list(dict.fromkeys(line for part in parts for line in unmet(part, config))):
-            return found
-    return []
-
-
-def _state(name: str, config: Mapping[str, str]) -> str:
-    return f"{PREFIX}{name} is {in_words(value_of(config, PREFIX + name))}"

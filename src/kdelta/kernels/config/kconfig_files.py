@@ -59,9 +59,10 @@ class KconfigEntry(msgspec.Struct):
 
 
 class Kconfig:
-    """All options of a tree, by name without CONFIG_."""
+    """All options of a tree for one ARCH, by name without CONFIG_."""
 
-    def __init__(self) -> None:
+    def __init__(self, arch: str = "x86") -> None:
+        self.arch = arch
         self.entries: dict[str, list[KconfigEntry]] = {}
         self.choices: list[list[str]] = []
         self._selectors: dict[str, list[tuple[KconfigEntry, str]]] | None = None
@@ -94,8 +95,8 @@ class Kconfig:
 
 def read_kconfig(tree: Path, arch: str = "x86") -> Kconfig:
     """Reads the Kconfig files of a tree for one ARCH; a file that is not there has no options."""
-    kconfig = Kconfig()
-    names = {"SRCARCH": _ARCH_FOLDERS.get(arch, arch), "ARCH": arch, "HEADER_ARCH": "x86"}
+    kconfig = Kconfig(_ARCH_FOLDERS.get(arch, arch))
+    names = {"SRCARCH": kconfig.arch, "ARCH": arch, "HEADER_ARCH": "x86"}
     _KconfigReader(tree, kconfig, names).file("Kconfig")
     return kconfig
 

@@ -15,10 +15,10 @@ from kdelta.kernels.config.kconfig import (
     same_value,
     value_of,
 )
-from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, text_of, unmet
+from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, text_of
 from kdelta.kernels.config.kconfig_files import Kconfig, KconfigEntry
+from kdelta.kernels.config.obstacles import Ask, Obstacles, few
 
-_MOST_NAMES = 3
 _KINDS = {"bool": "on or off", "int": "a number", "hex": "a number in hex", "string": "a text"}
 _ON = ("y", "m")
 
@@ -39,8 +39,12 @@ class Refused(msgspec.Struct, frozen=True):
         return f"{said}: {self.reason}" if self.reason else said
 
 
+def _no_answer(_name: str) -> str:
+    return ""
+
+
 def refused(
-    asked: Mapping[str, str], granted: Mapping[str, str], kconfig: Kconfig
+    asked: Mapping[str, str], granted: Mapping[str, str], kconfig: Kconfig, ask: Ask = _no_answer
 ) -> tuple[Refused, ...]:
     """The options that are not as they were asked for, in the order asked.
 
@@ -54,25 +58,33 @@ def refused(
         others = (later in members and asked[later] == "y" for later in order[at + 1 :])
         if same_value(value, got) or (value == "y" and any(others)):
             continue
-        found.append(Refused(option, value, got, reason_for(option, value, granted, kconfig)))
+        found.append(Refused(option, value, got, reason_for(option, value, granted, kconfig, ask)))
     return tuple(found)
 
 
-def reason_for(option: str, asked: str, granted: Mapping[str, str], kconfig: Kconfig) -> str:
+def reason_for(
+    option: str,
+    asked: str,
+    granted: Mapping[str, str],
+    kconfig: Kconfig,
+    ask: Ask = _no_answer,
+) -> str:
     """Why that option is not as asked in the granted config, as a clause; empty if unknown."""
     name = option.removeprefix(PREFIX)
     if not (entries := kconfig.entries.get(name)):
         return _no_such(name, kconfig)
     if said := _wrong_kind(kconfig.kind(name), asked):
         return said
+    obstacles = Obstacles(granted, kconfig, ask)
     if asked == OFF or (asked == "m" and value_of(granted, option) == "y"):
-        return _not_off(name, asked, granted, kconfig)
-    return _not_on(entries, asked, granted, kconfig)
+        return _not_off(name, asked, granted, kconfig, obstacles)
+    return _not_on(entries, asked, granted, kconfig, obstacles)
 
 
 def _no_such(name: str, kconfig: Kconfig) -> str:
     near = difflib.get_close_matches(name, kconfig.entries, n=1, cutoff=0.85)
-    return "this tree has no such option" + (f"; {PREFIX}{near[0]} is one" if near else "")
+    other = f"; {PREFIX}{near[0]} is one" if near else ""
+    return f"this tree has no such option for {kconfig.arch}{other}"
 
 
 def _wrong_kind(kind: str, asked: str) -> str:
@@ -90,33 +102,33 @@ def _wrong_kind(kind: str, asked: str) -> str:
     return "" if right else f"its value is {_KINDS[kind]}"
 
 
-def _not_off(name: str, asked: str, granted: Mapping[str, str], kconfig: Kconfig) -> str:
-    selectors = [
-        PREFIX + entry.name
-        for entry, condition in kconfig.selectors(name)
-        if value_of(granted, PREFIX + entry.name) in _ON
-        and evaluate(parse_expr(condition or "y"), granted) != 0
-    ]
-    if selectors:
+def _not_off(
+    name: str, asked: str, granted: Mapping[str, str], kconfig: Kconfig, obstacles: Obstacles
+) -> str:
+    if selectors := obstacles.active_selectors(name):
         verb = "selects" if len(selectors) == 1 else "select"
-        return f"{_few(selectors)} {verb} it"
+        return f"{few(selectors)} {verb} it"
     if asked == "m" and value_of(granted, "CONFIG_MODULES") == OFF:
         return "CONFIG_MODULES is off"
     if kconfig.choice_of(name):
         return "one option of its choice must be on, and no other could be"
-    return _not_asked(kconfig.entries[name], granted) or ""
+    return _not_asked(kconfig.entries[name], obstacles)
 
 
 def _not_on(
-    entries: list[KconfigEntry], asked: str, granted: Mapping[str, str], kconfig: Kconfig
+    entries: list[KconfigEntry],
+    asked: str,
+    granted: Mapping[str, str],
+    kconfig: Kconfig,
+    obstacles: Obstacles,
 ) -> str:
     name = entries[0].name
-    missing = min((unmet(entry.depends(), granted) for entry in entries), key=len)
+    missing = min((obstacles.unmet(entry.depends()) for entry in entries), key=len)
     if missing:
         return f"its dependencies are not met: {', '.join(missing)}"
-    if said := _not_asked(entries, granted):
+    if said := _not_asked(entries, obstacles):
         others = [f"{PREFIX}{entry.name}" for entry, _ in kconfig.selectors(name)]
-        return f"{said}; {_few(others, 'or')} would select it" if others else said
+        return f"{said}; {few(others, 'or')} would select it" if others else said
     if asked not in _ON:
         return _range(entries, granted)
     chosen = [
@@ -124,7 +136,7 @@ def _not_on(
         for member in kconfig.choice_of(name)
         if value_of(granted, PREFIX + member) == "y"
     ]
-    return f"{_few(chosen)} was chosen instead" if chosen else ""
+    return f"{few(chosen)} was chosen instead" if chosen else ""
 
 
 def _range(entries: list[KconfigEntry], granted: Mapping[str, str]) -> str:
@@ -135,17 +147,10 @@ def _range(entries: list[KconfigEntry], granted: Mapping[str, str]) -> str:
     return ""
 
 
-def _not_asked(entries: list[KconfigEntry], granted: Mapping[str, str]) -> str:
+def _not_asked(entries: list[KconfigEntry], obstacles: Obstacles) -> str:
     """Why it cannot be set by hand; empty if one can."""
     asking = [entry for entry in entries if entry.prompt is not None]
     if not asking:
         return "it cannot be set by hand, it follows from other options"
-    missing = min((unmet(entry.asked_if(), granted) for entry in asking), key=len)
+    missing = min((obstacles.unmet(entry.asked_if()) for entry in asking), key=len)
     return f"it cannot be set by hand while {', '.join(missing)}" if missing else ""
-
-
-def _few(names: list[str], joint: str = "and") -> str:
-    names = list(dict.fromkeys(names))
-    if len(names) > _MOST_NAMES:
-        return f"{', '.join(names[:_MOST_NAMES])} {joint} {len(names) - _MOST_NAMES} more"
-    return f" {joint} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
