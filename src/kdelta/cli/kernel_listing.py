@@ -39,7 +39,7 @@ def built_name(kernel: BuiltKernel) -> str:
 def built_text(kernel: Kernel | NoKernel) -> str:
     """What became of a kernel spec: where the kernel is and how its config came about."""
     if isinstance(kernel, NoKernel):
-        return f"{kernel.spec}\n    {kernel.text}\n"
+        return lines_text([kernel.spec, *(f"    {line}" for line in kernel.text.splitlines())])
     lines = [kernel.spec, _release(kernel), f"    {kernel.image_format} {kernel.image}"]
     built = load_built(kernel.built) if kernel.built else None
     if built is not None:

@@ -59,8 +59,9 @@ def _head(document: Document) -> Iterator[str]:
 
 def _parts(document: Document) -> Iterator[list[str]]:
     for failure in document.failures:
-        console = _verbatim(failure.console) if failure.console else [escaped(failure.text)]
-        yield _folded(failure.text, console)
+        first, *rest = failure.text.splitlines() or [""]
+        shown = [*rest, *failure.console]
+        yield _folded(first, _verbatim(shown) if shown else [escaped(failure.text)])
     if document.facts:
         yield _folded("What was measured", list(_facts(document.facts)))
     for section in document.body[: -len(document.environment)]:

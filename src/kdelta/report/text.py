@@ -156,7 +156,8 @@ def _command_lines(command: str) -> Iterator[str]:
 
 
 def _failure(failure: Failure) -> Iterator[str]:
-    yield from wrapped(failure.text, later="  ")
+    for number, line in enumerate(failure.text.splitlines()):
+        yield from wrapped(line, later="    " if number else "  ")
     yield from (f"  | {ascii_only(line)}"[:WIDTH] for line in failure.console)
 
 

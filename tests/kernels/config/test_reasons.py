@@ -7,7 +7,7 @@ import pytest
 
 from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr
 from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
-from kdelta.kernels.config.reasons import reason_for, refused
+from kdelta.kernels.config.reasons import Refused, reason_for, refusal_text, refused
 
 KCONFIG = r"""
 mainmenu "Test"
@@ -236,6 +236,13 @@ def test_refused_are_listed_as_asked(kconfig: Kconfig) -> None:
         "CONFIG_DEBUG_LIST=y was not granted (it is off): "
         "its dependencies are not met: CONFIG_DEBUG is off"
     )
+
+
+def test_many_refusals_are_a_list_that_is_cut() -> None:
+    lines = refusal_text([Refused(f"CONFIG_A{n}", "y", "n") for n in range(26)]).splitlines()
+    assert lines[0] == "26 options were not granted:"
+    assert lines[1] == "  CONFIG_A0=y was not granted (it is off)"
+    assert lines[20:] == ["  CONFIG_A19=y was not granted (it is off)", "  and 6 more"]
 
 
 def test_member_of_a_choice_that_lost_is_refused(kconfig: Kconfig) -> None:

@@ -46,6 +46,7 @@ from kdelta.kernels.build.toolchain import Toolchain, toolchain
 from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured, configure
 from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
 from kdelta.kernels.config.lab_config import lab_options
+from kdelta.kernels.config.reasons import refusal_text
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.objects.dependencies import dependencies_of, save_dependencies
 from kdelta.kernels.objects.digest import Digest, digest_of
@@ -184,7 +185,7 @@ def _configured_and_built(request: _Request, log: Log) -> BuiltKernel | NoKernel
     if isinstance(config, ConfigFailed):
         return request.failed(RunStatus.CONFIG_REFUSED, f"make {config.target}: {config.detail}")
     if config.refused:
-        failed = request.failed(RunStatus.CONFIG_REFUSED, "; ".join(map(str, config.refused)))
+        failed = request.failed(RunStatus.CONFIG_REFUSED, refusal_text(config.refused))
         return msgspec.structs.replace(failed, refused=config.refused)
     arch = kernel_arch(request.tools.arch)
     if arch.bits == 64 and parse_config(config.text).get("CONFIG_64BIT") != "y":

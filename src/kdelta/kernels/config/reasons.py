@@ -2,7 +2,7 @@
 """Why kbuild did not grant an option as it was asked for, derived from the tree's Kconfig files."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, text_of
 from kdelta.kernels.config.kconfig_files import Kconfig, KconfigEntry
 from kdelta.kernels.config.obstacles import Ask, Obstacles, few
 
+_MOST_LINES = 20
 _KINDS = {"bool": "on or off", "int": "a number", "hex": "a number in hex", "string": "a text"}
 _ON = ("y", "m")
 
@@ -37,6 +38,16 @@ class Refused(msgspec.Struct, frozen=True):
         asked = line_of(self.option, self.asked)
         said = f"{asked} was not granted (it is {in_words(self.granted)})"
         return f"{said}: {self.reason}" if self.reason else said
+
+
+def refusal_text(found: Sequence[Refused]) -> str:
+    """All that was refused, in words: one option a line where they are several."""
+    if len(found) == 1:
+        return str(found[0])
+    lines = [f"{len(found)} options were not granted:", *(f"  {one}" for one in found)]
+    if (more := len(found) - _MOST_LINES) > 0:
+        lines[_MOST_LINES + 1 :] = [f"  and {more} more"]
+    return "\n".join(lines)
 
 
 def _no_answer(_name: str) -> str:
