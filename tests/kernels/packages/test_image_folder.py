@@ -65,7 +65,31 @@ FOLDERS: dict[str, Callable[[], dict[str, bytes]]] = {
         f"boot/config-{RELEASE}": b"CONFIG_64BIT=y\n",
         MODULE: b"module",
     },
+    "openSUSE": lambda: {
+        f"usr/lib/modules/{RELEASE}/vmlinuz": IMAGE,
+        f"usr/lib/modules/{RELEASE}/config": b"CONFIG_64BIT=y\n",
+        f"usr/{MODULE}": b"module",
+    },
 }
+
+
+@pytest.mark.parametrize("given", ["vmlinuz,modules={}", "", "../../../../boot/vmlinuz-linux"])
+def test_config_next_to_the_image_or_with_the_modules(given: str, tmp_path: Path) -> None:
+    folder = tmp_path / "usr/lib/modules" / RELEASE
+    write(tmp_path, {**FOLDERS["openSUSE"](), "boot/vmlinuz-linux": IMAGE})
+    found = kernel(f"image:{folder / given.format(folder)}")
+    assert found.config is not None
+    assert Path(found.config).read_bytes() == b"CONFIG_64BIT=y\n"
+    assert (found.modules is None) is ("boot" in given)
+
+
+def test_config_with_the_modules_that_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "away/lib/modules" / RELEASE
+    files = {f"away/{MODULE}": b"module", f"away/lib/modules/{RELEASE}/config": b"CONFIG_64BIT=y\n"}
+    write(tmp_path, {"vmlinuz-linux": IMAGE, **files})
+    assert kernel(f"image:{tmp_path}/vmlinuz-linux").config is None
+    found = kernel(f"image:{tmp_path}/vmlinuz-linux,modules={folder}")
+    assert found.config == str(folder / "config")
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -127,6 +127,60 @@ def test_images_plain_and_in_a_gzip_file(tmp_path: Path, arch: str, head: bytes)
     assert packed.banner == plain.banner
 
 
+def zboot(packed: bytes, method: str) -> bytes:
+    """An EFI zboot image: what loaders look at of its header, and what is packed."""
+    head = bytearray(0x1000)
+    head[:8] = b"MZ\0\0zimg"
+    struct.pack_into("<II", head, 8, len(head), len(packed))
+    head[24 : 24 + len(method)] = method.encode()
+    # The size of what was packed follows, which is no part of it.
+    return bytes(head) + packed + struct.pack("<I", 0x4000)
+
+
+def unified(kernel: bytes, section: bytes = b".linux") -> bytes:
+    """A unified kernel image: a PE file with the kernel as a section, padded, after another."""
+    head = bytearray(0x400)
+    head[:2] = b"MZ"
+    struct.pack_into("<I", head, 0x3C, 0x80)
+    struct.pack_into("<4sHHIIIHH", head, 0x80, b"PE\0\0", 0xAA64, 2, 0, 0, 0, 16, 0)
+    struct.pack_into("<8sIIII", head, 0x80 + 24 + 16, b".osrel", 4, 0, 4, 0x200)
+    place = len(kernel), 0x1000, len(kernel) + 0x100, len(head)
+    struct.pack_into("<8sIIII", head, 0x80 + 24 + 16 + 40, section, *place)
+    return bytes(head) + kernel + bytes(0x100)
+
+
+def by_zstd(data: bytes) -> bytes:
+    return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("wrap", [lambda made: made, unified])
+@pytest.mark.parametrize(
+    ("method", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("xzkern", lambda data: lzma.compress(data, lzma.FORMAT_XZ)),
+        ("lzma", lambda data: lzma.compress(data, lzma.FORMAT_ALONE)),
+        ("zstd22", by_zstd),
+        ("none", lambda data: data),
+    ],
+)
+def test_images_for_efi_firmware_are_unpacked(
+    tmp_path: Path, method: str, pack: Callable[[bytes], bytes], wrap: Callable[[bytes], bytes]
+) -> None:
+    image = b"MZ" + at(0x36, b"ARM\x64") + NOISE + TEXT
+    (tmp_path / "vmlinuz.efi").write_bytes(wrap(zboot(pack(image), method)))
+    facts = inspect(tmp_path / "vmlinuz.efi")
+    assert (facts.arch, facts.image_format, facts.release) == ("arm64", "Image", "6.12.5-test")
+    assert facts.unpacked == image
+
+
+def test_unified_kernel_image_holds_a_kernel_of_any_architecture(tmp_path: Path) -> None:
+    (tmp_path / "linux.efi").write_bytes(unified(bzimage()))
+    facts = inspect(tmp_path / "linux.efi")
+    assert (facts.arch, facts.image_format) == ("x86_64", "bzImage")
+    assert facts.unpacked == bzimage()
+
+
 @pytest.mark.parametrize(("machine", "image"), [(40, "zImage"), (183, "Image"), (243, "Image")])
 def test_vmlinux_of_another_architecture_names_its_image(
     tmp_path: Path, machine: int, image: str
@@ -149,13 +203,20 @@ def test_vmlinux_of_another_architecture_names_its_image(
         (at(0x24, struct.pack("<I", 0x016F2818)), "32-bit ARM that is damaged, or packed in a way"),
         (at(0x24, struct.pack(">I", 0x016F2818)), "big-endian 32-bit ARM"),
         (at(0x30, b"RISCV\0\0\0"), "riscv64 that is damaged"),
-        (at(0, b"MZ\0\0zimg"), "that the firmware is to unpack"),
+        (at(0, b"MZ\0\0zimg"), "damaged kernel for EFI firmware (cut off)"),
+        (zboot(b"lz4 or so", "lz4"), "not understood; its header says lz4)"),
+        (zboot(gzip.compress(NOISE, mtime=0)[:-20], "gzip"), "damaged kernel for EFI firmware"),
+        (zboot(gzip.compress(NOISE, mtime=0), "gzip"), "an EFI or DOS program"),
         (gzip.compress(b"something else", mtime=0), "a gzip file without a kernel in it"),
         (gzip.compress(at(0x38, b"ARM\x64"), mtime=0)[:-12], "damaged gzip file"),
         (at(0, struct.pack(">I", 0x27051956)), "uImage"),
         (at(0, b"\x1f\x8b\x08"), "gzip"),
         (at(0, b"!<arch>\ndebian-binary"), "Debian package"),
         (at(0, b"070701"), "cpio"),
+        (unified(b"nothing"), "EFI or DOS program"),
+        (unified(bzimage(), b".text"), "EFI or DOS program"),
+        (unified(bzimage())[:0x9C], "damaged kernel for EFI firmware (cut off)"),
+        (unified(unified(unified(bzimage()))), "EFI or DOS program"),
         (bzimage(xloadflags=0), "32-bit x86"),
         (bzimage(protocol=0x204), "32-bit x86, or older"),
         (bzimage()[:0x210], "cut off"),

@@ -21,10 +21,15 @@ MODULE_ENDINGS = (".ko", ".ko.gz", ".ko.xz", ".ko.zst")
 
 # What a build or a CI service leaves in one folder, the likeliest first: KernelCI and tuxmake have
 # bzImage, zImage, Image or Image.gz with modules.tar.xz, 0-day vmlinuz-RELEASE with modules.cgz,
-# make dir-pkg boot/ and lib/modules/. A vmlinux next to another image is for debuggers.
-_IMAGES = ("bzImage*", "zImage*", "Image", "Image.gz", "vmlinuz*", "boot/vmlinuz-*", "vmlinux")
+# make dir-pkg boot/ and lib/modules/, and openSUSE all in the latter. A vmlinux next to another
+# image is for debuggers.
+_IMAGES = (
+    *("bzImage*", "zImage*", "Image", "Image.gz", "vmlinuz*", "boot/vmlinuz-*"),
+    *("lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz", "vmlinux"),
+)
 _MODULES = ("modules.tar*", "modules-*.tar*", "modules.tgz", "modules.cgz")
 _CONFIGS = ("boot/config-{}", ".config", "config", "kernel.config")
+_MODULE_FOLDERS = ("lib/modules", "usr/lib/modules")
 _ARCHIVE = re.compile(r"\.(?:tar(?:\.\w+)?|tgz|cgz)")
 
 
@@ -41,7 +46,9 @@ def obtain_image(spec: ImageSpec, log: Log = quiet) -> Kernel:
     facts = inspect(path)
     path = path.absolute()
     modules = _modules(spec, folder, facts.release, log)
-    config = _find_config(path, facts.release, folder)
+    config = _find_config(path, facts.release, folder, modules)
+    if config is None:
+        log(f"the config of {path.name} is not known: name it config-{facts.release}, next to it")
     device_trees = _find_device_trees(path, facts.release)
     return Kernel(
         identity=kernel_identity(facts.arch, sha256_file(path), hash_modules(modules)),
@@ -100,9 +107,11 @@ def _modules(spec: ImageSpec, folder: Path | None, release: str, log: Log) -> Pa
         return _find_modules(_unpacked(named, log) if _is_archive(named) else named, release)
     if folder is None:
         return None
-    for below in ("lib/modules", "usr/lib/modules"):
+    for below in _MODULE_FOLDERS:
         if (folder / below / release).is_dir():
             return (folder / below / release).absolute()
+    if folder.name == release and (folder / "kernel").is_dir():
+        return folder.absolute()
     found = (path for pattern in _MODULES for path in sorted(folder.glob(pattern)))
     archives = [path for path in found if path.is_file()]
     return _find_modules(_unpacked(archives[0], log), release) if archives else None
@@ -131,7 +140,7 @@ def hash_modules(folder: Path | None) -> dict[str, str] | None:
 
 
 def _find_modules(named: Path, release: str) -> Path:
-    for below in ("lib/modules", "usr/lib/modules", ""):
+    for below in (*_MODULE_FOLDERS, ""):
         if (folder := named / below / release).is_dir():
             return folder.absolute()
     if not named.is_dir():
@@ -149,9 +158,11 @@ def _find_modules(named: Path, release: str) -> Path:
     )
 
 
-def _find_config(image: Path, release: str, folder: Path | None) -> Path | None:
-    """The config that lies where distributions and the kernel's own build leave it, or where CI
-    services leave it in the image's folder.
+def _find_config(
+    image: Path, release: str, folder: Path | None, modules: Path | None
+) -> Path | None:
+    """The config that lies where distributions and the kernel's own build leave it, with the image
+    or with the modules, or where CI services leave it in the image's folder.
     """
     places = [image.with_name(f"config-{release}")]
     if folder is not None:
@@ -160,6 +171,11 @@ def _find_config(image: Path, release: str, folder: Path | None) -> Path | None:
         places.append(image.with_name(".config"))
     if _is_in_build(image):
         places.append(image.parents[3] / ".config")
+    # openSUSE and Fedora have image and config in the folder of the modules.
+    places += [image.with_name("config")] + ([modules / "config"] if modules else [])
+    if image.parent.name == "boot":
+        root = image.parent.parent
+        places += [root / below / release / "config" for below in _MODULE_FOLDERS]
     return next((place for place in places if place.is_file()), None)
 
 

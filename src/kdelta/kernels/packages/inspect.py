@@ -13,7 +13,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
 from kdelta.host.files import lab_errors
-from kdelta.kernels.packages.packed import METHODS, PackedError, gunzip, payloads
+from kdelta.kernels.packages.packed import METHODS, PackedError, payloads, unpacked_image
+from kdelta.kernels.packages.wrapped import inner_image
 from kdelta.spec.errors import LabError, UserError
 
 NEEDED = (
@@ -49,7 +50,6 @@ _GZIP = (0, b"\x1f\x8b")
 # (offset, bytes there, what it is): kernels of other kinds and what is taken for one by mistake.
 _OTHERS = (
     (0x24, b"\x01\x6f\x28\x18", "a kernel for big-endian 32-bit ARM (zImage)"),
-    (0x00, b"MZ\0\0zimg", "a kernel that the firmware is to unpack (vmlinuz.efi)"),
     (0x00, b"\x27\x05\x19\x56", "a U-Boot image (uImage)"),
     (0x00, b"\xd0\x0d\xfe\xed", "a device tree or FIT image"),
     (0x00, b"\xfd7zXZ\0", "an xz file"),
@@ -59,6 +59,10 @@ _OTHERS = (
     (0x00, b"MZ", "an EFI or DOS program"),
     (0x00, b"#!", "a script"),
 )
+
+
+_MOST_WRAPPERS = 2
+"""A unified kernel image may hold a zboot image."""
 
 
 class ImageFacts(msgspec.Struct, frozen=True):
@@ -103,9 +107,26 @@ def _inspect_known(path: Path, file: IO[bytes], image: mmap.mmap) -> ImageFacts 
     """The facts of a file of a known kind, None for another."""
     if _has(image, _ELF):
         return _inspect_elf(path, file, image)
-    kinds = {_BZIMAGE: _inspect_bzimage, _ZIMAGE: _inspect_zimage, _GZIP: _inspect_gzip}
+    return _inspect_content(path, image, _MOST_WRAPPERS)
+
+
+def _inspect_content(path: Path, image: mmap.mmap | bytes, wrappers: int) -> ImageFacts | None:
+    """The same of anything but an ELF file, within at most so many wrappers."""
+    if _has(image, _GZIP):
+        return _inspect_gzip(path, image)
+    kinds = {_BZIMAGE: _inspect_bzimage, _ZIMAGE: _inspect_zimage}
     inspected = next((kinds[sign] for sign in kinds if _has(image, sign)), _inspect_plain)
-    return inspected(path, image)
+    found = inspected(path, image)
+    if found is not None or not wrappers:
+        return found
+    try:
+        inner = inner_image(image)
+    except PackedError as error:
+        raise _refusal(path, f"a damaged kernel for EFI firmware ({error})") from error
+    if inner is None:
+        return None
+    facts = _inspect_content(path, inner, wrappers - 1)
+    return facts and msgspec.structs.replace(facts, unpacked=facts.unpacked or inner)
 
 
 def _with_a_name(path: Path, facts: ImageFacts) -> ImageFacts:
@@ -135,7 +156,7 @@ def _has(head: bytes | mmap.mmap, sign: tuple[int, bytes]) -> bool:
     return head[at : at + len(magic)] == magic
 
 
-def _inspect_zimage(path: Path, image: mmap.mmap) -> ImageFacts:
+def _inspect_zimage(path: Path, image: mmap.mmap | bytes) -> ImageFacts:
     """The release is in what the zImage unpacks, and nowhere else."""
     for payload in payloads(image[:]):
         if found := _banner(payload):
@@ -160,10 +181,10 @@ def _inspect_plain(path: Path, image: mmap.mmap | bytes) -> ImageFacts | None:
 _PLAIN = {"arm64": _ARM64_IMAGE, "riscv64": _RISCV_IMAGE}
 
 
-def _inspect_gzip(path: Path, packed: mmap.mmap) -> ImageFacts:
+def _inspect_gzip(path: Path, packed: mmap.mmap | bytes) -> ImageFacts:
     """An Image.gz, as arm64 and RISC-V have them."""
     try:
-        content = gunzip(packed[:])
+        content = unpacked_image(packed[:])
     except PackedError as error:
         raise _refusal(path, f"a damaged gzip file ({error})") from error
     if facts := _inspect_plain(path, content):
@@ -193,7 +214,7 @@ def banner_of(vmlinux: Path) -> tuple[str, str]:
     raise LabError(f"{vmlinux} does not report its release", "build it again")
 
 
-def _inspect_bzimage(path: Path, image: mmap.mmap) -> ImageFacts:
+def _inspect_bzimage(path: Path, image: mmap.mmap | bytes) -> ImageFacts:
     if len(image) < 0x260:
         raise _refusal(path, "a kernel that has been cut off")
     protocol, version_at, flags = (

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels that are packed: what is in an image that unpacks itself, and images in gzip files."""
+"""Kernels that are packed: in an image that unpacks itself, or to be unpacked before the boot."""
 
 import lzma
 import re
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from kdelta.host.command import piped
 from kdelta.spec.limits import PACKED_IMAGE_BYTES as MAX_BYTES
 
 _STEP_BYTES = 1 << 20
@@ -24,6 +26,7 @@ _METHODS: dict[bytes, Callable[[], _Unpacker]] = {
     b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_MEMORY_BYTES),
     b"\x5d\0\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, _MAX_MEMORY_BYTES),
 }
+ZSTD = b"\x28\xb5\x2f\xfd"
 METHODS = "gzip, xz or lzma"
 """Those that are understood, in words."""
 
@@ -43,11 +46,27 @@ def payloads(image: bytes) -> Iterator[bytes]:
                 yield content
 
 
-def gunzip(packed: bytes) -> bytes:
-    """What a gzip file holds; PackedError when it is damaged."""
-    content, failed = _unpack(packed, zlib.decompressobj(wbits=31))
+def unpacked_image(packed: bytes) -> bytes:
+    """What gzip, xz, lzma or zstd packed; PackedError for what is damaged or packed otherwise."""
+    if packed.startswith(ZSTD):
+        return _by_zstd(packed)
+    method = next((one for magic, one in _METHODS.items() if packed.startswith(magic)), None)
+    if method is None:
+        raise PackedError("packed in a way that is not understood")
+    content, failed = _unpack(packed, method())
     if failed:
         raise PackedError(failed)
+    return content
+
+
+def _by_zstd(packed: bytes) -> bytes:
+    with tempfile.TemporaryFile() as file:
+        file.write(packed)
+        file.seek(0)
+        with piped(("zstd", "-dcq"), PackedError, file) as stream:
+            content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise PackedError("too large for a kernel")
     return content
 
 

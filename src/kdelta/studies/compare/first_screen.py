@@ -55,6 +55,7 @@ _BOUND = 44
 """Of a line's characters, those after what is always there."""
 _OTHERS = 4
 _CAUSE = "largest part"
+_NO_CONFIG = "; their configs are not both known"
 _DEPENDS = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
 _COUNTED = "Instructions of the measured tasks, kernel and user; not time."
 _MORE = "All figures and functions: kdelta report --all, or --format html -o FILE."
@@ -160,8 +161,9 @@ def _specs(pair: Pair) -> Iterator[Facts]:
     sides = pair.report.base, pair.compared.side
     options = pair.compared.config
     names = None if options is None else [one.option for one in options]
-    facts = [("differ in", differences(*sides, names))]
     bases = dict.fromkeys(base_spec(side) for side in sides)
+    unknown = _NO_CONFIG if options is None and len(bases) > 1 else ""
+    facts = [("differ in", differences(*sides, names) + unknown)]
     yield Facts((*facts, *((("kernel", *bases),) if len(bases) == 1 else ())))
 
 
