@@ -5,6 +5,7 @@ import asyncio
 import functools
 import os
 import zlib
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -76,9 +77,15 @@ def known_forcing(guest: Guest) -> Guest | None:
     return _with_forcing(guest, symbols) if symbols else None
 
 
-async def obtain_forcing(guest: Guest, setting: Setting) -> Guest | GuestOutcome:
+async def _not_looked_at(_start: Snapshot) -> None:
+    return None
+
+
+async def obtain_forcing(
+    guest: Guest, setting: Setting, look: Callable[[Snapshot], Awaitable[None]] = _not_looked_at
+) -> Guest | GuestOutcome:
     """The same, if need be by a boot without what is forced, of which there is a snapshot then; the
-    outcome of that boot when it failed.
+    outcome of that boot when it failed. look: is given that snapshot before it is made use of.
     """
     if (known := await asyncio.to_thread(known_forcing, guest)) is not None:
         return known
@@ -86,6 +93,7 @@ async def obtain_forcing(guest: Guest, setting: Setting) -> Guest | GuestOutcome
     found = await obtain_snapshot(bare, setting)
     if isinstance(found, GuestOutcome):
         return found
+    await look(found)
     with lab_errors("reading", found.symbols):
         symbols = symbols_looked_at(found.symbols.read_bytes())
     if symbols:

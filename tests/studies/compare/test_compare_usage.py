@@ -3,17 +3,21 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from kdelta.cpus import CPU, load_cpu
 from kdelta.cpus.model import Cache
+from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import run_compare
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.lab.work import Work
 
 SHORT = msgspec.structs.replace(load_cpu("zen3"), l1d=Cache(64, 4, 32))
 MIXED = msgspec.structs.replace(load_cpu("zen3"), l2=Cache(1024, 8, 128))
@@ -51,3 +55,36 @@ def test_kernels_of_two_architectures(tmp_path: Path) -> None:
         asyncio.run(run_compare(request, store, Silent()))
     assert "arm64 is a kernel for arm64, and" in raised.value.message
     assert "riscv64 one for riscv64: their instructions cannot be compared" in raised.value.message
+
+
+def test_kernel_with_a_boot_parameter_boots_before_others_are_obtained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    def kernel(_: Lab, spec: str) -> Kernel:
+        seen.append(f"obtain {spec}")
+        parameters = tuple(spec.partition(" +cmdline:")[2].split())
+        return Kernel("0" * 64, spec, "/vmlinuz", "x86_64", "6.12", parameters=parameters)
+
+    async def start(_: Lab, kernel: Kernel, __: object, *, snapshots: bool) -> None:
+        assert snapshots
+        seen.append(f"boot {kernel.title}")
+        raise UserError(f"cannot boot {kernel.spec} as asked: 6.12 does not know bogus", "")
+
+    monkeypatch.setattr("kdelta.studies.compare.study.check_kernels", lambda _: None)
+    monkeypatch.setattr("kdelta.studies.lab.lab.must_fit", lambda *_: None)
+    monkeypatch.setattr("kdelta.studies.lab.lab.clears", lambda _: False)
+    monkeypatch.setattr("kdelta.studies.lab.lab.known_refusal", lambda _: None)
+    monkeypatch.setattr(Work, "plan", lambda *_, **__: None)
+    monkeypatch.setattr(Lab, "_guest", lambda *_: SimpleNamespace(command_line="", emulator=QEMU))
+    monkeypatch.setattr(Lab, "kernel", kernel)
+    monkeypatch.setattr(Lab, "start", start)
+    request = CompareRequest(base="deb:aa", others=("deb:bb", "deb:aa +cmdline:bogus"))
+    with Store.open(tmp_path) as store, pytest.raises(ExceptionGroup) as raised:
+        asyncio.run(run_compare(request, store, Silent()))
+    assert raised.group_contains(UserError, match="does not know bogus")
+    assert seen == ["obtain deb:aa +cmdline:bogus", "boot 6.12 bogus"]
+
+
+QEMU = SimpleNamespace(plugin=lambda _: None)

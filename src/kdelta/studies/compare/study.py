@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
 from kdelta.spec.errors import KdeltaError, UserError
+from kdelta.spec.kernel import parameters_of, parse_kernel_spec
 from kdelta.store.store import Store
 from kdelta.studies.lab.budget import Budget, cost_of_runs
 from kdelta.studies.lab.found import with_files
@@ -102,8 +104,8 @@ async def run_compare(
     cpus: Sequence[CPU | None] = request.cpus or (None,)
     _expect(request, len(cpus), progress)
     machines = [(cpu, lab_like(request.lab, cpu)) for cpu in cpus]
-    lab = Lab(request.lab, store, progress)
-    wanted = [_side(lab, request.base), *_others(lab, request.others)]
+    lab = Lab(machines[0][1], store, progress)
+    wanted = await _sides(lab, work, request)
     kernels = [side.kernel for side in wanted if side.kernel]
     _must_be_of_one_arch(kernels)
     for named, kernel in itertools.product(request.cpus, kernels):
@@ -354,15 +356,40 @@ def _side(lab: Lab, spec: str) -> RunSide:
     return RunSide(spec, found)
 
 
-def _others(lab: Lab, specs: Sequence[str]) -> list[RunSide]:
-    """The other kernels. One that cannot be obtained is reported, as long as there is another."""
-    sides, errors = [], []
-    for spec in specs:
-        try:
-            sides.append(_side(lab, spec))
-        except KdeltaError as error:
-            errors.append(error)
-            sides.append(RunSide(spec, None, failure=f"{error.message} ({error.hint})"))
-    if len(errors) == len(specs):
-        raise errors[0]
-    return sides
+async def _sides(lab: Lab, work: Work, request: CompareRequest) -> list[RunSide]:
+    """The base and the others. One that cannot be obtained is reported, as long as there is
+    another. Those with boot parameters come first: if they are refused, nothing was done in vain.
+    """
+    specs = (request.base, *request.others)
+    with_parameters = [spec for spec in specs if _has_parameters(spec)]
+    found: dict[str, RunSide] = {}
+    errors: dict[str, KdeltaError] = {}
+    for wanted in (with_parameters, specs):
+        for spec in wanted:
+            if spec in found:
+                continue
+            try:
+                found[spec] = _side(lab, spec)
+            except KdeltaError as error:
+                if spec == request.base:
+                    raise
+                errors[spec] = error
+                found[spec] = RunSide(spec, None, failure=f"{error.message} ({error.hint})")
+        kernels = [side.kernel for side in found.values() if side.kernel]
+        if wanted is with_parameters:
+            plan = functools.partial(work.plan, lab=request.lab)
+            # What files a program needs is not known yet.
+            await lab.take_parameters(kernels, _no_plan if work.program else plan)
+    if all(spec in errors for spec in request.others):
+        raise errors[request.others[0]]
+    return [found[spec] for spec in specs]
+
+
+def _has_parameters(spec: str) -> bool:
+    with contextlib.suppress(UserError):  # which is raised when it is obtained
+        return bool(parameters_of(parse_kernel_spec(spec)))
+    return False
+
+
+def _no_plan(_kernel: Kernel) -> None:
+    return None

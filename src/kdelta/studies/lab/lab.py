@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -211,14 +212,35 @@ class Lab:
             self._request, machine=msgspec.structs.replace(machine, force=())
         )
 
-    async def _refusal(self, kernel: Kernel, guest: Guest) -> str:
-        """Why features cannot be forced in a kernel; empty where they can, or need not be, or where
-        the kernel does not boot as asked.
+    async def take_parameters(
+        self, kernels: Sequence[Kernel], plan: Callable[[Kernel], RunPlan | None]
+    ) -> None:
+        """Boot those of these kernels that have boot parameters, which only a kernel itself knows;
+        UserError if one does not take its own. plan: of what decides the guest that it will have.
         """
+        with interruptible():
+            guests = [(one, self._guest(one, plan(one), 0)) for one in kernels if one.parameters]
+            for kernel, guest in guests:
+                must_fit(kernel, guest.command_line)
+                guest.emulator.plugin(self._progress.log)
+        async with asyncio.TaskGroup() as group:
+            for kernel, guest in guests:
+                if not clears(guest):  # runs will force nothing then
+                    group.create_task(self._tried(kernel, guest))
+
+    async def _refusal(self, kernel: Kernel, guest: Guest) -> str:
+        """Why features cannot be forced in a kernel that boots as asked; empty where they can."""
         if not guest.force:
             return ""
         if clears(guest):
             return f"clearcpuid= of {kernel.release} does nothing to features that are forced"
+        try:
+            return await self._tried(kernel, guest)
+        except UserError:  # of its boot parameters, which its runs will report
+            return ""
+
+    async def _tried(self, kernel: Kernel, guest: Guest) -> str:
+        """Boot a guest, unless it is known how that ends: see `_refusal`."""
         if (known := known_refusal(guest)) is not None:
             return known
         try:
@@ -226,8 +248,6 @@ class Lab:
         except NotForcedError as error:
             keep_refusal(guest, error.message)
             return error.message
-        except UserError:  # of its boot parameters, which its runs will report
-            return ""
         if isinstance(start, Snapshot):
             keep_refusal(guest, "")
         return ""
@@ -347,7 +367,9 @@ class Lab:
             found: Guest | GuestOutcome | None = await asyncio.to_thread(known_forcing, guest)
             if found is None:
                 step = f"look up symbols of {kernel.title}{number}"
-                found = await self._booting(step, obtain_forcing, guest)
+                look = functools.partial(self._must_take, kernel)
+                looking = functools.partial(obtain_forcing, look=look)
+                found = await self._booting(step, looking, guest)
             if isinstance(found, GuestOutcome):
                 return guest, found
             guest = found
@@ -368,9 +390,18 @@ class Lab:
         """What a boot of the guest is for, as a step."""
         async with self._slots, _work_folder() as folder:
             self._progress.begin(step)
-            found = await obtain(guest, self._setting(folder, step, None))
+            try:
+                found = await obtain(guest, self._setting(folder, step, None))
+            except UserError:
+                self._progress.end(step, "failed")
+                raise
             self._progress.end(step, "failed" if isinstance(found, GuestOutcome) else "ready")
         return found
+
+    async def _must_take(self, kernel: Kernel, start: Snapshot) -> None:
+        """Raise UserError unless a kernel that booted took its boot parameters."""
+        if kernel.parameters:
+            must_be_taken(kernel, await asyncio.to_thread(read_messages, start.boot))
 
     def _setting(self, folder: Path, step: str, work: RunPlan | None) -> Setting:
         machine = self._request.machine
