@@ -19,7 +19,7 @@ from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.configs import compare_configs
-from kdelta.studies.lab.steps import expect_kernels, obtained
+from kdelta.studies.lab.steps import expect_kernels, obtained, refused_of
 
 
 def build(
@@ -40,10 +40,14 @@ def build(
     with shown_progress() as progress:
         specs = parse_kernel_words(words)
         expect_kernels(progress, [str(spec) for spec in specs])
-        found = [obtained(spec, progress) for spec in specs]
-    for kernel in found:
-        emit(built_text(kernel))
-    return RUNS_FAILED if any(isinstance(kernel, NoKernel) for kernel in found) else 0
+        refused = refused_of([str(spec) for spec in specs], progress.log)
+        found = {
+            spec: obtained(spec, progress)
+            for spec in sorted(specs, key=lambda spec: str(spec) not in refused)
+        }
+    for spec in specs:
+        emit(built_text(found[spec]))
+    return RUNS_FAILED if any(isinstance(kernel, NoKernel) for kernel in found.values()) else 0
 
 
 def kernels(

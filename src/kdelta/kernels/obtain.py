@@ -14,10 +14,12 @@ from kdelta.host.target import targets
 from kdelta.kernels.arches import kernel_arch
 from kdelta.kernels.build.build import build_kernel
 from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.build.granted import refused_first
 from kdelta.kernels.model import Kernel, booted_with
 from kdelta.kernels.packages.deb import check_deb, obtain_deb
 from kdelta.kernels.packages.files import check_files, obtain_files, obtain_from_repository
 from kdelta.kernels.packages.image import check_image, obtain_image
+from kdelta.kernels.sources.patches import read_patches
 from kdelta.kernels.sources.source import check_source
 from kdelta.spec.change import ConfigFileChange, PatchChange, VariableChange
 from kdelta.spec.errors import UserError
@@ -54,7 +56,20 @@ def obtain(spec: KernelSpec, log: Log) -> Kernel | NoKernel:
         return obtain_files(spec, log)
     if isinstance(spec, RepositorySpec):
         return obtain_from_repository(spec, log)
-    return obtain_image(spec, log) if isinstance(spec, ImageSpec) else build_kernel(spec, log)
+    return obtain_image(spec, log) if isinstance(spec, ImageSpec) else _built(spec, log)
+
+
+def _built(spec: SourceSpec, log: Log) -> Kernel | NoKernel:
+    return refused_first(spec, log, if_held=True) or build_kernel(spec, log)
+
+
+def not_built(spec: KernelSpec, log: Log) -> NoKernel | None:
+    """Why the kernel of a spec will not be built, as far as its patches and its config show, which
+    takes seconds; None if nothing is against it as far as that goes.
+    """
+    plain = without_parameters(spec)
+    found = refused_first(plain, log) if isinstance(plain, SourceSpec) else None
+    return found and msgspec.structs.replace(found, spec=str(spec))
 
 
 def check_kernels(specs: Iterable[str]) -> None:
@@ -77,9 +92,13 @@ def _check(spec: KernelSpec) -> None:
     elif isinstance(spec, SourceSpec):
         check_source(spec, quiet)
     for change in spec.changes:
-        if isinstance(change, PatchChange | ConfigFileChange):
-            with user_errors(Path(change.path)), Path(change.path).expanduser().open("rb"):
-                pass
+        if isinstance(change, PatchChange):
+            read_patches(Path(change.path).expanduser())
+        elif isinstance(change, ConfigFileChange):
+            path = Path(change.path).expanduser()
+            if path.exists() or not change.may_be_target:
+                with user_errors(path), path.open("rb"):
+                    pass
 
 
 def arch_of(spec: KernelSpec) -> str:

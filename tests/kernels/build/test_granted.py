@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What trees grant, asked of their Kconfig files alone, on the fake tree."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.build.granted import PURPOSE, grants
+from kdelta.kernels.build.build import held
+from kdelta.kernels.build.granted import PURPOSE, grants, refused_first
+from kdelta.kernels.obtain import check_kernels, not_built
 from kdelta.kernels.sources.source import Source, source_of, with_files
+from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
+from kdelta.spec.run import RunStatus
 from tests.conftest import FakeProgram
-from tests.kernels.trees import fake_tree
+from tests.kernels.trees import failure, fake_tree, kernel, patch
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -78,3 +83,46 @@ def test_files_that_somebody_removed_are_written_again(spec: SourceSpec, source:
     (source.folder / "kconfig/Kconfig").write_text("broken")
     with grants(spec, source.folder, quiet) as granted:
         assert granted(source) == found
+
+
+def test_refusal_does_not_wait_for_another_build(source: Source, tmp_path: Path) -> None:
+    with held(source, quiet):
+        found = failure(tmp_path / "linux", "+CONFIG_DEBUG_LIST=y")
+    assert found.status is RunStatus.CONFIG_REFUSED
+    assert "CONFIG_DEBUG_KERNEL is off" in found.detail
+
+
+def test_what_will_not_be_built_is_known_before(
+    spec: SourceSpec, tmp_path: Path, own_cache: Path
+) -> None:
+    tree = tmp_path / "linux"
+    assert not_built(spec, quiet) is None
+    refused = parse_kernel_spec(f"{tree} +CONFIG_DEBUG_LIST=y +cmdline:a")
+    found = not_built(refused, quiet)
+    assert found is not None
+    assert (found.spec, found.status) == (str(refused), RunStatus.CONFIG_REFUSED)
+    change = patch(tree, "kernel/core.c", (tree / "kernel/core.c").read_text().split("\n")[0], "")
+    change.write_text(re.sub(r"^-(?!--)", "-other than ", change.read_text(), flags=re.MULTILINE))
+    rejected = not_built(parse_kernel_spec(f"{tree} +{change}"), quiet)
+    assert rejected is not None
+    assert "does not apply" in rejected.detail
+    assert not list(own_cache.glob("trees/*/src"))
+
+
+def test_what_is_built_is_not_asked_again(tmp_path: Path, own_cache: Path) -> None:
+    tree = fake_tree(tmp_path)
+    kernel(tree, "+CONFIG_DEBUG_KERNEL=y")
+    spec = parse_kernel_spec(f"{tree} +CONFIG_DEBUG_KERNEL=y")
+    assert isinstance(spec, SourceSpec)
+    assert refused_first(spec, quiet) is None
+    assert not list(own_cache.glob("trees/*/kconfig"))
+
+
+def test_files_of_changes_are_looked_at_first(tmp_path: Path) -> None:
+    tree = fake_tree(tmp_path)
+    (tmp_path / "none.patch").write_text("no diff\n")
+    check_kernels([f"{tree} +defconfig"])
+    with pytest.raises(UserError, match="holds no patch"):
+        check_kernels([str(tree), f"{tree} +{tmp_path}/none.patch"])
+    with pytest.raises(UserError, match=r"away\.config cannot be read: No such file"):
+        check_kernels([str(tree), f"{tree} +{tmp_path}/away.config"])

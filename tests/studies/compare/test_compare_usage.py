@@ -10,6 +10,7 @@ import pytest
 
 from kdelta.cpus import CPU, load_cpu
 from kdelta.cpus.model import Cache
+from kdelta.kernels.build.built import built_kernels
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
@@ -18,6 +19,7 @@ from kdelta.studies.compare.study import run_compare
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 from kdelta.studies.lab.work import Work
+from tests.kernels.trees import fake_tree
 
 SHORT = msgspec.structs.replace(load_cpu("zen3"), l1d=Cache(64, 4, 32))
 MIXED = msgspec.structs.replace(load_cpu("zen3"), l2=Cache(1024, 8, 128))
@@ -85,6 +87,21 @@ def test_kernel_with_a_boot_parameter_boots_before_others_are_obtained(
         asyncio.run(run_compare(request, store, Silent()))
     assert raised.group_contains(UserError, match="does not know bogus")
     assert seen == ["obtain deb:aa +cmdline:bogus", "boot 6.12 bogus"]
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_nothing_is_built_where_the_other_config_is_refused(tmp_path: Path) -> None:
+    tree = fake_tree(tmp_path)
+    request = CompareRequest(
+        base=str(tree),
+        others=(f"{tree} +CONFIG_DEBUG_LIST=y",),
+        lab=LabRequest(machine=MachineOptions(qemu="host")),
+    )
+    with Store.open(tmp_path) as store:
+        (found,) = asyncio.run(run_compare(request, store, Silent()))
+    assert found.base.failure == "not built: there is no kernel to compare it with"
+    assert found.other.failure.startswith("config-refused: CONFIG_DEBUG_LIST=y was not granted")
+    assert built_kernels() == []
 
 
 QEMU = SimpleNamespace(plugin=lambda _: None)

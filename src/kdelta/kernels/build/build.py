@@ -15,7 +15,7 @@ from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder, sha256_file, write_json
 from kdelta.host.in_use import use
-from kdelta.host.lock import locked
+from kdelta.host.lock import locked, locked_if_free
 from kdelta.host.machine import cores
 from kdelta.host.manifest import published
 from kdelta.kernels.arches import KernelArch, kernel_arch
@@ -73,7 +73,7 @@ MOST_MODULES = 64
 """Options that are =m, up to which the modules are built too: a distribution has thousands."""
 
 
-class _Request(msgspec.Struct, frozen=True):
+class BuildRequest(msgspec.Struct, frozen=True):
     """All that decides a kernel, read: nothing of it changes while it is built."""
 
     spec: str
@@ -141,6 +141,26 @@ def build_kernel(spec: SourceSpec, log: Log) -> Kernel | NoKernel:
     UserError for a spec that names no tree, commit or file; LabError when the lab cannot build.
     Of several processes that want a kernel of one tree, one builds and the others wait.
     """
+    request = _requested(spec, log)
+    if isinstance(request, NoKernel):
+        return request
+    memo = Memo(request.question)
+    if (key := memo.key()) and (built := load_built(key)):
+        return built.kernel(str(spec))
+    with held(request.source, log):
+        made = _configured_and_built(request, log)
+    if isinstance(made, NoKernel):
+        return made
+    use(made.path)
+    memo.remember(made.key)
+    if request.relink is not None:
+        Memo(request.family).remember(made.key)
+    prune(Pruning(limit=limit_bytes(), keep={made.path, request.source.folder}), log)
+    return made.kernel(str(spec))
+
+
+def _requested(spec: SourceSpec, log: Log) -> BuildRequest | NoKernel:
+    """All that decides the kernel of a spec; or why it cannot be built as asked."""
     if has_kernel_mode(spec):
         must_have_kernel_mode(_variables(spec).get("ARCH") or platform.machine())
     source = source_of(spec, log)
@@ -151,20 +171,25 @@ def build_kernel(spec: SourceSpec, log: Log) -> Kernel | NoKernel:
         if isinstance(changed, str):
             return _not_built(spec, changed)
         source = changed
-    request = _read(spec, source, relink)
-    memo = Memo(request.question)
-    if (key := memo.key()) and (built := load_built(key)):
-        return built.kernel(str(spec))
-    with held(source, log):
-        made = _configured_and_built(request, log)
-    if isinstance(made, NoKernel):
-        return made
-    use(made.path)
-    memo.remember(made.key)
-    if relink is not None:
-        Memo(request.family).remember(made.key)
-    prune(Pruning(limit=limit_bytes(), keep={made.path, source.folder}), log)
-    return made.kernel(str(spec))
+    return _read(spec, source, relink)
+
+
+def new_request(spec: SourceSpec, log: Log) -> BuildRequest | NoKernel | None:
+    """The same, of a kernel that is not in the cache; None for one that is."""
+    request = _requested(spec, log)
+    if isinstance(request, NoKernel):
+        return request
+    key = Memo(request.question).key()
+    return None if key and load_built(key) else request
+
+
+def refused_in(request: BuildRequest, tree: Path, purpose: str) -> NoKernel | None:
+    """Why a request is refused in a folder that has no more of its source's files than configuring
+    needs, with output folders of that purpose; None if its config is granted.
+    """
+    kbuild = Kbuild(request.source.folder, tree, request.tools, jobs=1, purpose=purpose)
+    found = _granted(request, _configured(request, kbuild))
+    return found if isinstance(found, NoKernel) else None
 
 
 def _not_built(spec: SourceSpec, why: str) -> NoKernel:
@@ -178,10 +203,17 @@ def question_of(spec: SourceSpec, source: Source) -> str:
     return _read(spec, source, relink_of(spec.changes)).question
 
 
-def _configured_and_built(request: _Request, log: Log) -> BuiltKernel | NoKernel:
+def _configured_and_built(request: BuildRequest, log: Log) -> BuiltKernel | NoKernel:
     kbuild = _kbuild(request, checked_out(request.source, log))
     sibling = _sibling(request)
     config = _taken_over(sibling, kbuild) if sibling else _configured(request, kbuild)
+    if isinstance(granted := _granted(request, config), NoKernel):
+        return granted
+    return load_built(request.key(granted.text)) or _build(request, granted, kbuild, sibling, log)
+
+
+def _granted(request: BuildRequest, config: Configured | ConfigFailed) -> Configured | NoKernel:
+    """The config, unless it is not as asked, or of a kernel that cannot be booted."""
     if isinstance(config, ConfigFailed):
         return request.failed(RunStatus.CONFIG_REFUSED, f"make {config.target}: {config.detail}")
     if config.refused:
@@ -193,10 +225,10 @@ def _configured_and_built(request: _Request, log: Log) -> BuiltKernel | NoKernel
             RunStatus.CONFIG_REFUSED,
             f"this config makes a kernel for 32-bit {arch.folder}, and 64-bit ones can be booted",
         )
-    return load_built(request.key(config.text)) or _build(request, config, kbuild, sibling, log)
+    return config
 
 
-def _configured(request: _Request, kbuild: Kbuild) -> Configured | ConfigFailed:
+def _configured(request: BuildRequest, kbuild: Kbuild) -> Configured | ConfigFailed:
     return configure(
         kbuild.out,
         kbuild.tree,
@@ -217,7 +249,7 @@ def granted_in(spec: SourceSpec, source: Source, tree: Path, purpose: str) -> Co
     return None if isinstance(found, ConfigFailed) else parse_config(found.text)
 
 
-def _sibling(request: _Request) -> BuiltKernel | None:
+def _sibling(request: BuildRequest) -> BuiltKernel | None:
     """A kernel of the same objects, if one that is to be relinked has one in the cache, with a
     digest by the present rules: that is taken over.
     """
@@ -248,21 +280,31 @@ def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
 
 def held(source: Source, log: Log) -> AbstractContextManager[None]:
     """Holds the lock of a source tree's work tree and output folders."""
-    return locked(f"tree-{source.folder.name}", f"building {source.name}", log)
+    return locked(_lock(source), f"building {source.name}", log)
 
 
-def _kbuild(request: _Request, tree: Path) -> Kbuild:
+def held_by_another(source: Source) -> bool:
+    """Whether that lock would have to be waited for."""
+    with locked_if_free(_lock(source)) as free:
+        return not free
+
+
+def _lock(source: Source) -> str:
+    return f"tree-{source.folder.name}"
+
+
+def _kbuild(request: BuildRequest, tree: Path) -> Kbuild:
     kbuild = Kbuild(root=request.source.folder, tree=tree, toolchain=request.tools, jobs=cores())
     link = () if request.relink is None else tuple(link_words(request.relink, kbuild.out))
     return msgspec.structs.replace(kbuild, link=link)
 
 
-def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> _Request:
+def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> BuildRequest:
     variables = _variables(spec)
     if relink is not None:
         variables = relinking_variables(variables, relink)
     own = Path(spec.path).expanduser() / ".config" if isinstance(spec, TreeSpec) else None
-    return _Request(
+    return BuildRequest(
         spec=str(spec),
         source=source,
         tools=toolchain(variables),
@@ -319,7 +361,7 @@ def _dtb(tree: Path, arch: KernelArch, name: str) -> str:
 
 
 def _build(
-    request: _Request,
+    request: BuildRequest,
     config: Configured,
     kbuild: Kbuild,
     sibling: BuiltKernel | None,
@@ -369,7 +411,7 @@ def _keep_dependencies(
 
 
 def _install(
-    request: _Request,
+    request: BuildRequest,
     key: str,
     config: Configured,
     kbuild: Kbuild,

@@ -4,7 +4,7 @@
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -41,7 +41,7 @@ from kdelta.studies.lab.requests import (
     must_replay_data,
 )
 from kdelta.studies.lab.same_code import KernelCode, codes_of
-from kdelta.studies.lab.steps import expect_kernels, expect_runs
+from kdelta.studies.lab.steps import expect_kernels, expect_runs, refused_of
 from kdelta.studies.lab.work import Work
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, traced_runs
@@ -105,7 +105,7 @@ async def run_compare(
     _expect(request, len(cpus), progress)
     machines = [(cpu, lab_like(request.lab, cpu)) for cpu in cpus]
     lab = Lab(machines[0][1], store, progress)
-    wanted = await _sides(lab, work, request)
+    wanted = await _sides(lab, work, request, progress)
     kernels = [side.kernel for side in wanted if side.kernel]
     _must_be_of_one_arch(kernels)
     for named, kernel in itertools.product(request.cpus, kernels):
@@ -356,20 +356,23 @@ def _side(lab: Lab, spec: str) -> RunSide:
     return RunSide(spec, found)
 
 
-async def _sides(lab: Lab, work: Work, request: CompareRequest) -> list[RunSide]:
+async def _sides(
+    lab: Lab, work: Work, request: CompareRequest, progress: Progress
+) -> list[RunSide]:
     """The base and the others. One that cannot be obtained is reported, as long as there is
-    another. Those with boot parameters come first: if they are refused, nothing was done in vain.
+    another. Those that may be refused come first: then nothing was done in vain.
     """
     specs = (request.base, *request.others)
-    with_parameters = [spec for spec in specs if _has_parameters(spec)]
+    refused = refused_of(specs, progress.log)
+    with_parameters = [spec for spec in specs if _has_parameters(spec) and spec not in refused]
     found: dict[str, RunSide] = {}
     errors: dict[str, KdeltaError] = {}
-    for wanted in (with_parameters, specs):
-        for spec in wanted:
+    for wanted in (refused, with_parameters, specs):
+        for spec in dict.fromkeys(wanted):
             if spec in found:
                 continue
             try:
-                found[spec] = _side(lab, spec)
+                found[spec] = _side(lab, spec) if _is_of_use(found, request) else _not_needed(spec)
             except KdeltaError as error:
                 if spec == request.base:
                     raise
@@ -383,6 +386,16 @@ async def _sides(lab: Lab, work: Work, request: CompareRequest) -> list[RunSide]
     if all(spec in errors for spec in request.others):
         raise errors[request.others[0]]
     return [found[spec] for spec in specs]
+
+
+def _is_of_use(found: Mapping[str, RunSide], request: CompareRequest) -> bool:
+    """Whether there still may be a base, and another kernel to compare with it."""
+    failed = {spec for spec, side in found.items() if side.failure}
+    return request.base not in failed and not failed.issuperset(request.others)
+
+
+def _not_needed(spec: str) -> RunSide:
+    return RunSide(spec, None, failure="not built: there is no kernel to compare it with")
 
 
 def _has_parameters(spec: str) -> bool:

@@ -4,10 +4,11 @@
 import contextlib
 from collections.abc import Sequence
 
+from kdelta.host.command import Log
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.obtain import obtain
-from kdelta.spec.errors import UserError
+from kdelta.kernels.obtain import not_built, obtain
+from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.kernel import BuiltSpec, KernelSpec, parse_kernel_spec
 from kdelta.spec.run import perturbation
 from kdelta.studies.lab.requests import LabRequest, Progress
@@ -46,6 +47,21 @@ def expect_runs(
     boots = {perturbation(index).boot for index in indexes}
     progress.expect("boot", kernels * len(boots), lab.jobs)
     progress.expect("run", kernels * works * len(indexes), lab.jobs, rough=rough)
+
+
+def refused_of(specs: Sequence[str], log: Log) -> list[str]:
+    """Return those of these specs of which it takes seconds to know that no kernel is built of
+    them: where there are several kernels, before the others are fetched or built.
+    """
+    if len(set(specs)) < 2:
+        return []
+    found = []
+    for spec in dict.fromkeys(specs):
+        with contextlib.suppress(KdeltaError):  # which is raised when it is obtained
+            if refusal := not_built(parse_kernel_spec(spec), log):
+                log(f"{spec}: {refusal.text}")
+                found.append(spec)
+    return found
 
 
 def obtained(spec: KernelSpec, progress: Progress) -> Kernel | NoKernel:
