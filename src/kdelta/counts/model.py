@@ -190,11 +190,14 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunCounts(msgspec.Struct, frozen=True):
-    """All that a run counted, and what is to be said about it."""
+    """All that a run counted, and what is to be said about it. `failed`: operations that its kernel
+    could not run, each with the program's own words.
+    """
 
     regions: tuple[RegionCounts, ...]
     warnings: tuple[str, ...] = ()
     schema: int = SCHEMA
+    failed: dict[str, str] = {}
 
 
 class _CountsHead(msgspec.Struct):
@@ -229,7 +232,7 @@ def decode_counts(text: bytes) -> RunCounts:
 def only_region(counts: RunCounts, name: str) -> RunCounts:
     """Return what a run counted in regions of that name, with all its warnings."""
     regions = tuple(one for one in counts.regions if one.name == name)
-    return RunCounts(regions, counts.warnings)
+    return msgspec.structs.replace(counts, regions=regions)
 
 
 def merged_regions(counts: RunCounts) -> dict[str, RegionCounts]:

@@ -150,6 +150,8 @@ def compare(
         _operation(
             name, (ours.get(name, ()), theirs.get(name, ())), (len(base), len(other)), margin
         )
+        if name in ours and name in theirs
+        else _of_one_side(name, ours.get(name, ()), theirs.get(name, ()), (*base, *other))
         for name in {**ours, **theirs}
     )
     effects = Effects(
@@ -297,11 +299,18 @@ def _own_insns(side: RegionRuns) -> Estimate | None:
     return iteration_scale(side).estimate(insns) if side else None
 
 
+def _of_one_side(
+    name: str, base: RegionRuns, other: RegionRuns, runs: Sequence[RunCounts]
+) -> OperationEffect:
+    reason = "only in base" if base else "only in other"
+    if why := next((run.failed[name] for run in runs if name in run.failed), ""):
+        reason = f"{reason}: {why}"
+    verdict = Verdict(Word.NOT_COMPARABLE, reason=reason)
+    return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
+
+
 def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction) -> OperationEffect:
     base, other = sides
-    if not base or not other:
-        verdict = Verdict(Word.NOT_COMPARABLE, reason="only in base" if base else "only in other")
-        return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
     scales = iteration_scale(base), iteration_scale(other)
     costs = costs_of(sides, scales)
     rows = [[_rows(region, "own") for region in side] for side in sides]

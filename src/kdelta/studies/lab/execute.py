@@ -22,12 +22,14 @@ from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, prepare, ru
 from kdelta.spec.run import RunStatus, perturbation
 from kdelta.studies.lab.attachments import EXECUTED, Recordings, read_recordings, recorded
 from kdelta.studies.lab.explain import must_be_forced, must_be_taken, not_reported
-from kdelta.studies.lab.plan import GuestPart, RunPlan
+from kdelta.studies.lab.plan import COMMAND_REGION, GuestPart, RunPlan
 
 _TICKS = re.compile("[0-9]{1,18}")
 _NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"
 WORTH_PREPARING = 3
 """How many guests save more than preparing takes."""
+_MOST_CHARACTERS = 160
+"""Of a program's last words."""
 _JOINED = ("stdout", "stderr", "note")
 """Messages that each guest has its own of."""
 
@@ -78,13 +80,17 @@ async def execute(
         ready = await _prepared(ready, setting)
     parts = ready.work.parts
     ended = await _all(_part(ready, part, setting, slots) for part in parts)
-    outcome = _joined(parts, [one.outcome for one in ended])
+    outcomes = [_in_its_words(ready.work, one.outcome) for one in ended]
+    outcome = _joined(parts, outcomes)
     if outcome.status is not RunStatus.OK:
         return None, outcome
-    left, failed = await _left(ready, ended, setting, slots)
-    if failed:
-        return None, failed
-    return await asyncio.to_thread(_counted, ready, setting, ended, left), outcome
+    left, broken = await _left(ready, ended, setting, slots)
+    if broken:
+        return None, broken
+    both = list(zip(parts, outcomes, strict=True))
+    failed = {part.name: one.detail for part, one in both if one.status is not RunStatus.OK}
+    went_well = [one for one in ended if one.outcome.status is RunStatus.OK]
+    return await asyncio.to_thread(_counted, ready, setting, went_well, left, failed), outcome
 
 
 async def _all(guests: Iterable[Coroutine[None, None, _Ended]]) -> list[_Ended]:
@@ -222,9 +228,15 @@ def clock_ticks(message: bytes) -> tuple[dict[str, int], tuple[str, ...]]:
 
 
 def _counted(
-    ready: Ready, setting: Setting, ended: Sequence[_Ended], left: Mapping[str, LeftWork]
+    ready: Ready,
+    setting: Setting,
+    ended: Sequence[_Ended],
+    left: Mapping[str, LeftWork],
+    failed: Mapping[str, str],
 ) -> KeptFiles:
-    """What the guests counted, as one run in the order of its parts."""
+    """What the guests counted, as one run in the order of its parts. left: what regions leave to
+    other tasks. failed: parts that the kernel could not run, and why.
+    """
     sources = next(one.sources for one in ended if one.sources)
     every = [one.counts for one in ended if one.counts]
     warnings = dict.fromkeys(text for counts in every for text in counts.warnings)
@@ -234,7 +246,13 @@ def _counted(
             for counts in every
             for region in counts.regions
         ),
-        (*warnings, *not_reported(ready.kernel, ended[0].outcome.messages), *ready.work.warnings),
+        (
+            *warnings,
+            *(f"{name} did not run: {why}" for name, why in failed.items()),
+            *not_reported(ready.kernel, ended[0].outcome.messages),
+            *ready.work.warnings,
+        ),
+        failed=dict(failed),
     )
     files = [one.outcome.counts for one in ended if one.outcome.counts]
     recordings = sum((one.recordings for one in ended), Recordings())
@@ -248,16 +266,28 @@ def _executed(files: list[Path], sources: Sources, guest: Guest) -> bytes:
     return encode_executed(executed_since_boot(files, sources.symbols, sources.modules, board))
 
 
+def _in_its_words(work: RunPlan, outcome: GuestOutcome) -> GuestOutcome:
+    """The outcome, with the last words of a workload's program that failed."""
+    printed = outcome.messages.get("stderr", b"").decode("utf-8", "replace").split("\n")
+    words = [line.strip() for line in printed if line.strip()]
+    failed = outcome.status is RunStatus.WORKLOAD_FAILED
+    if not (failed and words) or work.job.region == COMMAND_REGION:
+        return outcome
+    detail = f"{words[-1][:_MOST_CHARACTERS]} ({outcome.detail})"
+    return msgspec.structs.replace(outcome, detail=detail)
+
+
 def _joined(parts: Sequence[GuestPart], outcomes: Sequence[GuestOutcome]) -> GuestOutcome:
-    """How all ended: well, or as the first that did not."""
+    """How all ended: well, also if programs of some gave up; else as the first that did not."""
     if len(outcomes) == 1:
         return outcomes[0]
-    failed = [
-        (part, one)
-        for part, one in zip(parts, outcomes, strict=True)
-        if one.status is not RunStatus.OK
-    ]
-    part, found = failed[0] if failed else (parts[-1], outcomes[-1])
+    both = list(zip(parts, outcomes, strict=True))
+    failed = [(part, one) for part, one in both if one.status is not RunStatus.OK]
+    well = [(part, one) for part, one in both if one.status is RunStatus.OK]
+    if well and all(one.messages.get("result", b"").startswith(b"exit") for _, one in failed):
+        part, found = well[-1]
+    else:
+        part, found = failed[0]
     messages = {name: b"".join(one.messages.get(name, b"") for one in outcomes) for name in _JOINED}
     return GuestOutcome(
         found.status,
