@@ -195,6 +195,19 @@ def test_options_that_are_not_granted(tree: Path) -> None:
     assert built_kernels() == []
 
 
+def test_file_that_an_option_names_and_that_is_missing_is_refused_before_the_build(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The fake tree has no options with texts.
+    monkeypatch.setattr("kdelta.kernels.build.build.parse_config", lambda _: NAMING_ONE)
+    found = failure(tree)
+    assert found.status is RunStatus.CONFIG_REFUSED
+    assert found.detail.endswith('KSYMS_WHITELIST="away" names away, which is not there')
+
+
+NAMING_ONE = {"CONFIG_64BIT": "y", "CONFIG_UNUSED_KSYMS_WHITELIST": '"away"'}
+
+
 def test_a_target_that_the_tree_does_not_have(tree: Path) -> None:
     found = failure(tree, "+nonsense_defconfig")
     assert found.status is RunStatus.CONFIG_REFUSED

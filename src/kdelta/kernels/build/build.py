@@ -46,6 +46,7 @@ from kdelta.kernels.build.toolchain import Toolchain, toolchain
 from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured, configure
 from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
 from kdelta.kernels.config.lab_config import lab_options
+from kdelta.kernels.config.named_files import missing_files
 from kdelta.kernels.config.reasons import refusal_text
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.objects.dependencies import dependencies_of, save_dependencies
@@ -209,6 +210,8 @@ def _configured_and_built(request: BuildRequest, log: Log) -> BuiltKernel | NoKe
     config = _taken_over(sibling, kbuild) if sibling else _configured(request, kbuild)
     if isinstance(granted := _granted(request, config), NoKernel):
         return granted
+    if missing := missing_files(parse_config(granted.text), (kbuild.out, kbuild.tree)):
+        return request.failed(RunStatus.CONFIG_REFUSED, "\n".join(missing))
     return load_built(request.key(granted.text)) or _build(request, granted, kbuild, sibling, log)
 
 
