@@ -41,6 +41,7 @@ class RunStatus(enum.StrEnum):
     """How a run ended. All of them are data."""
 
     OK = "ok"
+    DOES_NOT_APPLY = "does-not-apply"
     CONFIG_REFUSED = "config-refused"
     BUILD_FAILED = "build-failed"
     BOOT_FAILED = "boot-failed"

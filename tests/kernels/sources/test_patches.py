@@ -207,7 +207,24 @@ def test_several_files_that_do_not_fit(tree: Path, patch: Callable[..., Path]) -
     assert detail == "kernel/a.c: the tree has no such file; kernel/b.c: the tree has no such file"
     text += PLAIN.replace("fork.c", "c.c")
     detail = failure(f"tree:{tree} +{patch('x.patch', text)}").detail
-    assert detail == "kernel/a.c: the tree has no such file; and 2 more files"
+    assert detail.count("the tree has no such file") == 3
+    text = "".join(PLAIN.replace("fork.c", f"{n}.c") for n in range(30))
+    detail = failure(f"tree:{tree} +{patch('x.patch', text)}").detail
+    assert detail.endswith("kernel/19.c: the tree has no such file; and 10 more")
+
+
+def test_all_hunks_of_a_file_that_do_not_fit_are_named(
+    tree: Path, patch: Callable[..., Path]
+) -> None:
+    text = FORK.replace("line_3;", "three;").replace("line_20;", "twenty;")
+    commit(tree, "two hunks", **{"kernel/fork.c": text, "Kconfig": "config B\n"})
+    file = patch("two.patch")
+    both = file.read_text().replace(" int line_22;", " int x;").replace(" int line_4;", " int y;")
+    file.write_text(both)
+    detail = failure(f"tree:{tree} +{file}").detail
+    first, second = detail.split("; ")[:2]
+    assert first == f"{HUNK}: the context differs: the tree's file has no line `int y;`"
+    assert second == first.replace("hunk 1 (line 1)", "hunk 2 (line 17)").replace("y;", "x;")
 
 
 def test_applied_already(tree: Path, patch: Callable[..., Path]) -> None:

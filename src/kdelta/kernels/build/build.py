@@ -166,11 +166,11 @@ def _requested(spec: SourceSpec, log: Log) -> BuildRequest | NoKernel:
         must_have_kernel_mode(_variables(spec).get("ARCH") or platform.machine())
     source = source_of(spec, log)
     if isinstance(source, PatchFailure):
-        return _not_built(spec, f"{source.patch} does not apply: {source.detail}")
+        return _not_built(spec, f"{source.patch}: {source.detail}", RunStatus.DOES_NOT_APPLY)
     if (relink := relink_of(spec.changes)) is not None:
         changed = relinkable(source, toolchain(_variables(spec)).folder, log)
         if isinstance(changed, str):
-            return _not_built(spec, changed)
+            return _not_built(spec, changed, RunStatus.BUILD_FAILED)
         source = changed
     return _read(spec, source, relink)
 
@@ -193,8 +193,8 @@ def refused_in(request: BuildRequest, tree: Path, purpose: str) -> NoKernel | No
     return found if isinstance(found, NoKernel) else None
 
 
-def _not_built(spec: SourceSpec, why: str) -> NoKernel:
-    return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), why)
+def _not_built(spec: SourceSpec, why: str, status: RunStatus) -> NoKernel:
+    return NoKernel(str(spec), status, identity(str(spec)), why)
 
 
 def question_of(spec: SourceSpec, source: Source) -> str:

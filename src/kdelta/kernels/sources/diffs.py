@@ -71,7 +71,7 @@ def _hunk(match: re.Match[bytes], lines: Iterator[bytes], file: str, number: int
         body = next(lines, b"\\")
         old -= body[:1] in (b" ", b"-", b"")
         new -= body[:1] in (b" ", b"+", b"")
-        if body[:1] in (b" ", b"-"):
+        if body[:1] in (b" ", b"-", b""):  # editors cut the blank of an empty line
             expected.append(body[1:])
         if body[:1] == b"+":
             added.append(body[1:])

@@ -6,18 +6,19 @@ not.
 import itertools
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.host.files import remove, user_errors
-from kdelta.kernels.sources.diffs import read_diff
+from kdelta.kernels.sources.diffs import Hunk, read_diff
 from kdelta.kernels.sources.git import GitResult, GitStore, check_space, run_git
 from kdelta.spec.errors import UserError
 
 _APPLY = ("apply", "--cached", "-p1", "--whitespace=nowarn")
 _SHOWN_CHARACTERS = 60
+_MOST_REASONS = 20
 
 _DIFF = re.compile(rb"^(?:diff --git |--- \S)", re.MULTILINE)
 _MAIL = re.compile(
@@ -168,20 +169,19 @@ def apply_patch(store: GitStore, patch: Patch) -> PatchFailure | None:
     if store.attempt(*_APPLY, "--check", "-R", "-", index="patch", stdin=patch.content).ok:
         return PatchFailure(patch.name, "it is applied already: the tree has all of its changes")
     said = list(dict.fromkeys(_reasons(store, patch, result)))
-    more = f"; and {len(said) - 1} more files" if len(said) > 2 else ""
-    said = said[: 1 if more else 2]
-    detail = ("; ".join(said) + more) or result.complaint()
+    more = [f"and {len(said) - _MOST_REASONS} more"] if len(said) > _MOST_REASONS else []
+    detail = "; ".join([*said[:_MOST_REASONS], *more]) or result.complaint()
     if store.attempt(*_APPLY, "--check", "-C1", "-", index="patch", stdin=patch.content).ok:
         detail += "; with less context it would apply (fuzz): refresh it"
     return PatchFailure(patch.name, detail)
 
 
 def _reasons(store: GitStore, patch: Patch, result: GitResult) -> Iterator[str]:
-    """Why, a line for each file that does not fit."""
+    """Why, a line for each hunk that does not fit, and for each file that cannot be patched."""
     for line in result.stderr.splitlines():
         text = line.removeprefix("error: ")
         if match := re.fullmatch(r"patch failed: (.*):(\d+)", text):
-            yield _context_differs(store, patch, match[1], int(match[2]))
+            yield from _misfits(store, patch, match[1], int(match[2]))
         elif match := re.fullmatch(r"(.*): does not exist in index", text):
             hint = "" if "/" in match[1] else " (paths lose their first part, as in patch -p1)"
             yield f"{match[1]}: the tree has no such file{hint}"
@@ -190,19 +190,33 @@ def _reasons(store: GitStore, patch: Patch, result: GitResult) -> Iterator[str]:
             yield from (form.format(match[1]) for form, match in found if match)
 
 
-def _context_differs(store: GitStore, patch: Patch, file: str, line: int) -> str:
-    hunk = next(
-        (h for h in read_diff(patch.content).hunks if (h.file, h.line) == (file, line)), None
-    )
-    if hunk is None:
-        return f"{file}, line {line}: the context differs"
-    where = f"{file}, hunk {hunk.number} (line {hunk.line})"
+def _misfits(store: GitStore, patch: Patch, file: str, line: int) -> Iterator[str]:
+    """The hunks of a file that do not fit; git names the first of them, by its line."""
     # What git prints is empty where it has no such file.
-    there = set(store.attempt("cat-file", "blob", f":{file}", index="patch").stdout.splitlines())
+    there = store.attempt("cat-file", "blob", f":{file}", index="patch").stdout.splitlines()
+    hunks = [one for one in read_diff(patch.content).hunks if one.file == file]
+    found = [one for one in hunks if one.line == line or not _is_within(one.expected, there)]
+    if not any(one.line == line for one in found):
+        yield f"{file}, line {line}: the context differs"
+    for hunk in found:
+        yield f"{file}, hunk {hunk.number} (line {hunk.line}): {_misfit(hunk, set(there))}"
+
+
+def _misfit(hunk: Hunk, there: Collection[bytes]) -> str:
     missing = next((text for text in hunk.expected if text not in there), None)
     if missing is None:
-        return f"{where}: the context differs: its lines are not together in the tree's file"
+        return "the context differs: its lines are not together in the tree's file"
     shown = missing.decode("utf-8", "replace").strip()
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[: _SHOWN_CHARACTERS - 3] + "..."
-    return f"{where}: the context differs: the tree's file has no line `{shown}`"
+    return f"the context differs: the tree's file has no line `{shown}`"
+
+
+def _is_within(lines: Sequence[bytes], there: Sequence[bytes]) -> bool:
+    """Whether these lines follow each other somewhere in a file."""
+    count = len(lines)
+    return any(
+        tuple(there[at : at + count]) == tuple(lines)
+        for at in range(len(there) - count + 1)
+        if not count or there[at] == lines[0]
+    )

@@ -131,7 +131,7 @@ class _SeriesStudy:
         with interruptible():
             found = self._trees.kernel(label, chosen, complete=complete)
         if isinstance(found, PatchFailure):
-            return Failed(RunStatus.BUILD_FAILED, f"{found.patch} does not apply: {found.detail}")
+            return Failed(RunStatus.DOES_NOT_APPLY, f"{found.patch}: {found.detail}")
         measured = await self._bench.measure(label, found)
         if measured.failure and measured.kernel is not None:
             self._trees.note(measured.status, measured.failure)
