@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kdelta.machines.forcing import Forcing, forcing_in, symbols_looked_at, symbols_of_build
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import (
     keep_refusal,
     known_forcing,
@@ -15,6 +16,7 @@ from kdelta.machines.snapshots import (
     obtain_forcing,
 )
 from kdelta.machines.tcg import Guest, Setting, Snapshot
+from kdelta.spec.run import RunStatus
 from tests.machines.test_debugger import Stub, log
 
 SYMBOLS = b"""\
@@ -156,3 +158,24 @@ def test_what_came_of_forcing_is_kept_by_guest(own_cache: Path) -> None:
     keep_refusal(asked, "it did not take fsrm")
     keep_refusal(other, "")
     assert (known_refusal(asked), known_refusal(other)) == ("it did not take fsrm", "")
+
+
+@pytest.mark.parametrize(("detail", "expected"), [("hang: last line: x", 1), ("panic: x", 3)])
+def test_kernel_that_hangs_is_waited_for_once(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, detail: str, expected: int
+) -> None:
+    boots: list[Guest] = []
+
+    async def boot(guest: Guest, _: Setting) -> GuestOutcome:
+        boots.append(guest)
+        return GuestOutcome(RunStatus.BOOT_FAILED, detail, "", 600.0, {})
+
+    monkeypatch.setattr("kdelta.machines.snapshots.boot", boot)
+    monkeypatch.setattr("kdelta.machines.snapshots._hung", {})
+    forced = msgspec.structs.replace(GUEST, force=NAMES)
+    for number in range(3):
+        guest = msgspec.structs.replace(forced, boot=number)
+        found = asyncio.run(obtain_forcing(guest, Setting(own_cache, 600.0)))
+        assert isinstance(found, GuestOutcome)
+        assert found.detail == detail
+    assert len(boots) == expected

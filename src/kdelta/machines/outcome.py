@@ -8,6 +8,8 @@ import msgspec
 
 from kdelta.spec.run import RunStatus
 
+HANG = "hang: "
+"""How the reason begins of a boot that did not end in time."""
 CONSOLE_KEPT_BYTES = 64 << 10
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 _NO_INIT = ("Unable to mount root fs", "No working init found", "Cannot open root device")
@@ -47,9 +49,9 @@ def boot_failure(ended: str, console: str, exit_code: int | None) -> str:
     elif ended == "flood":
         why = "the guest printed without end"
     elif ended == "timeout" and not last:
-        why = "hang: nothing on the serial console; it does not start, or has no serial console"
+        why = f"{HANG}nothing on the serial console; it does not start, or has no serial console"
     elif ended == "timeout":
-        why = f"hang: the agent never answered; last line: {last}"
+        why = f"{HANG}the agent never answered; last line: {last}"
     elif not last:
         why = f"QEMU ended ({exit_code}) before the kernel said anything"
     else:

@@ -23,7 +23,7 @@ from kdelta.host.in_use import use
 from kdelta.host.lock import locked_async
 from kdelta.host.sealed import read_sealed, write_sealed
 from kdelta.machines.forcing import LOOKED_AT, forcing_in, symbols_looked_at, symbols_of_build
-from kdelta.machines.outcome import GuestOutcome
+from kdelta.machines.outcome import HANG, GuestOutcome
 from kdelta.machines.tcg import Guest, Setting, Snapshot, boot
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
@@ -31,6 +31,16 @@ from kdelta.spec.run import RunStatus
 
 RECORD = "snapshot.json"
 _PIECE_BYTES = 4 << 20
+
+
+_hung: dict[str, GuestOutcome] = {}
+"""How boots of guests ended that hung in this process: others like them are not waited for again.
+"""
+
+
+def _alike(guest: Guest) -> str:
+    """What guests have in common whose kernels hang alike."""
+    return identity(msgspec.structs.replace(guest, boot=0).snapshot_facts())
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -59,8 +69,10 @@ async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOut
         async with locked_async(f"snapshot-{key}", "booting this kernel", setting.log):
             _is_whole.cache_clear()
             if not await asyncio.to_thread(_is_whole, folder):
-                failure = await _take(guest, setting, folder)
+                failure = _hung.get(_alike(guest)) or await _take(guest, setting, folder)
                 if failure:
+                    if failure.detail.startswith(HANG):
+                        _hung[_alike(guest)] = failure
                     return failure
                 use(folder)  # or it might be the one that goes
                 await asyncio.to_thread(keep_snapshots)

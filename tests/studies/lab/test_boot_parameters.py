@@ -2,6 +2,7 @@
 """Boot parameters as a change: how they reach a guest, and whether the kernel took them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ from kdelta.host.target import targets
 from kdelta.kernels.model import Kernel, booted_with
 from kdelta.kernels.packages.cached import CachedKernel
 from kdelta.machines.arch import arch_machine
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Guest
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
@@ -17,7 +19,7 @@ from kdelta.spec.parameters import REFUSED, parameter
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.explain import must_be_taken, must_fit, not_reported
+from kdelta.studies.lab.explain import advice, must_be_taken, must_fit, not_reported
 from kdelta.studies.lab.requests import Silent
 from kdelta.studies.log.cycles import CachedKernels
 from kdelta.studies.log.lineage import lineages
@@ -182,3 +184,18 @@ def test_the_kernel_of_a_run_is_found_with_its_parameters(
     kernels = CachedKernels()
     assert [kernels.find(one) for one in lineages(runs)] == found
     assert kernels.find(lineages([other])[0]) is None
+
+
+def test_boot_that_failed_names_what_the_kernel_was_compiled_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built = SimpleNamespace(variables={"KCFLAGS": "-O2 -march=x86-64-v3", "LLVM": "1"})
+    monkeypatch.setattr("kdelta.studies.lab.explain.load_built", lambda _: built)
+    kernel = Kernel("a", "tree:/linux", "/bzImage", "x86_64", "6.12", built="b")
+    outcome = GuestOutcome(RunStatus.BOOT_FAILED, "hang: nothing", "", 600.0, {})
+    guest = Guest("a", "/bzImage", "x86_64", "/initrd", "i", 0, 512, cpu="EPYC")
+    said = advice(outcome, kernel, {}, guest)
+    assert "compiled with -march=x86-64-v3, and the guest's CPU, EPYC, may lack" in said
+    assert "--qemu-cpu Haswell-noTSX" in said
+    built.variables = {"KCFLAGS": "-O2"}
+    assert advice(outcome, kernel, {}, guest) == ""

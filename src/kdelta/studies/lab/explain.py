@@ -11,6 +11,7 @@ from kdelta.cpus.forced import features
 from kdelta.cpus.representative import not_taken
 from kdelta.infer.effects.same import partings
 from kdelta.kernels.arches import kernel_arch
+from kdelta.kernels.build.built import load_built
 from kdelta.kernels.config.lab_config import missing_options
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
@@ -34,16 +35,20 @@ _COMPLAINT = re.compile(r"(?:Malformed early option '|for parameter `)([^']*)'")
 _ALWAYS = ("HOME=/", "TERM=linux")
 """The environment that a kernel gives its init without being asked to (init/main.c)."""
 
+_NEWER_CPU = "--qemu-cpu Haswell-noTSX has those of x86-64-v3"
+
 _HINT = (
     "Documentation/admin-guide/kernel-parameters.txt of that kernel has those that there are; some "
     "need an option of its config. --append sets any words, unchecked"
 )
 
 
-def advice(outcome: GuestOutcome, kernel: Kernel, binaries: Mapping[str, bytes]) -> str:
+def advice(
+    outcome: GuestOutcome, kernel: Kernel, binaries: Mapping[str, bytes], guest: Guest
+) -> str:
     """What follows a failed run's reason: empty, or a clause that starts with a semicolon."""
     if outcome.status is RunStatus.BOOT_FAILED:
-        return about_config(kernel)
+        return about_config(kernel) + _about_target(kernel, guest)
     is_illegal = outcome.detail.startswith("signal 4")
     return _about_instruction(outcome.console, binaries) if is_illegal else ""
 
@@ -56,6 +61,20 @@ def about_config(kernel: Kernel) -> str:
     missing = missing_options(config, kernel.image_format, kernel.arch)
     named = [f"{option.option} ({option.needed_for})" for option in missing]
     return f"; its config lacks {', '.join(named)}" if named else ""
+
+
+def _about_target(kernel: Kernel, guest: Guest) -> str:
+    """Which CPUs a kernel was compiled for, if that was asked for, and which one the guest has."""
+    built = load_built(kernel.built) if kernel.built else None
+    words = " ".join(built.variables.values()).split() if built else []
+    if not (flags := [word for word in words if word.startswith(("-march=", "-mcpu="))]):
+        return ""
+    more = f": {_NEWER_CPU}" if kernel.arch == "x86_64" else ""
+    cpu = guest.cpu or guest.board.cpu
+    return (
+        f"; it was compiled with {' '.join(flags)}, and the guest's CPU, {cpu}, may lack "
+        f"instructions of that{more}"
+    )
 
 
 def _about_instruction(console: str, binaries: Mapping[str, bytes]) -> str:

@@ -443,7 +443,7 @@ class Lab:
                 run_id,
                 outcome.status,
                 detail=outcome.detail
-                + advice(outcome, wanted.kernel, wanted.work.binaries)
+                + advice(outcome, wanted.kernel, wanted.work.binaries, wanted.guest)
                 + about_program(outcome, wanted.kernel, wanted.work),
                 counts=counted.counts if counted else None,
                 console=outcome.console,

@@ -90,7 +90,7 @@ async def prepare_shell(
     settled = Lab(await lab.settled([kernel]), store, progress)
     guest, start = await settled.start(kernel, settled.guest(kernel))
     if isinstance(start, GuestOutcome):
-        raise _no_shell(kernel, start.detail + advice(start, kernel, {}))
+        raise _no_shell(kernel, start.detail + advice(start, kernel, {}, guest))
     seconds = request.lab.machine.timeout_seconds
     archive = handed_over(job)
     if start:
