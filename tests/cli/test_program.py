@@ -107,7 +107,7 @@ def test_a_program_that_is_not_there_is_named_before_anything_is_fetched(
         ("./nowhere", "there is no ", "named in the kernel spec"),
         ("/usr", "/usr is no kernel tree", "kernel's source"),
         ("image:/no/vmlinuz", "/no/vmlinuz cannot be read", ""),
-        ("deb:aa +./no.patch", "no.patch cannot be read", ""),
+        ("deb:aa +./no.patch", "no file no.patch", ""),
     ],
 )
 def test_a_bad_second_kernel_is_named_before_the_first_is_fetched(

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from kdelta.spec.change import (
     CmdlineChange,
-    ConfigFileChange,
+    FileChange,
     OptionChange,
-    PatchChange,
     VariableChange,
 )
 from kdelta.spec.errors import UserError
@@ -91,11 +90,11 @@ from kdelta.spec.kernel import (
                 (
                     OptionChange("CONFIG_A", "y"),
                     VariableChange("KCFLAGS", "-O3 -g"),
-                    PatchChange("fix.patch"),
+                    FileChange("fix.patch"),
                 ),
             ),
         ),
-        ("'tree:/a +b' +c.config", TreeSpec("/a +b", (ConfigFileChange("c.config"),))),
+        ("'tree:/a +b' +c.config", TreeSpec("/a +b", (FileChange("c.config"),))),
         (
             "deb:aa:armhf=1 +cmdline:nosmt '+cmdline:a=1 b'",
             DebSpec("aa", "1", "armhf", (CmdlineChange(("nosmt",)), CmdlineChange(("a=1", "b")))),
@@ -184,7 +183,7 @@ def test_any_text_is_a_spec_or_the_users_slip(scheme: str, rest: str) -> None:
 @pytest.mark.parametrize("path", ["/usr/src/linux", "~/linux", ".", "./linux", "../a b", "src/x"])
 def test_a_path_is_a_tree(path: str) -> None:
     assert parse_kernel_spec(path) == TreeSpec(path)
-    assert parse_kernel_spec(f"{path} +x.patch") == TreeSpec(path, (PatchChange("x.patch"),))
+    assert parse_kernel_spec(f"{path} +x.patch") == TreeSpec(path, (FileChange("x.patch"),))
 
 
 PATHS = st.text(st.characters(exclude_characters="\0\n", codec="utf-8"), min_size=1)
@@ -199,8 +198,8 @@ CHANGES = st.lists(
     st.one_of(
         st.builds(OptionChange, st.just("CONFIG_A"), st.sampled_from(["y", "n", "0x1f", '"a b"'])),
         st.builds(VariableChange, st.just("KCFLAGS"), PATHS.filter(lambda t: t not in "ymn")),
-        PATHS.map(lambda path: PatchChange(f"./{path}.patch")),
-        PATHS.map(lambda path: ConfigFileChange(f"./{path}.config")),
+        PATHS.map(lambda path: FileChange(f"./{path}.patch")),
+        PATHS.map(lambda path: FileChange(f"./{path}.config")),
         PARAMETERS,
     ),
     max_size=4,
@@ -240,7 +239,7 @@ def test_boot_parameters_are_apart_from_what_is_built() -> None:
 
 def test_changes_are_made_in_their_order() -> None:
     spec = parse_kernel_spec("tree:/x +a.patch")
-    longer = with_changes(spec, [PatchChange("b.patch")])
+    longer = with_changes(spec, [FileChange("b.patch")])
     assert str(longer) == "tree:/x +a.patch +b.patch"
     assert without_changes(longer) == TreeSpec("/x")
 
@@ -249,8 +248,8 @@ def test_json_tells_the_schemes_apart() -> None:
     for spec in (
         DebSpec("linux-image-amd64", "1", None, (CmdlineChange(("a", "b")),)),
         ImageSpec("x"),
-        TreeSpec("x", (OptionChange("CONFIG_A", "n"), PatchChange("a"))),
-        GitSpec("x", "y", (ConfigFileChange("a"), VariableChange("CC", "clang"))),
+        TreeSpec("x", (OptionChange("CONFIG_A", "n"), FileChange("a"))),
+        GitSpec("x", "y", (FileChange("a"), VariableChange("CC", "clang"))),
         DebSrcSpec("x"),
     ):
         assert msgspec.json.decode(msgspec.json.encode(spec), type=KernelSpec) == spec

@@ -24,10 +24,10 @@ its arguments, by the same words. scripts/make_words.py writes it.
 
 _SPECS = ("deb:", "deb-src:", "git:", "tree:", "image:", "rpm:", "pkg:")
 _CHANGES = (
-    *("+cmdline:", "+CONFIG_", "+defconfig", "+kvm_guest.config", "+KCFLAGS=", "+order:"),
-    *("+shuffle:", "+align:", "+sections", "+kernel-mode", "ARCH=", "LLVM=1"),
+    *("+cmdline:", "+CONFIG_", "+defconfig", "+kvm_guest.config", "+KCFLAGS=", "+base:"),
+    *("+order:", "+shuffle:", "+align:", "+sections", "+kernel-mode", "ARCH=", "LLVM=1"),
 )
-_PATHS = ("tree:", "git:", "image:", "rpm:", "pkg:", "+order:")
+_PATHS = ("tree:", "git:", "image:", "rpm:", "pkg:", "+base:", "+order:")
 _LATEST_IDS = 30
 _APT_SECONDS = 1.0
 _ID_LETTERS = 8

@@ -4,12 +4,10 @@
 import contextlib
 import platform
 from collections.abc import Iterable
-from pathlib import Path
 
 import msgspec
 
 from kdelta.host.command import Log, quiet
-from kdelta.host.files import user_errors
 from kdelta.host.target import targets
 from kdelta.kernels.arches import kernel_arch
 from kdelta.kernels.build.build import build_kernel
@@ -19,9 +17,9 @@ from kdelta.kernels.model import Kernel, booted_with
 from kdelta.kernels.packages.deb import check_deb, obtain_deb
 from kdelta.kernels.packages.files import check_files, obtain_files, obtain_from_repository
 from kdelta.kernels.packages.image import check_image, obtain_image
-from kdelta.kernels.sources.patches import read_patches
+from kdelta.kernels.sources.given import announce
 from kdelta.kernels.sources.source import check_source
-from kdelta.spec.change import ConfigFileChange, PatchChange, VariableChange
+from kdelta.spec.change import VariableChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import (
     BuiltSpec,
@@ -72,11 +70,13 @@ def not_built(spec: KernelSpec, log: Log) -> NoKernel | None:
     return found and msgspec.structs.replace(found, spec=str(spec))
 
 
-def check_kernels(specs: Iterable[str]) -> None:
+def check_kernels(specs: Iterable[str], log: Log) -> None:
     """UserError for a spec that cannot be a kernel, as far as nothing but package lists has to be
-    fetched to know it: before other kernels are fetched or built, which may take minutes.
+    fetched to know it: before other kernels are fetched or built, which may take minutes. Reports
+    what the files were taken for that specs name.
     """
     parsed = [parse_kernel_spec(spec) for spec in specs]
+    announce([change for spec in parsed for change in spec.changes], log)
     # A look at package lists can take a second, and longer where they have to be loaded.
     for spec in sorted(parsed, key=lambda one: isinstance(one, DebSpec | DebSrcSpec)):
         _check(spec)
@@ -91,14 +91,6 @@ def _check(spec: KernelSpec) -> None:
         check_files(spec)
     elif isinstance(spec, SourceSpec):
         check_source(spec, quiet)
-    for change in spec.changes:
-        if isinstance(change, PatchChange):
-            read_patches(Path(change.path).expanduser())
-        elif isinstance(change, ConfigFileChange):
-            path = Path(change.path).expanduser()
-            if path.exists() or not change.may_be_target:
-                with user_errors(path), path.open("rb"):
-                    pass
 
 
 def arch_of(spec: KernelSpec) -> str:

@@ -12,12 +12,12 @@ import msgspec
 
 from kdelta.report import words
 from kdelta.spec.change import (
+    BaseConfigChange,
     Change,
     CmdlineChange,
-    ConfigFileChange,
+    FileChange,
     OptionChange,
     OrderChange,
-    PatchChange,
     VariableChange,
 )
 from kdelta.spec.errors import UserError
@@ -213,7 +213,7 @@ def _change_name(change: Change, *, brief: bool = True) -> str:
     """Return what a change is called; brief: a file by its name, without its folder."""
     if isinstance(change, CmdlineChange):
         return " ".join(change.parameters)
-    if brief and isinstance(change, PatchChange | ConfigFileChange | OrderChange):
+    if brief and isinstance(change, FileChange | BaseConfigChange | OrderChange):
         return change.path.rpartition("/")[2]
     return str(change).removeprefix("+")
 
@@ -264,25 +264,34 @@ def _numbered(count: int) -> list[str]:
     return ["base", *(["other"] if count == 2 else [f"other {n}" for n in range(1, count)])]
 
 
+_PATCHES = re.compile(r"\.(?:patch|diff|mbox|mbx|eml)(?:\.\w+)?$|(?:^|/)(?:patch-[^/]*|series)$")
 _BUILT = "how it is built"
 _UNCHANGED = "nothing: the config is the same, although changes of it were asked for"
 _CONFIG = "config"
 _COMPILER = "CONFIG_CC_VERSION_TEXT"
 _KINDS: dict[type, str] = {
     CmdlineChange: "boot parameters",
-    PatchChange: "patches",
     VariableChange: "variables of make",
     OptionChange: _CONFIG,
-    ConfigFileChange: _CONFIG,
+    BaseConfigChange: _CONFIG,
 }
 """By kind of change what differs; any other is one of how the kernel is linked or run."""
+
+
+def _kind(change: Change) -> str:
+    """Return what a change changes, of a file as far as its name shows it."""
+    if not isinstance(change, FileChange):
+        return _KINDS.get(type(change), _BUILT)
+    if _PATCHES.search(change.path):
+        return "patches"
+    return _CONFIG if "conf" in change.path or change.path.endswith(".cfg") else "patches or config"
 
 
 def differences(base: Side, other: Side, options: Sequence[str] | None) -> str:
     """Return in what two kernels differ; options: those whose values do, None if not known."""
     sides = [_parts(side.spec, side.release) for side in (base, other)]
     _, own = _split([one.changes for one in sides])
-    kinds = dict.fromkeys(_KINDS.get(type(one), _BUILT) for changes in own for one in changes)
+    kinds = dict.fromkeys(_kind(one) for changes in own for one in changes)
     found = []
     if len({one.base for one in sides}) > 1:
         names = ("version", "release", "place")

@@ -11,8 +11,9 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.parameters import split_parameters
 
 CHANGE_FORMS = (
-    "+CONFIG_X=y, +'# CONFIG_X is not set', +FILE.config (a whole config or a fragment), "
-    "+defconfig (a target of the tree's make), +FILE.patch (or an .mbox of several), "
+    "+CONFIG_X=y, +'# CONFIG_X is not set', +FILE (a patch, a mailbox or a quilt series, a config "
+    "fragment or a generated .config; also packed), +base:FILE (a whole config), "
+    "+defconfig (a target of the tree's make), "
     "+KCFLAGS=..., +CC=..., +LLVM=1, +kernel-mode (programs in ring 0); "
     "for a relink +sections, +order:FILE, +shuffle:SEED, +align:N; "
     "of any kernel, built or not, +cmdline:PARAMETER (what it is booted with)"
@@ -24,8 +25,11 @@ _NOT_SET = re.compile(r"#\s*(CONFIG_[A-Za-z0-9_]+) is not set\s*")
 _NUMBER = re.compile(r"-?\d+|0[xX][0-9A-Fa-f]+")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _VARIABLE = re.compile(r"([A-Z][A-Za-z0-9_.]*)=(.*)")
-_PATCH = re.compile(r".*\.(?:patch|diff|mbox|mbx|eml)")
-_CONFIG_FILE = re.compile(r".*/.*|(?:.*[.-])?config|.*\.conf|.*\.cfg|config-.*")
+_FILE = re.compile(
+    r".*/.*|.*\.(?:patch|diff|mbox|mbx|eml|conf|cfg|gz|xz|zst|bz2)|(?:.*[.-])?config"
+    r"|(?:config|patch)-.*"
+)
+_BASE = "base:"
 _CONFIG_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*config")
 _RELINK = re.compile(r"(sections|order|shuffle|align)(?::(.*))?")
 _CMDLINE = re.compile(r"cmdline(?::(.*))?")
@@ -69,8 +73,8 @@ class OptionChange(_Change, frozen=True, tag="option"):
     value: str
 
 
-class ConfigFileChange(_Change, frozen=True, tag="config"):
-    """A config: a whole .config or a fragment, distinguished by its content when it is read.
+class FileChange(_Change, frozen=True, tag="file"):
+    """A file: patches or a config, which its content decides when it is read.
 
     A plain name such as tinyconfig or kvm_guest.config (see `may_be_target`) is the file of that
     name if the current folder has one, and else that target of the tree's own make.
@@ -86,10 +90,10 @@ class ConfigFileChange(_Change, frozen=True, tag="config"):
         return self.path not in _ASKING_TARGETS and bool(_CONFIG_TARGET.fullmatch(self.path))
 
 
-class PatchChange(_Change, frozen=True, tag="patch"):
-    """A file with one patch, or an mbox of several."""
+class BaseConfigChange(_Change, frozen=True, tag="base"):
+    """A file with a whole config, however few options it sets: the others are as by default."""
 
-    TEXT = "+{path}"
+    TEXT = "+base:{path}"
 
     path: str
 
@@ -157,14 +161,14 @@ class CmdlineChange(_Change, frozen=True, tag="cmdline"):
 
 
 RelinkChange = SectionsChange | OrderChange | ShuffleChange | AlignChange
-SourceChange = OptionChange | ConfigFileChange | PatchChange | VariableChange | KernelModeChange
+SourceChange = OptionChange | FileChange | BaseConfigChange | VariableChange | KernelModeChange
 Change = SourceChange | RelinkChange | CmdlineChange
 
 
 def parse_change(text: str) -> Change:
     """Reads a change's text, with its + or without; UserError if it is none.
 
-    What kind of file a word names is decided by the name alone: nothing is looked up.
+    That a word names a file is decided by the name alone: nothing is looked up.
     """
     word = text.removeprefix("+")
     if "\0" in word or "\n" in word:
@@ -179,17 +183,21 @@ def parse_change(text: str) -> Change:
         return own
     if variable := parse_variable(word):
         return variable
-    if _PATCH.fullmatch(word):
-        return PatchChange(word)
-    if _CONFIG_FILE.fullmatch(word) or _CONFIG_TARGET.fullmatch(word):
-        return ConfigFileChange(word)
+    if _FILE.fullmatch(word) or _CONFIG_TARGET.fullmatch(word):
+        return FileChange(word)
     raise _unknown(word, text)
 
 
-def _own_change(word: str, text: str) -> KernelModeChange | RelinkChange | CmdlineChange | None:
+def _own_change(
+    word: str, text: str
+) -> BaseConfigChange | KernelModeChange | RelinkChange | CmdlineChange | None:
     """A change that kdelta itself has a name for."""
     if word == KERNEL_MODE:
         return KernelModeChange()
+    if word.startswith(_BASE):
+        if word == _BASE:
+            raise UserError(f"no file in {text!r}", "for example +base:board.config")
+        return BaseConfigChange(word.removeprefix(_BASE))
     if match := _CMDLINE.fullmatch(word):
         return CmdlineChange(split_parameters(match.group(1) or ""))
     match = _RELINK.fullmatch(word)
@@ -254,7 +262,7 @@ def _unknown(word: str, text: str) -> UserError:
     if _BOOT_PARAMETER.fullmatch(word):
         hints.append(f"for a boot parameter write +cmdline:{word}")
     if re.fullmatch(r"[\w.-]+", word):
-        hints.append(f"for a file with a config write +./{word}")
+        hints.append(f"for a file write +./{word}")
     hints.append(f"there is: {CHANGE_FORMS}")
     return UserError(f"not a change: {text!r}", "; ".join(hints))
 

@@ -270,7 +270,7 @@ def test_a_missing_compiler_is_the_labs(tree: Path) -> None:
 
 
 def test_a_missing_config_is_the_users_slip(tree: Path) -> None:
-    with pytest.raises(UserError, match=r"no such file: ./mine.config"):
+    with pytest.raises(UserError, match=r"there is no file mine.config"):
         made(tree, "+./mine.config")
 
 

@@ -121,8 +121,8 @@ def test_what_is_built_is_not_asked_again(tmp_path: Path, own_cache: Path) -> No
 def test_files_of_changes_are_looked_at_first(tmp_path: Path) -> None:
     tree = fake_tree(tmp_path)
     (tmp_path / "none.patch").write_text("no diff\n")
-    check_kernels([f"{tree} +defconfig"])
+    check_kernels([f"{tree} +defconfig"], quiet)
     with pytest.raises(UserError, match="holds no patch"):
-        check_kernels([str(tree), f"{tree} +{tmp_path}/none.patch"])
+        check_kernels([str(tree), f"{tree} +{tmp_path}/none.patch"], quiet)
     with pytest.raises(UserError, match=r"away\.config cannot be read: No such file"):
-        check_kernels([str(tree), f"{tree} +{tmp_path}/away.config"])
+        check_kernels([str(tree), f"{tree} +{tmp_path}/away.config"], quiet)

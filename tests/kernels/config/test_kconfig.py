@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kdelta.kernels.config.kconfig import (
     OptionFlip,
     explain_diff,
-    is_whole,
+    is_generated,
     modules_of,
     parse_config,
     quoted,
@@ -81,13 +81,14 @@ def test_numbers_mean_the_same_in_two_ways() -> None:
     assert not same_value("y", "m")
 
 
-def test_whole_config_and_fragment() -> None:
-    many = "".join(f"CONFIG_X{number}=y\n" for number in range(200))
-    assert is_whole(f"{HEAD}CONFIG_A=y\n")
-    assert is_whole(many)
-    assert is_whole("CONFIG_A=y\n", "arch/arm/configs/vexpress_defconfig")
-    assert not is_whole("CONFIG_A=y\n", "debug.config")
-    assert not is_whole("# my Kernel Configuration fragment\nCONFIG_A=y\n")
+def test_a_generated_config_names_its_compiler_and_has_many_options() -> None:
+    many = "".join(f"CONFIG_X{number}=y\n" for number in range(600))
+    compiler = 'CONFIG_CC_VERSION_TEXT="gcc"\nCONFIG_CC_IS_GCC=y\n'
+    assert is_generated(compiler + many)
+    assert is_generated(HEAD + many + many.replace("X", "Y"))
+    assert not is_generated(HEAD + many)
+    assert not is_generated(many + many.replace("X", "Y"))
+    assert not is_generated(f"{HEAD}{compiler}CONFIG_A=y\n")
 
 
 def test_without_modules() -> None:

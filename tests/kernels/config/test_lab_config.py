@@ -94,7 +94,7 @@ def whole(name: str = "my.config", **values: str) -> ConfigStep:
     known = {f"CONFIG_{option.name}" for option in OPTIONS}
     lab = {name: value for name, value in LAB.items() if name in known}
     options = {**lab, **{f"CONFIG_{key}": value for key, value in values.items()}}
-    return ConfigStep("file", name, HEAD + render_config(options))
+    return ConfigStep("base", name, HEAD + render_config(options))
 
 
 def option(name: str, value: str) -> ConfigStep:
@@ -224,7 +224,7 @@ def test_what_was_asked_for_is_no_change_to_be_told(tree: FakeTree) -> None:
 
 
 def test_fragment_is_asked_for_option_by_option(tree: FakeTree) -> None:
-    fragment = ConfigStep("file", "debug.config", "CONFIG_DEBUG_LIST=y\nCONFIG_BFQ=y\n")
+    fragment = ConfigStep("fragment", "debug.config", "CONFIG_DEBUG_LIST=y\nCONFIG_BFQ=y\n")
     found = tree.configure(whole(), fragment)
     assert [(r.option, r.granted) for r in found.refused] == [("CONFIG_DEBUG_LIST", "n")]
     assert found.refused[0].reason == "its dependencies are not met: CONFIG_DEBUG is off"
@@ -243,7 +243,7 @@ def test_what_a_whole_config_does_not_get_is_no_refusal(tree: FakeTree) -> None:
 def test_targets_run_in_their_place(tree: FakeTree) -> None:
     steps = (whole(BFQ="m"), ConfigStep("target", "mod2noconfig"), option("DEBUG", "m"))
     found = tree.configure(*steps)
-    assert [words[-1] for words in tree.calls] == ["mod2noconfig", "olddefconfig"]
+    assert [words[-1] for words in tree.calls] == ["olddefconfig", "mod2noconfig", "olddefconfig"]
     assert parse_config(found.text)["CONFIG_BFQ"] == "n"
     assert found.refused[0].reason == "it is on or off, it cannot be a module"
 

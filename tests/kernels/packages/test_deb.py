@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kdelta.cli.kernel_listing import kernels_text
+from kdelta.host.command import quiet
 from kdelta.host.target import host_target
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
@@ -115,10 +116,10 @@ def test_a_bad_package_is_named_before_another_one_is_fetched(
     lab: Lab, second: str, said: str, hint: str
 ) -> None:
     with pytest.raises(UserError, match=said) as raised:
-        check_kernels([f"deb:{IMAGE}", second])
+        check_kernels([f"deb:{IMAGE}", second], quiet)
     assert raised.value.hint.startswith(hint)
     assert lab.downloads() == []
-    check_kernels([f"deb:{IMAGE}", f"deb:{META}"])
+    check_kernels([f"deb:{IMAGE}", f"deb:{META}"], quiet)
     assert lab.downloads() == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.kernels.sources.diffs import read_diff, unquote
-from kdelta.kernels.sources.patches import read_patches
+from kdelta.kernels.sources.given import read_patches
 from kdelta.spec.errors import UserError
 from tests.kernels.git_trees import (
     FORK,
@@ -275,9 +275,9 @@ def test_the_mail_of_a_series_that_fails_is_named(tree: Path, patch: Callable[..
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "cannot be read: No such file"),
-        ("", "holds no patch"),
-        ("some text\n", "holds no patch"),
+        (None, "there is no file"),
+        ("", "looks like an empty file"),
+        ("some text\n", "is neither a patch, a mailbox, a series nor a config"),
         ("From a@b Mon Sep 17 00:00:00 2001\nSubject: x\n\nno patch\n", "holds no patch"),
     ],
 )
@@ -327,13 +327,13 @@ def test_crlf_of_the_files_own_stays(tree: Path, patch: Callable[..., Path]) -> 
 
 def test_what_the_head_of_a_patch_says(patch: Callable[..., Path]) -> None:
     path = patch("plain.patch", PLAIN)
-    (read,) = read_patches(path)
+    (read,) = read_patches(path).patches
     assert (read.subject, read.message) == ("anything", "Some text, as quilt keeps it.")
     text = (
         "From: J <j@example.org>\nDescription: [PATCH 1/2] fork: add\n more\nDate: 1 Jan\n\nWhy.\n"
     )
     path.write_text(f"{text}---\n kernel/fork.c | 1 +\n{PLAIN[PLAIN.index('--- linux') :]}")
-    (read,) = read_patches(path)
+    (read,) = read_patches(path).patches
     assert (read.author, read.subject) == ("J <j@example.org>", "fork: add")
     assert (read.date, read.message) == ("1 Jan", "Why.")
 

@@ -194,7 +194,7 @@ def test_an_empty_folder_and_a_file_without_a_patch(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="neither a series file nor patches"):
         read(tmp_path / "empty")
     (tmp_path / "note.txt").write_text("some words\n")
-    with pytest.raises(UserError, match=r"note\.txt holds no patch"):
+    with pytest.raises(UserError, match=r"note\.txt is neither a patch"):
         read(tmp_path / "note.txt")
 
 

@@ -16,6 +16,7 @@ from tests.kernels.git_trees import (
     files,
     git,
     outcome,
+    quiet,
     source,
     state,
     write_tree,
@@ -179,7 +180,7 @@ def test_unknown_revision(repository: Path, revision: str, hint: str) -> None:
     assert revision in caught.value.message
     assert hint in caught.value.hint
     with pytest.raises(UserError, match="has no commit") as before:
-        check_kernels([f"git:{repository}@HEAD", f"git:{repository}@{revision}"])
+        check_kernels([f"git:{repository}@HEAD", f"git:{repository}@{revision}"], quiet)
     assert before.value.hint == caught.value.hint
 
 

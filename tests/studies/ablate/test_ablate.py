@@ -157,7 +157,7 @@ def test_ends_of_which_one_is_refused(
 
 
 def test_a_config_that_is_none(ablate_request: AblateRequest, store: Store, tmp_path: Path) -> None:
-    for name, words in (("absent", "cannot be read"), ("empty", "has no options")):
+    for name, words in (("absent", "there is no file"), ("empty", "is no config")):
         path = tmp_path / name
         if name == "empty":
             path.write_text("nothing\n")

@@ -106,7 +106,7 @@ class FakeLab:
             ]
 
         patch.setattr(Lab, "kernel", lambda _, spec: kernel(spec))
-        patch.setattr("kdelta.studies.compare.study.check_kernels", lambda _: None)
+        patch.setattr("kdelta.studies.compare.study.check_kernels", lambda *_: None)
         patch.setattr(Lab, "runs", runs)
         patch.setattr(Lab, "settled", settled)
         patch.setattr("kdelta.studies.compare.study.traced_runs", traced)

@@ -54,6 +54,7 @@ from kdelta.kernels.objects.digest import Digest, digest_of
 from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
 from kdelta.kernels.packages.image import hash_modules
 from kdelta.kernels.packages.inspect import banner_of
+from kdelta.kernels.sources.given import given_in
 from kdelta.kernels.sources.mode_series import (
     FRAGMENT_NAME,
     kernel_mode_fragment,
@@ -61,8 +62,7 @@ from kdelta.kernels.sources.mode_series import (
 )
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import Source, checked_out, has_kernel_mode, source_of
-from kdelta.spec.change import ConfigFileChange, OptionChange, VariableChange
-from kdelta.spec.errors import UserError
+from kdelta.spec.change import BaseConfigChange, FileChange, OptionChange, VariableChange
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec, TreeSpec
 from kdelta.spec.run import RunStatus
@@ -324,21 +324,16 @@ def _variables(spec: SourceSpec) -> dict[str, str]:
 def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
     if has_kernel_mode(spec):
         # First: what the user asks for is never overruled, and a conflict is seen as one.
-        yield ConfigStep("file", FRAGMENT_NAME, kernel_mode_fragment())
+        yield ConfigStep("fragment", FRAGMENT_NAME, kernel_mode_fragment())
     for change in spec.changes:
         if isinstance(change, OptionChange):
             yield ConfigStep("option", change.name, change.value)
-        elif isinstance(change, ConfigFileChange):
-            path = Path(change.path).expanduser()
-            if path.is_file():
-                with lab_errors("reading", path):
-                    yield ConfigStep("file", change.path, path.read_text(errors="replace"))
-            elif change.may_be_target:
+        elif isinstance(change, FileChange | BaseConfigChange):
+            given = given_in(change)
+            if given is None:
                 yield ConfigStep("target", change.path)
-            else:
-                raise UserError(
-                    f"no such file: {change.path}", f"it is named in the kernel spec {spec}"
-                )
+            elif given.kind in ("fragment", "base"):
+                yield ConfigStep(given.kind, change.path, given.text)
 
 
 def _targets(granted: str, arch: KernelArch, tree: Path) -> tuple[list[str], int]:

@@ -21,7 +21,6 @@ from kdelta.kernels.config.kconfig import (
     OptionFlip,
     explain_diff,
     is_generated,
-    is_whole,
     parse_config,
     quoted,
     render_config,
@@ -52,20 +51,18 @@ _CHECKS = {"RUST_IS_AVAILABLE": "rustavailable"}
 
 
 class ConfigStep(msgspec.Struct, frozen=True):
-    """One change of a config that the user asks for. `value` is an option's value or a file's
-    text; `name` an option's name, a file's path for people, or a target of the tree's make. A
-    "base" is a file that is a whole config whatever it looks like.
+    """One change of a config that the user asks for. `value` is an option's value or the text of a
+    fragment or of a whole config (a base); `name` an option's name, a file's path for people, or a
+    target of the tree's make.
     """
 
-    kind: Literal["option", "file", "base", "target"]
+    kind: Literal["option", "fragment", "base", "target"]
     name: str
     value: str = ""
 
     @property
     def whole(self) -> bool:
         """Whether it replaces all that there was before."""
-        if self.kind == "file":
-            return is_whole(self.value, self.name)
         if self.kind == "target":
             return self.name in _WHOLE_TARGETS or self.name.endswith("defconfig")
         return self.kind == "base"
@@ -74,7 +71,7 @@ class ConfigStep(msgspec.Struct, frozen=True):
         """The options that it asks for one by one."""
         if self.kind == "option":
             return {self.name: quoted(self.value)}
-        return parse_config(self.value) if self.kind == "file" and not self.whole else {}
+        return parse_config(self.value) if self.kind == "fragment" else {}
 
 
 class Configured(msgspec.Struct, frozen=True):
@@ -202,8 +199,8 @@ def _configure(
     own_config: str | None,
 ) -> Configured:
     whole = [step for step in steps if step.whole]
-    base = _start(folder, whole[-1] if whole else None, own_config, arch)
-    before = parse_config(folder.read())
+    base, stated = _start(folder, whole[-1] if whole else None, own_config, arch)
+    before = parse_config(folder.read()) | stated
     lab = lab_options(arch.folder)
     folder.append(_lines(lab))
     asked: Config = {}
@@ -244,21 +241,21 @@ def _configure(
 
 def _start(
     folder: _Folder, step: ConfigStep | None, own_config: str | None, arch: KernelArch
-) -> str:
-    """Writes the base config; its name for people."""
+) -> tuple[str, Config]:
+    """Writes the base config; its name for people, and what it says itself."""
     if step is None and own_config is None and arch.base == NO_CONFIG:
         folder.start_empty(arch)
-        return NO_CONFIG
+        return NO_CONFIG, {}
     if (step is None and own_config is None) or (step is not None and step.kind == "target"):
         target = arch.base if step is None else step.name
         folder.run(target)
-        return target
+        return target, {}
     text = own_config or "" if step is None else step.value
     folder.write(text)
     if not is_generated(text):
         # A defconfig leaves out what is so by default: it has to be whole to be compared.
         folder.finish()
-    return "the tree's .config" if step is None else step.name
+    return "the tree's .config" if step is None else step.name, parse_config(text)
 
 
 def _complaint(result: Result) -> str:

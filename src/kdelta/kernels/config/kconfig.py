@@ -17,11 +17,14 @@ PREFIX = "CONFIG_"
 
 _SET = re.compile(r"(CONFIG_\w+)=(.*)")
 _UNSET = re.compile(r"# (CONFIG_\w+) is not set")
-_GENERATED = re.compile(r"^# .*\bKernel Configuration$", re.MULTILINE)
+_HEAD = re.compile(r"^# .*\bKernel Configuration$", re.MULTILINE)
+_COMPILER = re.compile(r"^CONFIG_CC_(?:VERSION_TEXT=|IS_(?:GCC|CLANG)=y)", re.MULTILINE)
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)")
 
-# The longest of the fragments for x86 in Linux 6.12 has 114 options (selftests/bpf/config).
-_WHOLE_FROM = 130
+# allnoconfig with what the lab needs has 1,400; a fragment that is cut from a config has a few.
+# Before Linux 4.18 no line names the compiler.
+_WHOLE_FROM = 500
+_OLD_WHOLE_FROM = 1000
 
 
 class OptionFlip(msgspec.Struct, frozen=True, order=True):
@@ -97,18 +100,14 @@ def quoted(value: str) -> str:
     return f'"{escaped}"'
 
 
-def is_whole(text: str, name: str = "") -> bool:
-    """Whether this is a whole .config rather than a fragment, derived from what is in it, and by
-    the name only for a defconfig, which is a whole one without what is so by default.
-    """
-    return (
-        name.endswith("defconfig") or is_generated(text) or len(parse_config(text)) >= _WHOLE_FROM
-    )
-
-
 def is_generated(text: str) -> bool:
-    """Whether kbuild wrote it, which means that every option is in it."""
-    return bool(_GENERATED.search(text))
+    """Whether kbuild wrote all of it, which means that every option is in it: it names the
+    compiler, and has far more options than a fragment that was cut from it.
+    """
+    options = len(parse_config(text))
+    return (options >= _WHOLE_FROM and bool(_COMPILER.search(text))) or (
+        options >= _OLD_WHOLE_FROM and bool(_HEAD.search(text))
+    )
 
 
 def without_modules(config: Mapping[str, str]) -> Config:

@@ -5,27 +5,21 @@ not.
 
 import itertools
 import re
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
-from kdelta.host.files import remove, user_errors
+from kdelta.host.files import remove
 from kdelta.kernels.sources.diffs import Hunk, read_diff
-from kdelta.kernels.sources.git import GitResult, GitStore, check_space, run_git
-from kdelta.spec.errors import UserError
+from kdelta.kernels.sources.git import GitResult, GitStore
 
 _APPLY = ("apply", "--cached", "-p1", "--whitespace=nowarn")
 _SHOWN_CHARACTERS = 60
 _MOST_REASONS = 20
 
-_DIFF = re.compile(rb"^(?:diff --git |--- \S)", re.MULTILINE)
-_MAIL = re.compile(
-    rb"From |(?:[\w-]+:.*\n(?:[ \t].*\n)*)*(?:Message-I[dD]|MIME-Version):", re.IGNORECASE
-)
+_DIFF = re.compile(rb"^(?:diff --git \S|--- \S[^\n]*\n\+\+\+ \S)", re.MULTILINE)
 _CRLF_HEADER = re.compile(rb"^(?:--- \S|\+\+\+ \S|@@ -\d)[^\n]*\r$", re.MULTILINE)
-_FIELD = re.compile(r"^([A-Za-z][\w-]*): *(\S.*)$", re.MULTILINE)
+FIELD = re.compile(r"^([A-Za-z][\w-]*): *(\S.*)$", re.MULTILINE)
 SUBJECT_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
@@ -63,11 +57,8 @@ class Patch(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def apply_patches(store: GitStore, tree: str, files: Sequence[Path]) -> str | PatchFailure:
-    """The tree with the patches of these files, one after the other; the caller holds the lock of
-    the store. UserError for a file that is missing, or holds no patch.
-    """
-    patches = [patch for file in files for patch in read_patches(file)]
+def apply_patches(store: GitStore, tree: str, patches: Sequence[Patch]) -> str | PatchFailure:
+    """The tree with these patches, one after the other; the caller holds the lock of the store."""
     if not patches:
         return tree
     try:
@@ -78,20 +69,6 @@ def apply_patches(store: GitStore, tree: str, files: Sequence[Path]) -> str | Pa
         return store.git("write-tree", index="patch").text
     finally:
         remove(store.index("patch"))
-
-
-def read_patches(file: Path) -> list[Patch]:
-    """The patches of a file: one, or those of an mbox. UserError for a file that is missing, or
-    holds no patch.
-    """
-    with user_errors(f"the patch {file}", "check the path"):
-        content = file.read_bytes()
-    mails = _MAIL.match(content) is not None
-    found = _mails(file, content) if mails else [plain_patch(file.name, content)]
-    patches = [patch for patch in found if has_diff(patch.content)]
-    if not patches:
-        raise UserError(f"{file} holds no patch", "a patch is what git diff or diff -u prints")
-    return patches
 
 
 def has_diff(content: bytes) -> bool:
@@ -107,7 +84,7 @@ def plain_patch(name: str, content: bytes) -> Patch:
         content = content.replace(b"\r\n", b"\n")
     start = found.start() if (found := _DIFF.search(content)) else 0
     head = content[:start].decode("utf-8", "replace")
-    fields = {m[1].lower(): m[2].strip() for m in _FIELD.finditer(head)}
+    fields = {m[1].lower(): m[2].strip() for m in FIELD.finditer(head)}
     return Patch(
         name,
         content,
@@ -121,44 +98,10 @@ def plain_patch(name: str, content: bytes) -> Patch:
 def _body(head: str) -> str:
     """What follows the fields at the head of a patch, up to quilt's and git's own lines."""
     lines = itertools.dropwhile(
-        lambda line: _FIELD.match(line) or line[:1] in (" ", "\t"), head.splitlines()
+        lambda line: FIELD.match(line) or line[:1] in (" ", "\t"), head.splitlines()
     )
     kept = itertools.takewhile(lambda line: line != "---" and line[:7] != "Index: ", lines)
     return "\n".join(kept).strip()
-
-
-def _mails(file: Path, content: bytes) -> list[Patch]:
-    """The patches of an mbox, or of one mail, decoded."""
-    keep = [] if content.partition(b"\n")[0].endswith(b"\r") else ["--keep-cr"]
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        _git(["mailsplit", "-b", *keep, f"-o{folder}", str(file.absolute())], work, file)
-        patches = []
-        for mail in sorted(work.glob("[0-9]*")):
-            said = _git(["mailinfo", "message", "patch"], work, file, mail.read_bytes())
-            fields = {m[1].lower(): m[2].strip() for m in _FIELD.finditer(said.text)}
-            subject = fields.get("subject", "")
-            named = f'"{subject}"' if subject else f"mail {int(mail.name)}"
-            author, email = fields.get("author", ""), fields.get("email", "")
-            patches.append(
-                Patch(
-                    f"{file.name}: {named}",
-                    (work / "patch").read_bytes(),
-                    subject=subject,
-                    author=f"{author} <{email}>" if email else "",
-                    date=fields.get("date", ""),
-                    message=(work / "message").read_text(errors="replace").strip(),
-                )
-            )
-    if len(patches) > 1:
-        return patches
-    return [msgspec.structs.replace(patch, name=file.name) for patch in patches]
-
-
-def _git(words: list[str], cwd: Path, file: Path, stdin: bytes = b"") -> GitResult:
-    result = run_git(words, cwd=cwd, stdin=stdin)
-    check_space(result, cwd)
-    return result.or_raise(UserError, f"{file} cannot be read as mail")
 
 
 def apply_patch(store: GitStore, patch: Patch) -> PatchFailure | None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.command import Log
-from kdelta.host.files import user_errors
 from kdelta.kernels.sources.diffs import Diff, read_diff
+from kdelta.kernels.sources.given import read_patches
 from kdelta.kernels.sources.measured_branch import is_branch, measured_patches
-from kdelta.kernels.sources.patches import SUBJECT_PREFIX, Patch, has_diff, read_patches
+from kdelta.kernels.sources.patches import SUBJECT_PREFIX, Patch
+from kdelta.kernels.sources.quilt import short_name
 from kdelta.kernels.sources.ranges import range_patches
 from kdelta.spec.errors import UserError
 
@@ -21,11 +22,6 @@ FORMS = (
     "git commits), REPO:BRANCH (what --keep wrote)"
 )
 _RANGE = re.compile(r"(?:git:)?(?:(?P<path>.+)[:@])?(?P<first>[^:@]+?)\.\.(?P<last>[^.:@][^:@]*)")
-_SERIES = "series"
-_ENDINGS = (".patch", ".diff")
-# What quilt writes after a patch's name; all of them mean that paths lose their first part.
-_STRIP_ONE = {"-p1", "-pab", "--strip=1"}
-_SHOWN = 5
 _SLUG = 48
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{3,}")
 _NEAR_LINES = 20
@@ -54,12 +50,10 @@ class PatchSeries(msgspec.Struct, frozen=True):
 
 def _of_word(word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
     path = Path(word).expanduser()
-    if path.is_dir():
-        return [patch for file in _folder_files(path) for patch in _of_file(file)]
-    if path.is_file():
-        is_list = path.name == _SERIES or not has_diff(path.read_bytes())
-        files = _listed(path) if is_list else [path]
-        return [patch for file in files for patch in _of_file(file)]
+    if path.exists() or path.is_symlink():
+        found = read_patches(path)
+        notes.append(f"{word}: {found.described}")
+        return [_with_short_name(number, one) for number, one in enumerate(found.patches, start=1)]
     if match := _RANGE.fullmatch(word):
         return _of_range(match, word, tree, notes)
     if is_branch(word):
@@ -67,84 +61,13 @@ def _of_word(word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
     raise UserError(f"no patches: {word}", f"there is no such file; there is: {FORMS}")
 
 
-def _listed(path: Path) -> list[Path]:
-    """The files of a series; one that names nothing that is there is a patch without a diff."""
-    lines = path.read_text(errors="replace").split("\n")
-    names = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
-    if path.name != _SERIES and not any((path.parent / name).is_file() for name in names):
-        raise UserError(f"{path} holds no patch", "a patch is what git diff or diff -u prints")
-    return _series_files(path)
-
-
-def _series_files(series: Path) -> list[Path]:
-    """The files that a series names, in order. UserError for one that is missing, for options
-    that mean something else than -p1, and for a series without patches.
-    """
-    with user_errors(f"the series {series}"):
-        text = series.read_bytes().decode("utf-8", "replace")
-    if any(not (c.isprintable() or c.isspace()) for c in text):
-        raise UserError(
-            f"{series} is no list of patches: it holds bytes that are no text",
-            "a quilt series file has a patch's path in each line",
-        )
-    found = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        # A comment begins at a # that begins a word.
-        if words := list(itertools.takewhile(lambda word: word[0] != "#", line.split())):
-            _check_options(series, number, words)
-            found.append(series.parent / words[0])
-    if not found:
-        raise UserError(f"the series {series} names no patches", "a line of it is a patch's path")
-    missing = [str(path.relative_to(series.parent)) for path in found if not path.is_file()]
-    if missing:
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        count, verb = ("a patch", "is") if len(missing) == 1 else (f"{len(missing)} patches", "are")
-        raise UserError(
-            f"{count} of {series} {verb} missing: {', '.join(missing[:_SHOWN])}{more}",
-            f"they are looked for below {series.parent}",
-        )
-    return found
-
-
-def _check_options(series: Path, number: int, words: list[str]) -> None:
-    name, *options = words
-    if name[0] in "+-":
-        raise UserError(
-            f"{series}, line {number}: {name} is a guard, and guards are not understood",
-            "write the patches that are meant into a series file of their own",
-        )
-    joined = "-p1" if options == ["-p", "1"] else " ".join(options)
-    if joined and joined not in _STRIP_ONE:
-        raise UserError(
-            f"{series}, line {number}: {name} is to be applied with {' '.join(options)}, "
-            "and only -p1 is understood",
-            f"quilt push {name} && quilt refresh -p1",
-        )
-
-
-def _folder_files(folder: Path) -> list[Path]:
-    """The patches of a folder: as its series file says, or else all, by name."""
-    if (folder / _SERIES).is_file():
-        return _series_files(folder / _SERIES)
-    with user_errors(folder):
-        found = sorted(path for path in folder.iterdir() if path.suffix in _ENDINGS)
-    if not found:
-        raise UserError(
-            f"{folder} has neither a series file nor patches",
-            f"patches end in {' or '.join(_ENDINGS)}",
-        )
-    return found
-
-
-def _of_file(file: Path) -> list[Patch]:
-    """The patches of a file, by short names: the file's, or of several the mails' subjects."""
-    patches = read_patches(file)
-    if len(patches) == 1:
-        return [msgspec.structs.replace(patches[0], name=file.stem)]
-    return [
-        msgspec.structs.replace(patch, name=_slug(patch.subject) or f"{file.stem}-{number}")
-        for number, patch in enumerate(patches, start=1)
-    ]
+def _with_short_name(number: int, patch: Patch) -> Patch:
+    """The patch by its file's name alone, or, of several in a mailbox, by its subject."""
+    file, of_several, _ = patch.name.partition(": ")
+    short = short_name(Path(file))
+    if of_several:
+        short = _slug(patch.subject) or f"{short}-{number}"
+    return msgspec.structs.replace(patch, name=short)
 
 
 def _of_range(match: re.Match[str], word: str, tree: Path | None, notes: list[str]) -> list[Patch]:

@@ -31,10 +31,11 @@ from kdelta.kernels.packages.packages import Shelf
 from kdelta.kernels.packages.unpack import extract_source
 from kdelta.kernels.sources.archive import import_archive, packer_of
 from kdelta.kernels.sources.git import GitStore
+from kdelta.kernels.sources.given import given_in, read_patches
 from kdelta.kernels.sources.imports import check_commit, import_commit, import_folder
 from kdelta.kernels.sources.mode_series import ModeSeries, kernel_mode_series
-from kdelta.kernels.sources.patches import PatchFailure, apply_patches
-from kdelta.spec.change import Change, KernelModeChange, PatchChange
+from kdelta.kernels.sources.patches import Patch, PatchFailure, apply_patches
+from kdelta.spec.change import Change, KernelModeChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, SourceSpec, TreeSpec
 
@@ -77,10 +78,10 @@ def source_of(spec: SourceSpec, log: Log) -> Source | PatchFailure:
     if has_kernel_mode(spec):
         makefile = source_file(source, "Makefile")
         series = kernel_mode_series(makefile)
-    if not (files := list(_patch_files(spec.changes, series))):
+    if not (patches := list(_patches(spec.changes, series))):
         return source
     with store_of(source.folder, log) as store:
-        tree = apply_patches(store, source.tree, files)
+        tree = apply_patches(store, source.tree, patches)
     if isinstance(tree, PatchFailure):
         return series.failed(tree, makefile) if series else tree
     return msgspec.structs.replace(source, tree=tree)
@@ -91,14 +92,15 @@ def has_kernel_mode(spec: SourceSpec) -> bool:
     return any(isinstance(change, KernelModeChange) for change in spec.changes)
 
 
-def _patch_files(changes: Sequence[Change], series: ModeSeries | None) -> Iterator[Path]:
-    """The files of the patches that changes name, in their order; those of kernel mode once."""
+def _patches(changes: Sequence[Change], series: ModeSeries | None) -> Iterator[Patch]:
+    """The patches that changes name, in their order; those of kernel mode once."""
     for change in changes:
-        if isinstance(change, PatchChange):
-            yield Path(change.path).expanduser()
-        elif isinstance(change, KernelModeChange) and series is not None:
-            yield from series.files
+        if isinstance(change, KernelModeChange) and series is not None:
+            for file in series.files:
+                yield from read_patches(file).patches
             series = None
+        elif given := given_in(change):
+            yield from given.patches
 
 
 def source_folder(origin: str, name: str) -> Path:

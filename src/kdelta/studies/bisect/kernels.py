@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The kernels of commits: built, run, and what each of them executes and holds; which failed."""
 
-import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -24,10 +22,11 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
+from kdelta.kernels.sources.given import announce, given_in
 from kdelta.kernels.sources.history import CommitRange
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import Source, source_of
-from kdelta.spec.change import ConfigFileChange, PatchChange, parse_change
+from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
@@ -100,11 +99,8 @@ class Journal:
 
 def _content(change: str) -> str:
     """A change, and what its file holds."""
-    parsed = parse_change(change)
-    if isinstance(parsed, PatchChange | ConfigFileChange):
-        with contextlib.suppress(OSError):
-            return f"{change} {identity(Path(parsed.path).expanduser().read_text('latin-1'))}"
-    return change
+    given = given_in(parse_change(change))
+    return f"{change} {identity(msgspec.to_builtins(given))}" if given else change
 
 
 class Commits:
@@ -122,6 +118,7 @@ class Commits:
         self._lab = Lab(lab, store, progress)
         works = works_of(request.workloads, request.operations, request.program)
         self._changes = tuple(parse_change(word) for word in request.changes)
+        announce(self._changes, progress.log)
         self._repository = str(commits.repository)
         self._ends = (commits.good.name, commits.bad.name)
         self._bench = Bench(str(self.spec(commits.good.name)), works, lab, store, progress)

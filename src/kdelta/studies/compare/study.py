@@ -100,7 +100,7 @@ async def run_compare(
     work = Work(request.workload, request.operations, request.program)
     work.check((request.base, *request.others))
     _must_replay(request)
-    check_kernels((request.base, *request.others))
+    check_kernels((request.base, *request.others), progress.log)
     cpus: Sequence[CPU | None] = request.cpus or (None,)
     _expect(request, len(cpus), progress)
     machines = [(cpu, lab_like(request.lab, cpu)) for cpu in cpus]

@@ -177,7 +177,7 @@ async def kernels_diff(
     """
     lab = msgspec.structs.replace(request.lab, calls="all") if request.is_recorded else request.lab
     what.check(specs)
-    check_kernels(specs)
+    check_kernels(specs, progress.log)
     expect_kernels(progress, specs)
     progress.expect("run", len(specs))
     runs: list[Run] = []

@@ -22,6 +22,7 @@ from kdelta.infer.effects.same import partings
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
+from kdelta.kernels.sources.given import announce
 from kdelta.machines.answering import Answer, run_answering
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.chunks import read_messages
@@ -128,6 +129,7 @@ class Lab:
         LabError or UserError, before it is fetched or built, if there is no QEMU to run it.
         """
         wanted = parse_kernel_spec(spec)
+        announce(wanted.changes, self._progress.log)
         with interruptible():
             if arch := arch_of(wanted):
                 self._must_have_qemu(arch)

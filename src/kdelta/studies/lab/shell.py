@@ -9,7 +9,7 @@ from kdelta.guests.image import stop_address
 from kdelta.guests.job import Job, JobFile, handed_over
 from kdelta.guests.libraries import carry, parse_file_option
 from kdelta.guests.shell import shell, terminal_description
-from kdelta.host.command import Log, echo_line
+from kdelta.host.command import Log, echo_line, log_to_stderr
 from kdelta.host.interrupt import interruptible
 from kdelta.host.native import build
 from kdelta.kernels.build.failure import NoKernel
@@ -71,7 +71,7 @@ def check_shell(request: ShellRequest) -> None:
         check_program(request.program, [arch_of(parse_kernel_spec(request.kernel))])
     for text in request.program.files:
         parse_file_option(text)
-    check_kernels([request.kernel])
+    check_kernels([request.kernel], log_to_stderr)
 
 
 async def prepare_shell(

@@ -24,7 +24,6 @@ from kdelta.kernels.build.built import DEPENDENCIES, DIGEST, BuiltKernel, forget
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import (
     Config,
-    is_whole,
     parse_config,
     render_config,
     without_modules,
@@ -32,8 +31,9 @@ from kdelta.kernels.config.kconfig import (
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.objects.digest_file import is_current, load_digest
+from kdelta.kernels.sources.given import given_in
 from kdelta.report.model import KernelRuns
-from kdelta.spec.change import ConfigFileChange
+from kdelta.spec.change import BaseConfigChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
@@ -184,7 +184,7 @@ class Bench:
         that an earlier kdelta made.
         """
         lab = Lab(self._request, self._store, self._progress)
-        spec = with_changes(self._spec, [ConfigFileChange(str(config))])
+        spec = with_changes(self._spec, [BaseConfigChange(str(config))])
         self._progress.log(f"kernel {len(self.builds) + 1}: {label}")
         found = lab.kernel(str(spec))
         if digest and not isinstance(found, NoKernel):
@@ -329,29 +329,21 @@ def entry_of(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationB
 
 def config_file(config: Mapping[str, str]) -> Path:
     """A file with a whole config, in the cache; the same path for the same config."""
-    text = f"# Linux Kernel Configuration\n{render_config(config)}"
+    text = render_config(config)
     path = cache_dir("configs") / f"units-{identity(text)[:12]}.config"
     write_atomic(path, text.encode())
     return path
 
 
 def end_config(path: Path, *, no_modules: bool) -> Path:
-    """A config that the user names, as a file that counts as a whole one; UserError if there is
-    none. What it leaves out is as the tree has it by default, as in a defconfig.
+    """A config that the user names, as a file; UserError if there is none. What it leaves out is as
+    the tree has it by default, as in a defconfig.
     """
-    try:
-        text = path.expanduser().read_text(errors="replace")
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be read: {error.strerror}", "it must be a .config"
-        ) from error
-    if not parse_config(text):
-        raise UserError(f"{path} has no options", "it must be a .config, whole or a defconfig")
-    if no_modules:
-        text = render_config(without_modules(parse_config(text)))
-    if is_whole(text, path.name) and not no_modules:
+    given = given_in(BaseConfigChange(str(path)))
+    if not no_modules or given is None:
         return path.expanduser().absolute()
-    kept = cache_dir("configs") / f"{path.stem}-{identity(text)[:12]}_defconfig"
+    text = render_config(without_modules(parse_config(given.text)))
+    kept = cache_dir("configs") / f"{path.stem}-{identity(text)[:12]}.config"
     write_atomic(kept, text.encode())
     return kept
 

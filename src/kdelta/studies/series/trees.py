@@ -18,7 +18,7 @@ from kdelta.kernels.sources.patches import Patch, PatchFailure
 from kdelta.kernels.sources.series import PatchSeries, read_series
 from kdelta.kernels.sources.source import Source, source_of, store_of
 from kdelta.kernels.sources.stack import Need, Stack, stacked
-from kdelta.spec.change import KernelModeChange, PatchChange, RelinkChange
+from kdelta.spec.change import FileChange, KernelModeChange, RelinkChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
@@ -139,7 +139,7 @@ class Trees:
         head = f"These patches of a series, as one:\n{named}\n".encode("ascii", "replace")
         path = cache_dir("series") / f"{identity([self.source.tree, tree])[:16]}.patch"
         write_atomic(path, head + diff)
-        spec = with_changes(self.spec, [PatchChange(str(path))])
+        spec = with_changes(self.spec, [FileChange(str(path))])
         assert isinstance(spec, SourceSpec)
         return tree, spec
 

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files that changes and series name: what each is, by its content, and what it holds."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kdelta.host.command import Log
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import user_errors
+from kdelta.kernels.config.kconfig import is_generated, parse_config
+from kdelta.kernels.sources.content import container, looks_like, read_content
+from kdelta.kernels.sources.mailbox import is_mailbox, read_mailbox
+from kdelta.kernels.sources.patches import Patch, has_diff, plain_patch
+from kdelta.kernels.sources.quilt import SERIES, bare_name, folder_patches, is_series, series_files
+from kdelta.spec.change import BaseConfigChange, Change, FileChange
+from kdelta.spec.errors import UserError
+
+_COMMENT = re.compile(r"(?!#\s*CONFIG_\w+\s+is\s+not\s+set\b)#.*")
+_OPTION = re.compile(r'CONFIG_\w+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)|# CONFIG_\w+ is not set', re.ASCII)
+_ALMOST_OPTION = re.compile(r"\bCONFIG_\w+\s*=|\bCONFIG_\w+ is not set")
+_SHOWN = 5
+_SHOWN_CHARACTERS = 60
+
+
+class GivenFile(msgspec.Struct, frozen=True):
+    """A file that was read. `patches` of a patch, a mailbox or a series; `text` of a config: a
+    fragment, or a whole one (a base). `left_out`: what of a mailbox was, in a clause each.
+    """
+
+    kind: Literal["patch", "mailbox", "series", "fragment", "base"]
+    patches: tuple[Patch, ...] = ()
+    text: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def described(self) -> str:
+        """What it was taken for, for people."""
+        if self.kind in ("fragment", "base"):
+            kind = "a config fragment" if self.kind == "fragment" else "a whole config"
+            return f"{kind} with {_counted(len(parse_config(self.text)), 'option')}"
+        kind = {"patch": "a patch", "mailbox": "a mailbox", "series": "a series"}[self.kind]
+        if self.kind != "patch":
+            kind += f" with {_counted(len(self.patches), 'patch', 'es')}"
+        more = len(self.left_out) - _SHOWN
+        left_out = [*self.left_out[:_SHOWN], *([f"{more} more"] if more > 0 else [])]
+        return f"{kind}; left out: {'; '.join(left_out)}" if left_out else kind
+
+
+def given_in(change: Change) -> GivenFile | None:
+    """The file that a change names; None if it names none, or a target of the tree's make.
+    UserError for what is neither patches nor a config.
+    """
+    if not isinstance(change, FileChange | BaseConfigChange):
+        return None
+    path = _expanded(change.path)
+    with user_errors(path):
+        if isinstance(change, BaseConfigChange):
+            return msgspec.structs.replace(_read_config(path), kind="base")
+        is_target = change.may_be_target and not path.is_file()
+        return None if is_target else read_given(path)
+
+
+def _expanded(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"not a path: {name}: {error}", "write it without ~") from error
+
+
+_announced: set[str] = set()
+
+
+def announce(changes: Sequence[Change], log: Log) -> None:
+    """Reports what each of the files that changes name was taken for, once in a process; kdelta's
+    own files are not worth a line. UserError as above.
+    """
+    for change in changes:
+        if not isinstance(change, FileChange | BaseConfigChange):
+            continue
+        line = f"{change}: {_announced_as(change)}"
+        is_own = Path(change.path).is_relative_to(cache_dir())
+        if line not in _announced and not is_own:
+            _announced.add(line)
+            log(line)
+
+
+def _announced_as(change: FileChange | BaseConfigChange) -> str:
+    if (given := given_in(change)) is None:
+        return "a target of the tree's make"
+    if given.kind != "fragment":
+        return given.described
+    return f"{given.described}, over the base; if it is a whole config: +base:{change.path}"
+
+
+def read_given(path: Path) -> GivenFile:
+    """What a file, or a folder of patches, holds. UserError for one that cannot be used."""
+    with user_errors(path):
+        if path.is_dir():
+            return _read_folder(path)
+    content = read_content(path)
+    found = None
+    if not container(content):
+        found = _patches_in(path, content) or _config_in(path, content) or _series_in(path, content)
+    if found is None:
+        raise UserError(
+            f"{path} is neither a patch, a mailbox, a series nor a config: it looks like "
+            f"{looks_like(content)}",
+            "a patch is what git diff or diff -u prints, and a config has lines CONFIG_X=y",
+        )
+    return found
+
+
+def read_patches(path: Path) -> GivenFile:
+    """The patches of a file or a folder. UserError for one that holds none."""
+    found = read_given(path)
+    if not found.patches:
+        raise UserError(
+            f"{path} holds no patch: it is {found.described}",
+            "a patch is what git diff or diff -u prints",
+        )
+    return found
+
+
+def _read_config(path: Path) -> GivenFile:
+    content = read_content(path)
+    found = _config_in(path, content)
+    if found is None:
+        kind = _patches_in(path, content)
+        raise UserError(
+            f"{path} is no config: it looks like {kind.described if kind else looks_like(content)}",
+            f"for a patch write +{path}" if kind else "a config has lines CONFIG_X=y",
+        )
+    return found
+
+
+def _patches_in(path: Path, content: bytes) -> GivenFile | None:
+    if is_mailbox(content):
+        mailbox = read_mailbox(path, content)
+        alone = len(mailbox.patches) == 1 and not mailbox.left_out
+        kind: Literal["patch", "mailbox"] = "patch" if alone else "mailbox"
+        return GivenFile(kind, mailbox.patches, left_out=mailbox.left_out)
+    return GivenFile("patch", (plain_patch(path.name, content),)) if has_diff(content) else None
+
+
+def _config_in(path: Path, content: bytes) -> GivenFile | None:
+    """The config, if all that is no comment is options. UserError for options among other lines:
+    kbuild would leave out those lines without a word.
+    """
+    if b"\0" in content:
+        return None
+    lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
+    other = [
+        (number, line)
+        for number, line in enumerate(lines, start=1)
+        if line and not _COMMENT.fullmatch(line) and not _OPTION.fullmatch(line)
+    ]
+    text = "".join(f"{line}\n" for line in lines)
+    options = parse_config(text)
+    if other and (options or any(_ALMOST_OPTION.search(line) for _, line in other)):
+        raise _no_option(path, other)
+    if other or not options:
+        return None
+    whole = bare_name(path).endswith("defconfig") or is_generated(text)
+    return GivenFile("base" if whole else "fragment", text=text)
+
+
+def _no_option(path: Path, lines: Sequence[tuple[int, str]]) -> UserError:
+    number, line = next((one for one in lines if _ALMOST_OPTION.search(one[1])), lines[0])
+    shown = line if len(line) <= _SHOWN_CHARACTERS else f"{line[: _SHOWN_CHARACTERS - 3]}..."
+    more = f"; {len(lines) - 1} more lines are not, either" if len(lines) > 1 else ""
+    return UserError(
+        f"{path}, line {number}: neither an option nor a comment: {shown!r}{more}",
+        "an option is CONFIG_X=y, without blanks, or # CONFIG_X is not set",
+    )
+
+
+def _series_in(path: Path, content: bytes) -> GivenFile | None:
+    text = content.decode("utf-8", "replace")
+    if path.name != SERIES and not is_series(path, text):
+        return None
+    return _series(series_files(path, text))
+
+
+def _read_folder(folder: Path) -> GivenFile:
+    series = folder / SERIES
+    if series.is_file():
+        text = read_content(series).decode("utf-8", "replace")
+        return _series(series_files(series, text))
+    return _series(folder_patches(folder))
+
+
+def _series(files: Sequence[Path]) -> GivenFile:
+    found = [(file, _member(file)) for file in files]
+    left_out = (f"of {file.name} {one}" for file, given in found for one in given.left_out)
+    return GivenFile("series", tuple(_all_patches(found)), left_out=tuple(left_out))
+
+
+def _all_patches(found: Sequence[tuple[Path, GivenFile]]) -> Iterator[Patch]:
+    for _, given in found:
+        yield from given.patches
+
+
+def _member(file: Path) -> GivenFile:
+    content = read_content(file)
+    if (found := _patches_in(file, content)) is None:
+        raise UserError(
+            f"{file} holds no patch: it looks like {looks_like(content)}",
+            "a patch is what git diff or diff -u prints",
+        )
+    return found
+
+
+def _counted(count: int, one: str, ending: str = "s") -> str:
+    return f"{count} {one}{'' if count == 1 else ending}"
