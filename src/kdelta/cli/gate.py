@@ -127,7 +127,7 @@ def gate(
     with open_store() as store:
         with shown_progress() as progress:
             answer = run_async(run_gate(request, store, progress))
-            if html is not None and not no_flame:
+            if html is not None and not no_flame and answer.comparisons:
                 run_async(record_profiles(request.compare, store, progress))
         compared = compare_reports(answer.comparisons, store)
         report = GateReport(answer.decision, answer.judged, answer.notes, compared)

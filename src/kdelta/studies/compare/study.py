@@ -87,6 +87,10 @@ class Comparison(msgspec.Struct, frozen=True):
     gains: tuple[PathGain, ...] = ()
 
 
+class SameKernelError(UserError):
+    """Two kernels that are one: what was asked for of either changes nothing."""
+
+
 Show = Callable[[Comparison], None]
 """A function that takes a comparison before all its runs are made."""
 
@@ -107,6 +111,7 @@ async def run_compare(
     lab = Lab(machines[0][1], store, progress)
     wanted = await _sides(lab, work, request, progress)
     kernels = [side.kernel for side in wanted if side.kernel]
+    _must_differ(wanted)
     _must_be_of_one_arch(kernels)
     for named, kernel in itertools.product(request.cpus, kernels):
         must_fit(named, kernel)
@@ -345,6 +350,20 @@ def _must_be_of_one_arch(kernels: Sequence[Kernel]) -> None:
                 f"{first.spec} is a kernel for {first.arch}, and {other.spec} one for "
                 f"{other.arch}: their instructions cannot be compared",
                 "compare kernels of one architecture",
+            )
+
+
+def _must_differ(sides: Sequence[RunSide]) -> None:
+    """SameKernelError where another kernel than the base was asked for, and it is the base. One
+    that is named twice is compared with itself on purpose.
+    """
+    base, *others = (side.kernel for side in sides)
+    for other in others:
+        if base and other and base.identity == other.identity and base.spec != other.spec:
+            raise SameKernelError(
+                f"nothing to compare: {other.spec} is the same kernel as {base.spec}: "
+                "what was asked for changes nothing",
+                f"kdelta kernels {other.built[:12]} shows its config" if other.built else "",
             )
 
 

@@ -13,7 +13,7 @@ from kdelta.infer.effects.gate import Decision, Judged, decide, judge_path
 from kdelta.report.cut import cut_note
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import Comparison, RunSide, run_compare
+from kdelta.studies.compare.study import Comparison, RunSide, SameKernelError, run_compare
 from kdelta.studies.lab.judges import NOT_IN_STATES
 from kdelta.studies.lab.requests import GateRequest, Progress
 from kdelta.studies.lab.work import Work
@@ -39,7 +39,10 @@ async def run_gate(request: GateRequest, store: Store, progress: Progress) -> Ga
     asked = request.compare
     if request.left_out and asked.program is None:
         Work(asked.workload, request.left_out).check((asked.base, *asked.others))
-    found = await run_compare(request.compare, store, progress)
+    try:
+        found = await run_compare(request.compare, store, progress)
+    except SameKernelError as error:
+        return GateAnswer(decide((), (error.message,)), ())
     judged = tuple(
         one
         for comparison in found
