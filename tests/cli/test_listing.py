@@ -3,11 +3,14 @@
 
 from pathlib import Path
 
+import msgspec
+
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.documents import read_document
 from tests.cli.studies import Captured, kdelta, make_run
 from tests.store.test_store import new
+from tests.synthetic import own, region, run
 
 
 def test_runs_and_show(own_data: Path, capsys: Captured) -> None:
@@ -42,6 +45,29 @@ def test_runs_and_show(own_data: Path, capsys: Captured) -> None:
         "hint: kdelta report --list lists the studies, kdelta runs the runs\n"
     )
     assert kdelta("show", good.id, "-o", "frobnicate") == 2
+
+
+def test_runs_name_what_each_measured_and_what_differs_of_its_kernel(
+    own_data: Path, capsys: Captured
+) -> None:
+    release = "6.1.0-56-cloud-amd64"
+    of = [["getppid", "uname"], ["command"], [f"operation-{n}" for n in range(9)], []]
+    with Store.open(own_data) as store:
+        for names in of:
+            spec = f"deb:linux-image-{release} +cmdline:psi=0"
+            one = msgspec.structs.replace(new(), kernel_spec=spec, kernel_release=release)
+            counts = run(*(region(name, {own("f"): 9}) for name in names)) if names else None
+            store.finish_run(store.start_run(one), RunStatus.OK, counts=counts)
+        blob = store.runs(4)[1].counts_blob
+    assert kdelta("runs") == 0
+    lines = capsys.readouterr().out.splitlines()[:0:-1]
+    assert all(f" {release} with psi=0 " in line for line in lines)
+    ends = [line.rpartition("syscalls ")[2] for line in lines]
+    assert ends == ["#1: getppid, uname", "#1", "#1: 9 regions", "#1"]
+    assert blob
+    (own_data / "blobs" / blob[:2] / blob[2:]).write_bytes(b"garbage")
+    assert kdelta("runs") == 0
+    assert "9 regions" not in capsys.readouterr().out
 
 
 def test_control_characters_of_a_guest_are_visible(own_data: Path, capsys: Captured) -> None:

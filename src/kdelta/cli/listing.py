@@ -10,6 +10,9 @@ from kdelta.store.model import Run, Study
 _ID = 8
 _KERNEL = 26
 _OPERATIONS = 20
+_REGIONS = 32
+_WHOLE = "command"
+"""The region of a program that marks none."""
 
 
 def lines_text(lines: Iterable[str]) -> str:
@@ -17,8 +20,8 @@ def lines_text(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def runs_text(runs: Sequence[Run]) -> str:
-    """A line for each run."""
+def runs_text(runs: Sequence[Run], regions: Sequence[Sequence[str]]) -> str:
+    """A line for each run; regions: the names of those that each counted."""
     if not runs:
         return "no runs yet: kdelta compare and kdelta run make some\n"
     length = _unique_length([run.id for run in runs])
@@ -27,10 +30,18 @@ def runs_text(runs: Sequence[Run]) -> str:
     lines = [f"{'run':<{length}} {'started (UTC)':<16} {'status':<15} {'kernel':<{width}} workload"]
     lines += [
         f"{run.id[:length]} {run.started_text[:16]} {run.word:<15} {name:<{width}} "
-        f"{run.workload} #{run.perturbation}"
-        for name, run in zip(names, runs, strict=True)
+        f"{run.workload} #{run.perturbation}{_counted(found)}"
+        for name, run, found in zip(names, runs, regions, strict=True)
     ]
     return lines_text(lines)
+
+
+def _counted(regions: Sequence[str]) -> str:
+    """The regions of a run by name, or how many they are."""
+    names = ascii_only(", ".join(regions))
+    if not names or list(regions) == [_WHOLE]:
+        return ""
+    return f": {names if len(names) <= _REGIONS else f'{len(regions)} regions'}"
 
 
 def _kernel_name(run: Run) -> str:

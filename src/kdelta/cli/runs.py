@@ -22,9 +22,10 @@ def runs(
     """
     with Store.open(data_dir()) as store:
         found = store.runs(limit)
+        regions = [] if json else [store.regions(run) for run in found]
     if json:
         model = importlib.import_module("kdelta.report.model")
         documents = importlib.import_module("kdelta.studies.documents")
         emit(documents.document_text(model.run_list(found), __version__))
     else:
-        emit(runs_text(found))
+        emit(runs_text(found, regions))

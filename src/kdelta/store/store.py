@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kdelta.counts.model import RunCounts, decode_counts, encode_counts
+from kdelta.counts.model import RunCounts, decode_counts, encode_counts, region_names
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
@@ -236,6 +236,12 @@ class Store:
         if run.counts_blob is None:
             raise LabError(f"run {run.id} ({run.word}) has no counts")
         return decode_counts(self.get(run.counts_blob))
+
+    def regions(self, run: Run) -> tuple[str, ...]:
+        """The names of the regions that a run counted; none where they cannot be read."""
+        with contextlib.suppress(LabError):
+            return region_names(self.get(run.counts_blob)) if run.counts_blob else ()
+        return ()
 
     def console(self, run: Run) -> str:
         """What the guest of a run printed."""
