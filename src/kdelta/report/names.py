@@ -162,6 +162,7 @@ def _base_names(parts: Sequence[_Parts]) -> list[str]:
         lambda one: one.revision,
         lambda one: one.version,
         lambda one: one.release,
+        lambda one: one.revision or one.version,
         lambda one: one.place,
         lambda one: f"{one.place} {one.version}".rstrip(),
     )

@@ -2,27 +2,18 @@
 """Which of the store's runs can be compared, and in which order their kernels stand."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from kdelta.kernels.sources.git import read_repository
-from kdelta.spec.change import CmdlineChange
+from kdelta.report.names import side_names
 from kdelta.spec.errors import KdeltaError
 from kdelta.spec.identity import canonical_json, short
-from kdelta.spec.kernel import (
-    DebSpec,
-    DebSrcSpec,
-    GitSpec,
-    KernelSpec,
-    parse_kernel_spec,
-    without_changes,
-)
+from kdelta.spec.kernel import DebSpec, GitSpec, KernelSpec, parse_kernel_spec
 from kdelta.spec.versions import version_key
 from kdelta.store.model import Run
-
-_SHOWN = 12
 
 
 class Lineage(msgspec.Struct, frozen=True):
@@ -85,40 +76,12 @@ def ordered_by(kernels: Sequence[Lineage]) -> str:
 
 
 def distinct_names(kernels: Sequence[Lineage]) -> list[str]:
-    """What distinguishes each from the others: its release, its commit, or the words of its spec
-    that not all of the same source have.
-    """
-    words = [_words(one, parsed_spec(one.spec)) for one in kernels]
-    common = set.intersection(*map(set, words)) if len(words) > 1 else set()
-    names = [
-        " ".join(word for word in mine if word not in common) or one.release or one.spec
-        for one, mine in zip(kernels, words, strict=True)
-    ]
+    """Return names of kernels as all reports have them; of equal ones with their identities."""
+    names = side_names(kernels).names
     return [
         name if names.count(name) == 1 else f"{name} ({short(one.identity)})"
         for name, one in zip(names, kernels, strict=True)
     ]
-
-
-def _words(one: Lineage, spec: KernelSpec | None) -> list[str]:
-    if spec is None:
-        return [one.spec]
-    changes = [
-        str(change) if isinstance(change, CmdlineChange) else _brief(str(change))
-        for change in spec.changes
-    ]
-    if isinstance(spec, DebSpec):
-        return [one.release or str(without_changes(spec)), *changes]
-    if isinstance(spec, GitSpec):
-        return [one.commit[:_SHOWN] or spec.revision, *changes]
-    base = one.release if isinstance(spec, DebSrcSpec) else str(spec).partition(" ")[0]
-    return [base, *changes]
-
-
-def _brief(change: str) -> str:
-    """A change without the folders of its file: +order:order.txt, +fix.patch."""
-    head, colon, path = change.rpartition(":")
-    return f"{head}{colon}{'' if colon else '+'}{PurePath(path.lstrip('+')).name}"
 
 
 def parsed_spec(text: str) -> KernelSpec | None:
