@@ -104,10 +104,15 @@ def places_within(far: Fraction) -> int:
 def effect_percent(cost: Quantity) -> str:
     """An effect in per cent of the base, with no more decimals than its interval supports."""
     effect, base, part = cost.effect, cost.base.value, cost.percent
-    if not part or not base or effect.n < 2 or effect.exact:
+    if not part or not base or effect.n < 2:
         return percent(part)
-    places = places_within(100 * effect.half_width / abs(base))
-    if places >= _places(abs(part)):
+    return percent_within(part, 100 * effect.half_width / abs(base))
+
+
+def percent_within(part: Fraction, far: Fraction) -> str:
+    """A figure in per cent that may be off by +-far, 0 if it is exact."""
+    places = places_within(far)
+    if not far or places >= _places(abs(part)):
         return percent(part)
     text = f"{float(part):+.{places}f}%"
     return text if any(digit in "123456789" for digit in text) else "0%"

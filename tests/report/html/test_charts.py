@@ -46,8 +46,8 @@ def of_effects(*points: Point) -> Chart:
 def test_effects_are_in_order_with_their_figures() -> None:
     plot = effects_plot(EFFECTS, "% of base")
     assert [one.name for one in plot.marks] == [one.name for one in EFFECTS]
-    assert [one.text for one in plot.marks] == ["+12.0%", "-3.00%"]
-    assert plot.marks[1].tip.endswith(": -3.00%, -4.00% to -2.00%")
+    assert [one.text for one in plot.marks] == ["+12%", "-3.0%"]
+    assert plot.marks[1].tip.endswith(": -3.0%, -4.00% to -2.00%")
     assert [one.left for one in plot.marks] == [False, True]
     # From -4 to 14 on an even scale.
     assert [plot.marks[0].low, plot.marks[0].at] == pytest.approx(
@@ -137,11 +137,11 @@ def test_each_row_has_its_figure_and_a_tip_with_its_whole_name() -> None:
     figure = drawn(of_effects(*EFFECTS))
     assert [one.text for one in figure.iter("li")] == [one.name for one in EFFECTS]
     assert [one.text for one in figure.iter("title")] == [
-        "read</text><script>alert(1)</script>: +12.0\u202f%, +10.0\u202f% to +14.0\u202f%",
-        "a & b\u2028c: \u22123.00\u202f%, \u22124.00\u202f% to \u22122.00\u202f%",
+        "read</text><script>alert(1)</script>: +12\u202f%, +10.0\u202f% to +14.0\u202f%",
+        "a & b\u2028c: \u22123.0\u202f%, \u22124.00\u202f% to \u22122.00\u202f%",
     ]
     texts = [one.text for one in figure.iter("text") if one.get("class") == "figure"]
-    assert texts == ["+12.0\u202f%", "\u22123.00\u202f%"]
+    assert texts == ["+12\u202f%", "\u22123.0\u202f%"]
     assert [one.get("class") for one in figure.iter("circle")] == ["f-slower", "f-faster"]
 
 

@@ -171,7 +171,7 @@ def effects_plot(effects: Sequence[Point], unit: str) -> RowPlot:
     far, ticks = _effect_ticks(ends)
     place = _placing(low, high, _decades if far else float)
     return RowPlot(
-        marks=_marks(effects, place, lambda value: figures.percent(Fraction(value))),
+        marks=_marks(effects, place, figures.percent_within),
         ticks=_spaced([(place(one), f"{one:+,.10g}" if one else "0") for one in ticks
                        if low <= one <= high]),
         unit=f"{unit}, logarithmic scale" if far else unit,
@@ -188,7 +188,7 @@ def history_plot(points: Sequence[Point], unit: str) -> RowPlot:
     low, high = low - short, high + short
     place = _placing(low, high, float)
     return RowPlot(
-        marks=_marks(points, place, lambda value: figures.fitted(Fraction(value))),
+        marks=_marks(points, place, lambda value, _: figures.fitted(value)),
         ticks=_spaced(_even_labels(low, high, place)),
         unit=unit,
         zero=None,
@@ -213,10 +213,15 @@ def spreads_plot(spreads: Sequence[Spread], unit: str) -> Histograms:
     )
 
 
-def _marks(points: Sequence[Point], place: Place, text: Callable[[float], str]) -> tuple[Mark, ...]:
+def _marks(
+    points: Sequence[Point], place: Place, text: Callable[[Fraction, Fraction], str]
+) -> tuple[Mark, ...]:
+    """text: gives a figure that may be off by +-so much, 0 if it is exact, as it is shown."""
     found = []
     for at, one in enumerate(points):
-        ends = text(one.low), text(one.high)
+        low, value, high = map(Fraction, (one.low, one.value, one.high))
+        ends = text(low, Fraction(0)), text(high, Fraction(0))
+        shown = text(value, (high - low) / 2)
         reach = "" if one.low == one.high else f", {figures.span(*ends)}"
         found.append(
             Mark(
@@ -225,10 +230,10 @@ def _marks(points: Sequence[Point], place: Place, text: Callable[[float], str]) 
                 at=place(one.value),
                 low=place(one.low),
                 high=place(one.high),
-                text=text(one.value),
+                text=shown,
                 left=one.value < 0,
                 tone=one.tone,
-                tip=f"{one.name}: {text(one.value)}{reach}",
+                tip=f"{one.name}: {shown}{reach}",
             )
         )
     return tuple(found)
