@@ -56,6 +56,20 @@ def test_what_each_patch_does(queue: Queue, store: Store, lab: Lab) -> None:
     assert "0005-lock-three 0002-lock-one" in flat
 
 
+def test_series_that_changes_no_byte_ends_at_once(
+    queue: Queue, store: Store, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kdelta.studies.series.study.reach_looked_closer", None)
+    queue.add("core: comment", "kernel/core.c", first_line(queue, "kernel/core.c"), "/* more */")
+    request = SeriesRequest(tree=str(queue.tree), patches=(str(queue.done()),))
+    report = run(request, store)
+    (row,) = report.rows
+    assert row.answer.fate is PatchFate.RULED_OUT
+    assert row.why.startswith("equal images")
+    assert len(lab.measured) == 2
+    assert checked(report).count("0001-core-comment") == 1
+
+
 @pytest.mark.slow
 def test_all_views(queue: Queue, store: Store, lab: Lab) -> None:
     request = msgspec.structs.replace(usual(queue), views=tuple(View))

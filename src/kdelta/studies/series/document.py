@@ -153,7 +153,9 @@ def _patches_table(report: SeriesReport) -> Table:
         Column("subject"),
         Column("how it is known"),
     )
-    rows = [_patch_row(row, views, report) for row in report.rows]
+    # What was ruled out has a table of its own.
+    listed = [row for row in report.rows if row.answer.fate is not PatchFate.RULED_OUT]
+    rows = [_patch_row(row, views, report) for row in listed]
     rows += [
         _group_row(f"group {number}", group, views, report)
         for number, group in enumerate(report.groups, start=1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta series`: both ends, ruling out, the proof, the search, the smallest set, the branch."""
 
+import filecmp
 from collections.abc import Collection, Iterator
 
 from kdelta.host.interrupt import interruptible
@@ -14,6 +15,7 @@ from kdelta.infer.search.search_model import Failed, Outcome, builds_left
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.series_model import PatchSet, SeriesLimits, SeriesPatch, SeriesStep
+from kdelta.kernels.build.built import VMLINUX
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.series import likely_needs
 from kdelta.spec.kernel import parse_kernel_spec
@@ -29,6 +31,7 @@ from kdelta.studies.series.model import Minimal, SeriesReport
 from kdelta.studies.series.trees import Trees, spec_of
 
 NOTHING: PatchSet = frozenset()
+_EQUAL = "equal images: with all patches the kernel is, byte for byte, what it is without them"
 
 
 async def run_series(request: SeriesRequest, store: Store, progress: Progress) -> SeriesReport:
@@ -111,6 +114,8 @@ class _SeriesStudy:
     def _reach(self) -> dict[str, Reach]:
         if not self._request.rule_out or not self._trees.names:
             return {}
+        if self._is_equal():
+            return {name: Excluded(name, 0, _EQUAL) for name in self._trees.names}
         built = [end.built for end in self.ends]
         files = self._trees.files
         return reach_looked_closer(
@@ -125,6 +130,12 @@ class _SeriesStudy:
             progress=self._progress,
             recompile=self._request.recompile,
         )
+
+    def _is_equal(self) -> bool:
+        """Whether both ends are one kernel, byte for byte, so that there is nothing to explain."""
+        one, other = (end.built for end in self.ends)
+        same = one.identity == other.identity
+        return same and filecmp.cmp(one.path / VMLINUX, other.path / VMLINUX, shallow=False)
 
     async def _kernel(self, label: str, chosen: PatchSet, *, complete: bool = False) -> Outcome:
         """The tree with these patches, built and run."""
