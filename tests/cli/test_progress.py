@@ -39,7 +39,9 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
     progress.doing("run 6.1", "boots")
     clock.now += 31
     progress.doing("run 6.1", "runs")
+    progress.beat()
     progress.doing("run 6.1", "runs on")
+    progress.beat()
     progress.begin("boot 6.12", 40)
     clock.now += 9
     progress.end("boot 6.12", "ready")
@@ -51,7 +53,7 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.out == ""
     assert shown.err == (
         "fetching\n"
-        "run 6.1: runs\n"
+        "runs 0 of 2: run 6.1 (runs, 31 s)\n"
         "boot 6.12 ... (about 40 s)\n"
         "run 6.1: ok (41.0 s); runs 1 of 2, about 50 s left\n"
         "run 6.1 #1: failed (0.0 s); runs 2 of 2\n"

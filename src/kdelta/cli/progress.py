@@ -22,10 +22,11 @@ from kdelta.studies.lab.requests import Progress, Silent
 _KEPT_FREE = 3
 """Lines of a terminal that what is shown leaves free: for the updated one, and for log lines."""
 
-_SILENT_SECONDS = 30.0
-"""Without a terminal, what a step is at has a line of its own after so long without one. A step
-that is expected to take as long has one when it begins.
-"""
+_SILENT_SECONDS = 15.0
+"""Without a terminal, how far a study is has a line after so long without one."""
+
+_LONG_SECONDS = 30.0
+"""A step that is expected to take so long has a line when it begins."""
 
 _APART_SECONDS = 10.0
 """Lines of steps that went well are so far apart, without a terminal: there may be hundreds."""
@@ -46,7 +47,8 @@ def shown_progress() -> Iterator[Progress]:
             with TerminalProgress(StudyTime(times)) as line:
                 yield line
         else:
-            yield LineProgress(StudyTime(times))
+            with LineProgress(StudyTime(times)) as lines:
+                yield lines
     finally:
         times.save()
 
@@ -58,6 +60,7 @@ class _Reported:
         self._study = study
         self._lock = threading.Lock()
         self._logged: set[str] = set()
+        self._doing: dict[str, str] = {}
 
     def expect(self, kind: str, count: int, at_once: int = 1, *, rough: bool = False) -> None:
         with self._lock:
@@ -76,12 +79,24 @@ class _Reported:
     def _write(self, line: str) -> None:
         raise NotImplementedError
 
-    def _at(self, step: str, what: str) -> None:
-        with self._lock:
-            self._study.doing(step, what)
-
     def show(self, text: Callable[[], str]) -> None:
         """Nothing: where output is no terminal, only the end is printed."""
+
+    def doing(self, step: str, what: str) -> None:
+        with self._lock:
+            self._study.doing(step, what)
+        self._doing[step] = what
+
+    def line(self) -> str:
+        """Return the line: how far the study is, then the step that has taken longest so far."""
+        with self._lock:
+            whole, current = self._study.text(), self._study.current()
+        if current is None:
+            return whole
+        step, seconds = current
+        what = self._doing.get(step, "")
+        now = f"{step} ({what}, {elapsed_text(seconds)})" if what else step
+        return f"{whole}: {now}" if whole else now
 
     def _ended(self, step: str, result: str) -> tuple[str, str]:
         """What is reported of a step that ends now, and how far the study is."""
@@ -97,6 +112,23 @@ class LineProgress(_Reported):
         super().__init__(study)
         self._clock = clock
         self._last = clock() - _APART_SECONDS
+        self._ended_all = threading.Event()
+
+    def __enter__(self) -> "LineProgress":
+        threading.Thread(target=self._beat, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended_all.set()
+
+    def _beat(self) -> None:
+        while not self._ended_all.wait(1.0):
+            self.beat()
+
+    def beat(self) -> None:
+        """Log how far the study is, if nothing was logged for a while: it is not stuck."""
+        if self._clock() - self._last >= _SILENT_SECONDS and (line := self.line()):
+            self._write(line)
 
     def _write(self, line: str) -> None:
         self._last = self._clock()
@@ -105,15 +137,11 @@ class LineProgress(_Reported):
     def begin(self, step: str, seconds: float | None = None) -> None:
         with self._lock:
             expected = self._study.begin(step, seconds)
-        if expected and expected >= _SILENT_SECONDS:
+        if expected and expected >= _LONG_SECONDS:
             self._write(f"{step} ... (about {expected:.0f} s)")
 
-    def doing(self, step: str, what: str) -> None:
-        self._at(step, what)
-        if self._clock() - self._last >= _SILENT_SECONDS:
-            self._write(f"{step}: {what}")
-
     def end(self, step: str, result: str) -> None:
+        self._doing.pop(step, None)
         line, whole = self._ended(step, result)
         if result in _AS_EXPECTED and self._clock() - self._last < _APART_SECONDS:
             return
@@ -125,7 +153,6 @@ class TerminalProgress(_Reported):
 
     def __init__(self, study: StudyTime) -> None:
         super().__init__(study)
-        self._doing: dict[str, str] = {}
         self._shown: list[str] = []
         self._console = Console(file=cast("IO[str]", Stderr()))
         self._live = Live(
@@ -158,27 +185,12 @@ class TerminalProgress(_Reported):
     def show(self, text: Callable[[], str]) -> None:
         self._shown = text().splitlines()
 
-    def line(self) -> str:
-        """Return the line: how far the study is, then the step that has taken longest so far."""
-        with self._lock:
-            whole, current = self._study.text(), self._study.current()
-        if current is None:
-            return whole
-        step, seconds = current
-        what = self._doing.get(step, "")
-        now = f"{step} ({what}, {elapsed_text(seconds)})" if what else step
-        return f"{whole}: {now}" if whole else now
-
     def _write(self, line: str) -> None:
         self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, step: str, seconds: float | None = None) -> None:
         with self._lock:
             self._study.begin(step, seconds)
-
-    def doing(self, step: str, what: str) -> None:
-        self._at(step, what)
-        self._doing[step] = what
 
     def end(self, step: str, result: str) -> None:
         self._doing.pop(step, None)

@@ -18,7 +18,7 @@ OUT = "out-"
 UNFINISHED = ".kdelta-unfinished"
 """A file in an output folder: make is at work there, or was killed when it was."""
 
-_SAY_EVERY_SECONDS = 30.0
+_SAY_EVERY_SECONDS = 10.0
 _COMPILED = ("CC", "AS", "LD", "HOSTCC", "CC [M]")
 
 
