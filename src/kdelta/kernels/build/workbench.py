@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A built kernel's tree once more: what it makes of other configs, some objects, other modules."""
 
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,9 @@ ModuleCommand = tuple[list[str], dict[str, str]]
 
 CONFIGS = "configs-"
 """Output folders in which configs are only asked for: nothing is compiled there."""
+
+
+_MISSED = re.compile(r": '?([\w./+-]+)'?(?:: No such file or directory| file not found)")
 
 
 class Workbench:
@@ -75,7 +79,11 @@ class Workbench:
     def compile(self, config: str, targets: Sequence[str]) -> Digest | str:
         """Some objects and generated files as that config has them; or what went wrong first."""
         self.use(config)
-        wrong = self._kbuild.make(targets, cache_dir("logs") / "recompile.log", self._log)
+        log_file = cache_dir("logs") / "recompile.log"
+        wrong = self._kbuild.make(targets, log_file, self._log)
+        if wrong and (folders := _makers_of(wrong, self.tree)):
+            self._kbuild.make(folders, log_file, self._log)
+            wrong = self._kbuild.make(targets, log_file, self._log)
         return wrong or digest_of(self._kbuild.out, targets)
 
     def compile_at(
@@ -114,6 +122,18 @@ class Workbench:
         argv = ["make", "-C", str(self._kbuild.out), *self._kbuild.toolchain.words(self.tree)]
         cleared, settings = build_environment(self._kbuild.root)
         return argv, {**dict.fromkeys(cleared, ""), **settings}
+
+
+def _makers_of(wrong: str, tree: Path) -> list[str]:
+    """The targets that make a file which a compiler missed: a build of all has it made in another
+    folder before, as arch/x86/lib makes inat-tables.c for arch/x86/boot/compressed.
+    """
+    if (found := _MISSED.search(wrong)) is None:
+        return []
+    rule = re.compile(rf"\$\(obj\)/{re.escape(Path(found[1]).name)}\b")
+    files = (path for name in ("Makefile", "Kbuild") for path in tree.rglob(name))
+    makers = [path.parent for path in files if rule.search(path.read_text(errors="replace"))]
+    return sorted({f"{folder.relative_to(tree)}/" for folder in makers if folder != tree})
 
 
 @contextmanager
