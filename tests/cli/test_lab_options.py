@@ -50,6 +50,7 @@ def test_they_stand_where_the_request_is() -> None:
         "before",
         *NAMES,
         "after",
+        "allow_unknown",
         "verbose",
         "quiet",
     ]

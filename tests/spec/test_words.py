@@ -4,7 +4,7 @@
 import pytest
 
 from kdelta.spec.errors import UserError
-from kdelta.spec.words import compared_words, parse_kernel_words
+from kdelta.spec.words import compared_words, parse_kernel_words, with_change
 
 
 @pytest.mark.parametrize(
@@ -131,3 +131,14 @@ def test_a_comma_elsewhere_is_a_slip(words: list[str], message: str) -> None:
         compared_words(words)
     assert caught.value.message == message
     assert "KERNEL +a , +b" in caught.value.hint
+
+
+def test_a_change_of_all_kernels_that_have_any() -> None:
+    def words(text: str) -> str:
+        return " ".join(with_change(text.split(), "+all"))
+
+    assert words("./a +x.config +CONFIG_B=y + +y.config") == (
+        "./a +x.config +CONFIG_B=y +all + +y.config +all"
+    )
+    assert words("./a +x.config , +y.config") == "./a +x.config +all , +y.config +all"
+    assert words("deb:x deb:y +cmdline:psi=0") == "deb:x deb:y +cmdline:psi=0"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from kdelta.cli.listing import lines_text
 from kdelta.kernels.build.built import BuiltKernel, load_built
 from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.config.configure import some
 from kdelta.kernels.config.kconfig import line_of
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.cached import CachedKernel
@@ -60,9 +61,13 @@ def _history(built: BuiltKernel) -> list[str]:
     if built.lab:
         lines.append("set for the lab: " + ", ".join(str(flip) for flip in built.lab))
     if built.changed:
-        shown = ", ".join(str(flip) for flip in built.changed[:_SHOWN])
-        more = len(built.changed) - _SHOWN
-        lines.append(f"granted otherwise: {shown}" + (f" and {more} more" if more > 0 else ""))
+        lines.append(f"granted otherwise: {some(built.changed, _SHOWN)}")
+    if built.derived:
+        lines.append(f"follows from the compiler and other options: {some(built.derived, _SHOWN)}")
+    if built.unknown:
+        lines.append(f"not in this tree, and left out: {', '.join(built.unknown)}")
+    if built.idle:
+        lines.append(f"changed nothing: {', '.join(built.idle)}")
     if built.missing:
         lines.append("the lab misses: " + ", ".join(one.option for one in built.missing))
     if built.modules_left:

@@ -25,7 +25,16 @@ its arguments, by the same words. scripts/make_words.py writes it.
 _SPECS = ("deb:", "deb-src:", "git:", "tree:", "image:", "rpm:", "pkg:")
 _CHANGES = (
     *("+cmdline:", "+CONFIG_", "+defconfig", "+kvm_guest.config", "+KCFLAGS=", "+base:"),
-    *("+order:", "+shuffle:", "+align:", "+sections", "+kernel-mode", "ARCH=", "LLVM=1"),
+    *(
+        "+order:",
+        "+shuffle:",
+        "+align:",
+        "+sections",
+        "+kernel-mode",
+        "+allow-unknown",
+        "ARCH=",
+        "LLVM=1",
+    ),
 )
 _PATHS = ("tree:", "git:", "image:", "rpm:", "pkg:", "+base:", "+order:")
 _LATEST_IDS = 30

@@ -76,7 +76,8 @@ def check_kernels(specs: Iterable[str], log: Log) -> None:
     what the files were taken for that specs name.
     """
     parsed = [parse_kernel_spec(spec) for spec in specs]
-    announce([change for spec in parsed for change in spec.changes], log)
+    for spec in parsed:
+        announce(spec.changes, log)
     # A look at package lists can take a second, and longer where they have to be loaded.
     for spec in sorted(parsed, key=lambda one: isinstance(one, DebSpec | DebSrcSpec)):
         _check(spec)

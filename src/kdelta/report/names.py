@@ -12,6 +12,7 @@ import msgspec
 
 from kdelta.report import words
 from kdelta.spec.change import (
+    AllowUnknownChange,
     BaseConfigChange,
     Change,
     CmdlineChange,
@@ -118,7 +119,7 @@ def _parts(text: str, release: str) -> _Parts:
     version = getattr(spec, "version", None) if isinstance(spec, DebSpec | RepositorySpec) else ""
     return _Parts(
         str(base),
-        spec.changes,
+        tuple(one for one in spec.changes if not isinstance(one, AllowUnknownChange)),
         _version(version or "") or _version(release),
         release,
         _place(spec),

@@ -14,7 +14,8 @@ CHANGE_FORMS = (
     "+CONFIG_X=y, +'# CONFIG_X is not set', +FILE (a patch, a mailbox or a quilt series, a config "
     "fragment or a generated .config; also packed), +base:FILE (a whole config), "
     "+defconfig (a target of the tree's make), "
-    "+KCFLAGS=..., +CC=..., +LLVM=1, +kernel-mode (programs in ring 0); "
+    "+KCFLAGS=..., +CC=..., +LLVM=1, +kernel-mode (programs in ring 0), +allow-unknown (leave out "
+    "options that the tree does not have); "
     "for a relink +sections, +order:FILE, +shuffle:SEED, +align:N; "
     "of any kernel, built or not, +cmdline:PARAMETER (what it is booted with)"
 )
@@ -47,6 +48,7 @@ _REFUSED_VARIABLES = {
 }
 
 KERNEL_MODE = "kernel-mode"
+ALLOW_UNKNOWN = "allow-unknown"
 LAST_SEED = 2**32 - 2
 """Of +shuffle: to ld.lld, zero means a seed by chance, and 2**32 - 1 the reverse order."""
 ALIGNMENTS = (16, 32, 64, 128, 256)
@@ -115,6 +117,12 @@ class KernelModeChange(_Change, frozen=True, tag="kernel-mode"):
     TEXT = f"+{KERNEL_MODE}"
 
 
+class AllowUnknownChange(_Change, frozen=True, tag="allow-unknown"):
+    """Options that the tree does not have are left out, instead of being refused."""
+
+    TEXT = f"+{ALLOW_UNKNOWN}"
+
+
 class SectionsChange(_Change, frozen=True, tag="sections"):
     """Each function is a section of its own, and the linker leaves them in their order: the same
     objects as with the three changes below, and what these are to be compared with.
@@ -161,7 +169,14 @@ class CmdlineChange(_Change, frozen=True, tag="cmdline"):
 
 
 RelinkChange = SectionsChange | OrderChange | ShuffleChange | AlignChange
-SourceChange = OptionChange | FileChange | BaseConfigChange | VariableChange | KernelModeChange
+SourceChange = (
+    OptionChange
+    | FileChange
+    | BaseConfigChange
+    | VariableChange
+    | KernelModeChange
+    | AllowUnknownChange
+)
 Change = SourceChange | RelinkChange | CmdlineChange
 
 
@@ -190,8 +205,10 @@ def parse_change(text: str) -> Change:
 
 def _own_change(
     word: str, text: str
-) -> BaseConfigChange | KernelModeChange | RelinkChange | CmdlineChange | None:
+) -> BaseConfigChange | KernelModeChange | AllowUnknownChange | RelinkChange | CmdlineChange | None:
     """A change that kdelta itself has a name for."""
+    if word == ALLOW_UNKNOWN:
+        return AllowUnknownChange()
     if word == KERNEL_MODE:
         return KernelModeChange()
     if word.startswith(_BASE):

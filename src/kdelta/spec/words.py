@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The words of a command line -> kernel specs: what + and NAME=VALUE words belong to."""
 
+import itertools
 from collections.abc import Sequence
 
 import msgspec
@@ -35,6 +36,18 @@ def parse_kernel_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
     """
     kernels, variables = _parse(words)
     return tuple(_with_variables(kernel, variables) for kernel in kernels)
+
+
+def with_change(words: Sequence[str], change: str) -> list[str]:
+    """The words of a command line with another change after those of each kernel that has any, but
+    for boot parameters.
+    """
+    found: list[str] = []
+    for is_change, group in itertools.groupby(words, lambda word: word[:1] == "+" != word):
+        found += (some := list(group))
+        if is_change and any(not word.startswith("+cmdline") for word in some):
+            found.append(change)
+    return found
 
 
 def compared_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.cli.kernel_listing import built_text
 from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.model import Kernel
 from tests.kernels.sources.given_files import CUT, FRAGMENT, LONG, MAILBOX, PACKERS, PLAIN, SERIES
-from tests.kernels.trees import fake_tree, kernel
+from tests.kernels.trees import failure, fake_tree, kernel, made
 
 pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
@@ -46,3 +48,26 @@ def test_a_fragment_goes_over_the_base_that_is_named_before(tree: Path) -> None:
         granted = parse_config(Path(found.config or "").read_text())
         assert built.base == str(base)
         assert (granted["CONFIG_OLD_DRIVER"], granted["CONFIG_ZERO_PAGES"]) == ("y", "y")
+
+
+def test_what_was_asked_for_and_not_granted_is_all_listed(tree: Path) -> None:
+    fragment, base = tree.parent / "x.config", tree.parent / "board"
+    base.write_text("CONFIG_DEBUG_LIST=y\nCONFIG_OLD_DRIVER=y\nCONFIG_FORMER=y\n")
+    fragment.write_text("CONFIG_GONE=y\nCONFIG_AWAY=y\nCONFIG_ZERO_PAGES=y\n")
+    words = [f"+base:{base}", "+CONFIG_OLD_DRIVER=y", f"+{fragment}"]
+    refused = failure(tree, *words)
+    assert refused.detail == (
+        "this tree has no such options: CONFIG_GONE, CONFIG_AWAY (+allow-unknown leaves them out)"
+    )
+    said: list[str] = []
+    found = made(tree, *words, "+allow-unknown", said=said)
+    assert isinstance(found, Kernel)
+    text = built_text(found)
+    assert "not in this tree, and left out: CONFIG_GONE, CONFIG_AWAY" in text
+    assert "changed nothing: CONFIG_OLD_DRIVER" in text
+    assert "granted otherwise: DEBUG_LIST y -> n, FORMER y -> n" in text
+    assert said[:3] == [
+        "CONFIG_OLD_DRIVER changes nothing: what it sets is so already",
+        "this tree does not have CONFIG_GONE, CONFIG_AWAY",
+        f"of {base}, not granted as it has them: DEBUG_LIST y -> n, FORMER y -> n",
+    ]

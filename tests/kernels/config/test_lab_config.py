@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kdelta.host.command import Result
 from kdelta.kernels.arches import kernel_arches
@@ -19,6 +21,7 @@ from kdelta.kernels.config.configure import (
 from kdelta.kernels.config.kconfig import (
     OFF,
     OptionFlip,
+    explain_diff,
     parse_config,
     render_config,
     without_modules,
@@ -274,3 +277,53 @@ def test_normalizing(tree: FakeTree) -> None:
     normalize = olddefconfig(tree.out, tree.make)
     assert normalize({"CONFIG_DEBUG_LIST": "y"})["CONFIG_DEBUG"] == "n"
     assert "CONFIG_DEBUG_LIST" not in normalize({"CONFIG_DEBUG_LIST": "y"})
+
+
+def test_what_changes_nothing_is_named(tree: FakeTree) -> None:
+    steps = [whole(BFQ="y", DEBUG="n"), option("BFQ", "y"), option("DEBUG", "y")]
+    fragment = ConfigStep("fragment", "so.config", "CONFIG_BFQ=y\n# CONFIG_SMP is not set\n")
+    found = tree.configure(*steps, fragment)
+    assert found.idle == ("CONFIG_BFQ", "so.config")
+    assert "so.config changes nothing: what it sets is so already" in found.notes
+
+
+def test_options_that_the_tree_does_not_have_are_refused_or_left_out(tree: FakeTree) -> None:
+    text = "CONFIG_GONE=y\nCONFIG_BFQ=y\n# CONFIG_LOST is not set\nCONFIG_AWAY=m\n"
+    step = ConfigStep("fragment", "x.config", text)
+    found = tree.configure(whole(), step)
+    assert [one.option for one in found.refused] == ["CONFIG_GONE", "CONFIG_AWAY"]
+    assert found.unknown == ("CONFIG_GONE", "CONFIG_LOST", "CONFIG_AWAY")
+    again = configure(tree.out, tree.tree, [whole(), step], tree.make, allow_unknown=True)
+    assert isinstance(again, Configured)
+    assert (again.refused, again.unknown) == ((), found.unknown)
+    assert parse_config(again.text)["CONFIG_BFQ"] == "y"
+    assert list(again.notes) == ["this tree does not have CONFIG_GONE, CONFIG_LOST, CONFIG_AWAY"]
+
+
+VALUES = st.dictionaries(
+    st.sampled_from([*(one.name for one in OPTIONS), "GONE", "LOST"]), st.sampled_from("ynm")
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(VALUES, VALUES)
+def test_asked_and_granted_differ_by_what_is_reported(
+    tree: FakeTree, base: dict[str, str], over: dict[str, str]
+) -> None:
+    """The cross-check of a whole config, a fragment and olddefconfig: nothing is silent."""
+    values = {f"CONFIG_{name}": value for name, value in base.items()}
+    asked = {f"CONFIG_{name}": value for name, value in over.items()}
+    steps = [
+        ConfigStep("base", "b", render_config(values)),
+        ConfigStep("fragment", "f", render_config(asked)),
+    ]
+    found = tree.configure(*steps)
+    differ = explain_diff(values | asked, parse_config(found.text))
+    listed = {flip.option: flip.after for flip in (*found.lab, *found.changed, *found.derived)}
+    listed |= {one.option: one.granted for one in found.refused}
+    for flip in differ:
+        by_choice = flip.option in ("CONFIG_NONE", "CONFIG_VOLUNTARY") and flip.option in asked
+        by_default = flip.option not in values and flip.option not in asked
+        assert by_choice or by_default or listed.get(flip.option) == flip.after, flip
+    for option_name, value in listed.items():
+        assert parse_config(found.text).get(option_name, "n") == value

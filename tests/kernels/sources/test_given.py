@@ -229,17 +229,19 @@ def test_a_folder_of_patches_is_a_series_and_its_mailboxes_are_read(tmp_path: Pa
 def test_what_files_were_taken_for_is_reported_once(tmp_path: Path) -> None:
     names = {"p": PLAIN, "m.mbox.gz": PATCH, "f": FRAGMENT, "c.xz": GENERATED}
     words = [f"+{write(tmp_path, name, content)}" for name, content in names.items()]
-    words.append(f"+base:{tmp_path}/f")
+    base = f"+base:{tmp_path}/f"
     over = "a config fragment with 2 options, over the base; if it is a whole config: +base:"
     said: list[str] = []
     for _ in range(2):
         announce([parse_change(word) for word in (*words, "+CONFIG_A=y")], said.append)
+    announce([parse_change(base)], said.append)
     assert said == [
         f"{words[0]}: a patch",
         f"{words[1]}: a patch",
         f"{words[2]}: {over}{tmp_path}/f",
         f"{words[3]}: a whole config with 1102 options",
-        f"{words[4]}: a whole config with 2 options",
+        f"{words[2]} stands before the base {words[3]}, and is applied over it",
+        f"{base}: a whole config with 2 options",
     ]
 
 
@@ -248,3 +250,21 @@ def test_a_base_that_is_no_config_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"is no config: it looks like a patch") as caught:
         announce([parse_change(f"+base:{path}")], print)
     assert caught.value.hint == f"for a patch write +{path}"
+
+
+def test_what_stands_before_a_base_is_applied_over_it_and_that_is_reported(tmp_path: Path) -> None:
+    words = [
+        f"+base:{write(tmp_path, 'one', FRAGMENT)}",
+        f"+{write(tmp_path, 'over.config', FRAGMENT)}",
+        "+CONFIG_A=y",
+        f"+base:{write(tmp_path, 'two', FRAGMENT)}",
+        f"+{write(tmp_path, 'later.config', FRAGMENT)}",
+    ]
+    said: list[str] = []
+    announce([parse_change(word) for word in words], said.append)
+    assert said[-3:] == [
+        f"{words[0]} does not count: the base is {words[3]}, which comes later",
+        f"{words[1]} stands before the base {words[3]}, and is applied over it",
+        f"+CONFIG_A=y stands before the base {words[3]}, and is applied over it",
+    ]
+    assert len(said) == 7

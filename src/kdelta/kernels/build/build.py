@@ -62,7 +62,13 @@ from kdelta.kernels.sources.mode_series import (
 )
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import Source, checked_out, has_kernel_mode, source_of
-from kdelta.spec.change import BaseConfigChange, FileChange, OptionChange, VariableChange
+from kdelta.spec.change import (
+    AllowUnknownChange,
+    BaseConfigChange,
+    FileChange,
+    OptionChange,
+    VariableChange,
+)
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec, TreeSpec
 from kdelta.spec.run import RunStatus
@@ -83,6 +89,7 @@ class BuildRequest(msgspec.Struct, frozen=True):
     steps: tuple[ConfigStep, ...]
     own_config: str | None
     relink: Relink | None = None
+    allow_unknown: bool = False
 
     @property
     def question(self) -> str:
@@ -96,6 +103,7 @@ class BuildRequest(msgspec.Struct, frozen=True):
                 "tools": self.tools.facts(),
                 "steps": msgspec.to_builtins(self.steps),
                 "own_config": self.own_config,
+                **({"allow_unknown": True} if self.allow_unknown else {}),
                 "lab": [
                     (one.option, one.value)
                     for options in (lab_options(folder), lab_options(folder, "small"))
@@ -208,6 +216,9 @@ def _configured_and_built(request: BuildRequest, log: Log) -> BuiltKernel | NoKe
     kbuild = _kbuild(request, checked_out(request.source, log))
     sibling = _sibling(request)
     config = _taken_over(sibling, kbuild) if sibling else _configured(request, kbuild)
+    if isinstance(config, Configured):
+        for note in config.notes:
+            log(note)
     if isinstance(granted := _granted(request, config), NoKernel):
         return granted
     if missing := missing_files(parse_config(granted.text), (kbuild.out, kbuild.tree)):
@@ -220,7 +231,8 @@ def _granted(request: BuildRequest, config: Configured | ConfigFailed) -> Config
     if isinstance(config, ConfigFailed):
         return request.failed(RunStatus.CONFIG_REFUSED, f"make {config.target}: {config.detail}")
     if config.refused:
-        failed = request.failed(RunStatus.CONFIG_REFUSED, refusal_text(config.refused))
+        text = refusal_text(config.refused, config.unknown)
+        failed = request.failed(RunStatus.CONFIG_REFUSED, text)
         return msgspec.structs.replace(failed, refused=config.refused)
     arch = kernel_arch(request.tools.arch)
     if arch.bits == 64 and parse_config(config.text).get("CONFIG_64BIT") != "y":
@@ -239,6 +251,7 @@ def _configured(request: BuildRequest, kbuild: Kbuild) -> Configured | ConfigFai
         kbuild.configure,
         arch=request.tools.folder,
         own_config=request.own_config,
+        allow_unknown=request.allow_unknown,
     )
 
 
@@ -278,6 +291,9 @@ def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
         lab=sibling.lab,
         missing=sibling.missing,
         changed=sibling.changed,
+        derived=sibling.derived,
+        unknown=sibling.unknown,
+        idle=sibling.idle,
     )
 
 
@@ -314,6 +330,7 @@ def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> BuildReque
         steps=tuple(_steps(spec)),
         own_config=own.read_text(errors="replace") if own and own.is_file() else None,
         relink=relink,
+        allow_unknown=any(isinstance(change, AllowUnknownChange) for change in spec.changes),
     )
 
 
@@ -460,6 +477,9 @@ def _install(
         asked=config.asked,
         lab=config.lab,
         changed=config.changed,
+        derived=config.derived,
+        unknown=config.unknown,
+        idle=config.idle,
         missing=config.missing,
         modules_left=0,
         seconds=0.0,

@@ -35,8 +35,8 @@ class BuiltKernel(msgspec.Struct, frozen=True):
 
     `spec` is how it was first asked for; others may lead to it. `tree` is git's hash of the source,
     patches applied, and `source` its name for people; `folder` is where it is kept. `asked`, `lab`,
-    `changed`, `missing`: see Configured. `modules_left` options were modules that were not asked
-    for. `linked`: of one that was relinked.
+    `changed`, `derived`, `unknown`, `idle`, `missing`: see Configured. `modules_left` options were
+    modules that were not asked for. `linked`: of one that was relinked.
     """
 
     key: str
@@ -65,6 +65,9 @@ class BuiltKernel(msgspec.Struct, frozen=True):
     seconds: float
     image_bytes: int
     linked: Linked | None = None
+    derived: tuple[OptionFlip, ...] = ()
+    unknown: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
     format: int = FORMAT
 
     @property

@@ -4,7 +4,7 @@ and what became of each wish.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -25,7 +25,7 @@ from kdelta.kernels.config.kconfig import (
     quoted,
     render_config,
 )
-from kdelta.kernels.config.kconfig_files import read_kconfig
+from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
 from kdelta.kernels.config.lab_config import (
     LabOption,
     MissingOption,
@@ -64,7 +64,7 @@ class ConfigStep(msgspec.Struct, frozen=True):
     def whole(self) -> bool:
         """Whether it replaces all that there was before."""
         if self.kind == "target":
-            return self.name in _WHOLE_TARGETS or self.name.endswith("defconfig")
+            return is_whole_target(self.name)
         return self.kind == "base"
 
     def asked(self) -> Config:
@@ -74,8 +74,14 @@ class ConfigStep(msgspec.Struct, frozen=True):
         return parse_config(self.value) if self.kind == "fragment" else {}
 
 
+def is_whole_target(name: str) -> bool:
+    """Whether a target of make replaces all of a config."""
+    return name in _WHOLE_TARGETS or name.endswith("defconfig")
+
+
 class Configured(msgspec.Struct, frozen=True):
-    """A config and how it came about.
+    """A config and how it came about. What the base and the steps ask for and what was granted
+    differ by `lab`, `changed`, `derived`, `refused` and `unknown`, and by nothing else.
 
     text      the .config that kbuild granted
     base      what it started from, for people
@@ -84,6 +90,9 @@ class Configured(msgspec.Struct, frozen=True):
     lab       what the lab needed otherwise than the base had it
     missing   what the lab needs and did not get
     changed   options of a whole base config that came out otherwise, though that was not asked for
+    derived   what else differs from the base: options that cannot be set, and those new to it
+    unknown   options that were asked for, and that the tree does not have
+    idle      options and fragments that set only what is set without them
     """
 
     text: str
@@ -93,6 +102,25 @@ class Configured(msgspec.Struct, frozen=True):
     lab: tuple[OptionFlip, ...]
     missing: tuple[MissingOption, ...]
     changed: tuple[OptionFlip, ...]
+    derived: tuple[OptionFlip, ...] = ()
+    unknown: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What may surprise the user, in a line each."""
+        for name in self.idle:
+            yield f"{name} changes nothing: what it sets is so already"
+        if self.unknown:
+            yield f"this tree does not have {some(self.unknown)}"
+        if self.changed:
+            yield f"of {self.base}, not granted as it has them: {some(self.changed)}"
+
+
+def some(items: Sequence[object], most: int = 5) -> str:
+    """The first items, and how many more there are."""
+    more = len(items) - most
+    return ", ".join(map(str, items[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 class ConfigFailed(msgspec.Struct, frozen=True):
@@ -118,17 +146,23 @@ def configure(
     *,
     arch: str = "x86",
     own_config: str | None = None,
+    allow_unknown: bool = False,
 ) -> Configured | ConfigFailed:
     """Writes out/.config: the last whole config among the steps, or the tree's own (`own_config`,
     its text), or that of the architecture (allnoconfig with small.config, or a target of the
     tree); over it the lab's fragment; then what the steps ask for one by one, in their order.
-    `arch` is the architecture's folder. LabError when the folder cannot be written.
+    `arch` is the architecture's folder. With `allow_unknown`, options that the tree does not have
+    are not refused. LabError when the folder cannot be written.
     """
     make_folder(out)
     try:
-        return _configure(_Folder(out, make), tree, steps, kernel_arch(arch), own_config)
+        found = _configure(_Folder(out, make), tree, steps, kernel_arch(arch), own_config)
     except _TargetError as error:
         return ConfigFailed(error.target, str(error))
+    if not allow_unknown:
+        return found
+    known = tuple(one for one in found.refused if one.option not in found.unknown)
+    return msgspec.structs.replace(found, refused=known)
 
 
 def olddefconfig(out: Path, make: Make) -> Normalize:
@@ -204,39 +238,58 @@ def _configure(
     lab = lab_options(arch.folder)
     folder.append(_lines(lab))
     asked: Config = {}
+    idle = []
+    labs = {one.option: one.value for one in lab}
     for step in (one for one in steps if not one.whole):
         if step.kind == "target":
             folder.run(step.name)
         else:
             wishes = step.asked()
+            so_far = {**before, **labs, **asked}
+            if not explain_diff(so_far, {**so_far, **wishes}):
+                idle.append(step.name)
             folder.append(render_config(wishes))
             # A later wish counts as later, also for the choice that it is part of.
             asked = {name: asked[name] for name in asked if name not in wishes} | wishes
     text = folder.finish()
     granted = parse_config(text)
     kconfig = read_kconfig(tree, arch.folder)
-    labs = {one.option: one.value for one in lab}
-    # Between an empty text and an option that is not there is no difference to tell.
-    flips = [
-        flip
-        for flip in explain_diff(before, granted)
-        if flip.option not in asked and {flip.before, flip.after} != {OFF, '""'}
-    ]
+    flips = [flip for flip in explain_diff(before, granted) if flip.option not in asked]
+    of_lab, changed, derived = _by_cause(flips, before, labs, kconfig)
     return Configured(
         text=text,
         base=base,
         asked=asked,
         refused=refused(asked, granted, kconfig, folder.ask),
-        lab=tuple(flip for flip in flips if labs.get(flip.option) == flip.after),
+        lab=of_lab,
         missing=tuple(missing_options(text, arch=arch.folder)),
-        changed=tuple(
-            flip
-            for flip in flips
-            if flip.option in before
-            and labs.get(flip.option) != flip.after
-            and kconfig.may_be_set(flip.option.removeprefix(PREFIX))
+        changed=changed,
+        derived=derived,
+        unknown=tuple(
+            name
+            for name in asked
+            if name.removeprefix(PREFIX) not in kconfig.entries and name not in granted
         ),
+        idle=tuple(idle),
     )
+
+
+def _by_cause(
+    flips: Sequence[OptionFlip], before: Config, labs: Config, kconfig: Kconfig
+) -> tuple[tuple[OptionFlip, ...], ...]:
+    """What differs from the base: that the lab set, that the base had otherwise, and the rest."""
+    of_lab, changed, derived = [], [], []
+    for flip in flips:
+        # Between an empty text and an option that is not there is no difference to tell.
+        if {flip.before, flip.after} == {OFF, '""'}:
+            continue
+        if labs.get(flip.option) == flip.after:
+            of_lab.append(flip)
+        elif flip.option in before and kconfig.may_be_set(flip.option.removeprefix(PREFIX)):
+            changed.append(flip)
+        else:
+            derived.append(flip)
+    return tuple(of_lab), tuple(changed), tuple(derived)
 
 
 def _start(

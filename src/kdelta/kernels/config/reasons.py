@@ -2,7 +2,7 @@
 """Why kbuild did not grant an option as it was asked for, derived from the tree's Kconfig files."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ from kdelta.kernels.config.kconfig import (
 from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, text_of
 from kdelta.kernels.config.kconfig_files import Kconfig, KconfigEntry
 from kdelta.kernels.config.obstacles import Ask, Obstacles, few
+from kdelta.spec.change import ALLOW_UNKNOWN
 
 _MOST_LINES = 20
 _KINDS = {"bool": "on or off", "int": "a number", "hex": "a number in hex", "string": "a text"}
@@ -40,8 +41,16 @@ class Refused(msgspec.Struct, frozen=True):
         return f"{said}: {self.reason}" if self.reason else said
 
 
-def refusal_text(found: Sequence[Refused]) -> str:
-    """All that was refused, in words: one option a line where they are several."""
+def refusal_text(found: Sequence[Refused], unknown: Collection[str] = ()) -> str:
+    """All that was refused, in words: one option a line where they are several. unknown: options
+    that the tree does not have, which are named at once.
+    """
+    strangers = [one.option for one in found if one.option in unknown]
+    if len(strangers) > 1:
+        others = [one for one in found if one.option not in unknown]
+        names = ", ".join(strangers)
+        line = f"this tree has no such options: {names} (+{ALLOW_UNKNOWN} leaves them out)"
+        return "\n".join([line, *([refusal_text(others)] if others else [])])
     if len(found) == 1:
         return str(found[0])
     lines = [f"{len(found)} options were not granted:", *(f"  {one}" for one in found)]

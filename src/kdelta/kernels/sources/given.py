@@ -11,12 +11,13 @@ import msgspec
 from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import user_errors
+from kdelta.kernels.config.configure import is_whole_target
 from kdelta.kernels.config.kconfig import is_generated, parse_config
 from kdelta.kernels.sources.content import container, looks_like, read_content
 from kdelta.kernels.sources.mailbox import is_mailbox, read_mailbox
 from kdelta.kernels.sources.patches import Patch, has_diff, plain_patch
 from kdelta.kernels.sources.quilt import SERIES, bare_name, folder_patches, is_series, series_files
-from kdelta.spec.change import BaseConfigChange, Change, FileChange
+from kdelta.spec.change import BaseConfigChange, Change, FileChange, OptionChange
 from kdelta.spec.errors import UserError
 
 _COMMENT = re.compile(r"(?!#\s*CONFIG_\w+\s+is\s+not\s+set\b)#.*")
@@ -75,25 +76,52 @@ _announced: set[str] = set()
 
 
 def announce(changes: Sequence[Change], log: Log) -> None:
-    """Reports what each of the files that changes name was taken for, once in a process; kdelta's
-    own files are not worth a line. UserError as above.
+    """Reports what each of the files that one kernel's changes name was taken for, and what does
+    not count in the order that it has, once in a process; kdelta's own files are not worth a line.
+    UserError as above.
     """
-    for change in changes:
-        if not isinstance(change, FileChange | BaseConfigChange):
-            continue
-        line = f"{change}: {_announced_as(change)}"
-        is_own = Path(change.path).is_relative_to(cache_dir())
-        if line not in _announced and not is_own:
+    read = [(change, given_in(change)) for change in changes]
+    for line in (*_kinds(read), *_order(read)):
+        if line not in _announced:
             _announced.add(line)
             log(line)
 
 
-def _announced_as(change: FileChange | BaseConfigChange) -> str:
-    if (given := given_in(change)) is None:
-        return "a target of the tree's make"
-    if given.kind != "fragment":
-        return given.described
-    return f"{given.described}, over the base; if it is a whole config: +base:{change.path}"
+def _kinds(read: Sequence[tuple[Change, GivenFile | None]]) -> Iterator[str]:
+    for change, given in read:
+        if not isinstance(change, FileChange | BaseConfigChange) or _is_own(change):
+            continue
+        if given is None:
+            yield f"{change}: a target of the tree's make"
+        elif given.kind == "fragment":
+            hint = f"if it is a whole config: +base:{change.path}"
+            yield f"{change}: {given.described}, over the base; {hint}"
+        else:
+            yield f"{change}: {given.described}"
+
+
+def _order(read: Sequence[tuple[Change, GivenFile | None]]) -> Iterator[str]:
+    """The base counts that is last, and what stands before it is applied over it."""
+    bases = [number for number, one in enumerate(read) if _is_base(*one)]
+    if not bases or _is_own(base := read[bases[-1]][0]):
+        return
+    for number, (change, given) in enumerate(read[: bases[-1]]):
+        if number in bases:
+            yield f"{change} does not count: the base is {base}, which comes later"
+        elif isinstance(change, OptionChange) or (given and given.kind == "fragment"):
+            yield f"{change} stands before the base {base}, and is applied over it"
+
+
+def _is_base(change: Change, given: GivenFile | None) -> bool:
+    if given is None:
+        return isinstance(change, FileChange) and is_whole_target(change.path)
+    return given.kind == "base"
+
+
+def _is_own(change: Change) -> bool:
+    return isinstance(change, FileChange | BaseConfigChange) and Path(change.path).is_relative_to(
+        cache_dir()
+    )
 
 
 def read_given(path: Path) -> GivenFile:
