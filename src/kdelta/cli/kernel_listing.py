@@ -54,6 +54,7 @@ def _history(built: BuiltKernel) -> list[str]:
         f"built in {built.seconds:.0f} s by {', '.join(built.versions)}",
         f"config from {built.base}",
     ]
+    lines += built.given
     if built.linked is not None:
         lines += built.linked.lines
     if built.asked:

@@ -8,7 +8,16 @@ import pytest
 from kdelta.cli.kernel_listing import built_text
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.model import Kernel
-from tests.kernels.sources.given_files import CUT, FRAGMENT, LONG, MAILBOX, PACKERS, PLAIN, SERIES
+from tests.kernels.sources.given_files import (
+    CUT,
+    FRAGMENT,
+    LONG,
+    MAILBOX,
+    PACKERS,
+    PLAIN,
+    SERIES,
+    diff,
+)
 from tests.kernels.trees import failure, fake_tree, kernel, made
 
 pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
@@ -65,9 +74,21 @@ def test_what_was_asked_for_and_not_granted_is_all_listed(tree: Path) -> None:
     text = built_text(found)
     assert "not in this tree, and left out: CONFIG_GONE, CONFIG_AWAY" in text
     assert "changed nothing: CONFIG_OLD_DRIVER" in text
+    assert f"+{fragment}: a config fragment with 3 options, over the base" in text
     assert "granted otherwise: DEBUG_LIST y -> n, FORMER y -> n" in text
     assert said[:3] == [
         "CONFIG_OLD_DRIVER changes nothing: what it sets is so already",
         "this tree does not have CONFIG_GONE, CONFIG_AWAY",
         f"of {base}, not granted as it has them: DEBUG_LIST y -> n, FORMER y -> n",
     ]
+
+
+def test_patches_that_undo_each_other_change_nothing_and_that_is_reported(tree: Path) -> None:
+    (tree.parent / "a.patch").write_text(diff())
+    back = diff().replace("-\tclear_pages(2)", "-\tclear_pages(3)")
+    (tree.parent / "b.patch").write_text(back.replace("+\tclear_pages(3)", "+\tclear_pages(2)"))
+    said: list[str] = []
+    found = made(tree, f"+{tree.parent}/a.patch", f"+{tree.parent}/b.patch", said=said)
+    assert isinstance(found, Kernel)
+    assert found.identity == kernel(tree)[0].identity
+    assert "the patches change nothing of linux: it is the same with them" in said

@@ -215,6 +215,13 @@ def test_a_file_that_unpacks_to_more_than_the_limit(
     assert refused(path).endswith("is too large: more than 1 MiB")
 
 
+def test_a_text_that_is_too_long_for_a_config(tmp_path: Path) -> None:
+    path = write(tmp_path, "x.config", b"CONFIG_A=y\n" * 800_000)
+    assert refused(path).endswith("it looks like a text of another kind, of more than 8 MiB")
+    with pytest.raises(UserError, match=r"is no config: .* of more than 8 MiB"):
+        announce([parse_change(f"+base:{path}")], print)
+
+
 def test_a_folder_of_patches_is_a_series_and_its_mailboxes_are_read(tmp_path: Path) -> None:
     write(tmp_path, "b.patch.gz", MAILBOX)
     (tmp_path / "series").write_text("b.patch.gz\n")

@@ -54,7 +54,7 @@ from kdelta.kernels.objects.digest import Digest, digest_of
 from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
 from kdelta.kernels.packages.image import hash_modules
 from kdelta.kernels.packages.inspect import banner_of
-from kdelta.kernels.sources.given import given_in
+from kdelta.kernels.sources.given import given_in, given_lines
 from kdelta.kernels.sources.mode_series import (
     FRAGMENT_NAME,
     kernel_mode_fragment,
@@ -90,6 +90,7 @@ class BuildRequest(msgspec.Struct, frozen=True):
     own_config: str | None
     relink: Relink | None = None
     allow_unknown: bool = False
+    given: tuple[str, ...] = ()
 
     @property
     def question(self) -> str:
@@ -330,6 +331,7 @@ def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> BuildReque
         steps=tuple(_steps(spec)),
         own_config=own.read_text(errors="replace") if own and own.is_file() else None,
         relink=relink,
+        given=tuple(given_lines(spec.changes)),
         allow_unknown=any(isinstance(change, AllowUnknownChange) for change in spec.changes),
     )
 
@@ -407,7 +409,7 @@ def _build(
         _keep_dependencies(digest, kbuild, sibling, folder, boot="vmlinux" not in targets)
         made = _install(request, key, config, kbuild, folder, targets=targets)
         made = msgspec.structs.replace(
-            made, seconds=seconds, modules_left=modules_left, linked=linked
+            made, seconds=seconds, modules_left=modules_left, linked=linked, given=request.given
         )
         write_json(folder / RECORD, made)
     log(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")

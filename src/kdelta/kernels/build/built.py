@@ -36,7 +36,8 @@ class BuiltKernel(msgspec.Struct, frozen=True):
     `spec` is how it was first asked for; others may lead to it. `tree` is git's hash of the source,
     patches applied, and `source` its name for people; `folder` is where it is kept. `asked`, `lab`,
     `changed`, `derived`, `unknown`, `idle`, `missing`: see Configured. `modules_left` options were
-    modules that were not asked for. `linked`: of one that was relinked.
+    modules that were not asked for. `linked`: of one that was relinked. `given`: what the files of
+    `spec` were taken for.
     """
 
     key: str
@@ -68,6 +69,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
     derived: tuple[OptionFlip, ...] = ()
     unknown: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     format: int = FORMAT
 
     @property

@@ -11,7 +11,7 @@ from kdelta.host.command import piped
 from kdelta.host.files import user_errors
 from kdelta.kernels.sources.archive import packer_of
 from kdelta.spec.errors import UserError
-from kdelta.spec.limits import GIVEN_FILE_BYTES
+from kdelta.spec.limits import GIVEN_FILE_BYTES, GIVEN_LIST_BYTES
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -64,7 +64,10 @@ def container(content: bytes) -> str | None:
 def looks_like(content: bytes) -> str:
     """What a content that cannot be used looks like, for people."""
     found = (what for pattern, what in _LOOKS if pattern.search(content, 0, _LOOKED_AT_BYTES))
-    return container(content) or next(found, "a text of another kind")
+    default = "a text of another kind"
+    if len(content) > GIVEN_LIST_BYTES:
+        default += f", of more than {GIVEN_LIST_BYTES >> 20} MiB"
+    return container(content) or next(found, default)
 
 
 def _must_be_file(path: Path) -> None:

@@ -19,6 +19,7 @@ from kdelta.kernels.sources.patches import Patch, has_diff, plain_patch
 from kdelta.kernels.sources.quilt import SERIES, bare_name, folder_patches, is_series, series_files
 from kdelta.spec.change import BaseConfigChange, Change, FileChange, OptionChange
 from kdelta.spec.errors import UserError
+from kdelta.spec.limits import GIVEN_LIST_BYTES
 
 _COMMENT = re.compile(r"(?!#\s*CONFIG_\w+\s+is\s+not\s+set\b)#.*")
 _OPTION = re.compile(r'CONFIG_\w+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)|# CONFIG_\w+ is not set', re.ASCII)
@@ -80,11 +81,16 @@ def announce(changes: Sequence[Change], log: Log) -> None:
     not count in the order that it has, once in a process; kdelta's own files are not worth a line.
     UserError as above.
     """
-    read = [(change, given_in(change)) for change in changes]
-    for line in (*_kinds(read), *_order(read)):
+    for line in given_lines(changes):
         if line not in _announced:
             _announced.add(line)
             log(line)
+
+
+def given_lines(changes: Sequence[Change]) -> list[str]:
+    """What `announce` reports of one kernel's changes."""
+    read = [(change, given_in(change)) for change in changes]
+    return [*_kinds(read), *_order(read)]
 
 
 def _kinds(read: Sequence[tuple[Change, GivenFile | None]]) -> Iterator[str]:
@@ -132,7 +138,9 @@ def read_given(path: Path) -> GivenFile:
     content = read_content(path)
     found = None
     if not container(content):
-        found = _patches_in(path, content) or _config_in(path, content) or _series_in(path, content)
+        found = _patches_in(path, content)
+        if not found and len(content) <= GIVEN_LIST_BYTES:
+            found = _config_in(path, content) or _series_in(path, content)
     if found is None:
         raise UserError(
             f"{path} is neither a patch, a mailbox, a series nor a config: it looks like "
@@ -155,7 +163,7 @@ def read_patches(path: Path) -> GivenFile:
 
 def _read_config(path: Path) -> GivenFile:
     content = read_content(path)
-    found = _config_in(path, content)
+    found = _config_in(path, content) if len(content) <= GIVEN_LIST_BYTES else None
     if found is None:
         kind = _patches_in(path, content)
         raise UserError(

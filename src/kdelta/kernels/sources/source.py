@@ -84,6 +84,8 @@ def source_of(spec: SourceSpec, log: Log) -> Source | PatchFailure:
         tree = apply_patches(store, source.tree, patches)
     if isinstance(tree, PatchFailure):
         return series.failed(tree, makefile) if series else tree
+    if tree == source.tree:
+        log(f"the patches change nothing of {source.name}: it is the same with them")
     return msgspec.structs.replace(source, tree=tree)
 
 
