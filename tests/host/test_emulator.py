@@ -175,3 +175,15 @@ def test_every_refusal_has_a_hint(tmp_path: Path) -> None:
         with pytest.raises(KdeltaError) as raised:
             _ = find_qemu(X86, path).version
         assert raised.value.hint
+
+
+def test_cpu_that_qemu_does_not_have_is_refused_with_like_names(tmp_path: Path) -> None:
+    models = "Available CPUs:\\n  Skylake-Client (alias)\\n  qemu64 QEMU\\n\\nRecognized CPUID: avx"
+    qemu = find_qemu(X86, str(fake(tmp_path, f'printf "{models}"')))
+    qemu.must_have_cpu("")
+    qemu.must_have_cpu("Skylake-Client,-avx")
+    with pytest.raises(UserError, match="has no CPU called 'Skylake' for x86_64") as raised:
+        qemu.must_have_cpu("Skylake")
+    assert raised.value.hint == "there is: Skylake-Client"
+    with pytest.raises(UserError, match="no CPU called 'avx'"):
+        qemu.must_have_cpu("avx")

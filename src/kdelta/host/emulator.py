@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The QEMU that runs guests: how it is started, its version, and which plugins it takes."""
 
+import difflib
 import functools
 import hashlib
 import os
@@ -73,6 +74,16 @@ class HostQemu(msgspec.Struct, frozen=True):
         kdelta does not know the newest, or if it takes no plugins.
         """
         return _plugin_apis(self)
+
+    def must_have_cpu(self, model: str) -> None:
+        """Raise UserError for a model of a CPU that it does not have; features may follow."""
+        name = model.partition(",")[0]
+        if name and name not in (known := _cpus(self)):
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            raise UserError(
+                f"QEMU {self.version} has no CPU called {name!r} for {self.emulates}",
+                f"there is: {', '.join(near)}" if near else "see: qemu-system-ARCH -cpu help",
+            )
 
     def run(self, *words: str, seconds: float = _SECONDS) -> Result:
         """Runs it to its end with these words. LabError, which names it, if it takes longer."""
@@ -212,6 +223,14 @@ def _cannot(path: str, why: str) -> UserError:
         "name QEMU's program, the folder that its packages were unpacked into, `pin`, or a file"
         " that `kdelta pin pack` wrote",
     )
+
+
+@functools.cache
+def _cpus(qemu: HostQemu) -> frozenset[str]:
+    """The first words of lines before its list of flags, its models of CPUs among them."""
+    machine = () if qemu.emulates in ("i386", "x86_64") else ("-machine", "virt")
+    listed = _asked(qemu, *machine, "-cpu", "help").stdout.partition("\nRecognized ")[0]
+    return frozenset(re.findall(r"^ *(?:x86 )?([\w.+-]+)", listed, re.MULTILINE))
 
 
 @functools.cache

@@ -144,6 +144,7 @@ class Lab:
         """Raises unless kdelta's plugin loads into the QEMU for it, which is fetched if need be."""
         emulator = find_qemu(target(arch), self._request.machine.qemu, self._progress.log)
         _ = emulator.plugin_apis
+        emulator.must_have_cpu(self._request.machine.cpu)
 
     def _keep(self, failure: NoKernel) -> None:
         run_id = self._store.start_run(no_kernel_run(failure))
