@@ -32,7 +32,7 @@ from kdelta.kernels.build.built import (
     load_built,
 )
 from kdelta.kernels.build.failure import NoKernel
-from kdelta.kernels.build.kbuild import Kbuild
+from kdelta.kernels.build.kbuild import Kbuild, install_modules
 from kdelta.kernels.build.linked_map import linked_map
 from kdelta.kernels.build.relink import (
     Relink,
@@ -454,7 +454,7 @@ def _install(
                 shutil.copyfile(trees / name, make_folder(folder / DTBS) / Path(name).name)
     release, banner = banner_of(out / VMLINUX)
     # The folder may have modules of another config, which this one did not ask for.
-    modules = _install_modules(kbuild, folder, release) if "modules" in targets else None
+    modules = install_modules(kbuild, folder, release) if "modules" in targets else None
     sha256 = sha256_file(image)
     present = folder / modules if modules else None
     return BuiltKernel(
@@ -487,23 +487,3 @@ def _install(
         seconds=0.0,
         image_bytes=image.stat().st_size,
     )
-
-
-def _install_modules(kbuild: Kbuild, folder: Path, release: str) -> str | None:
-    """Puts the modules that were built below lib/modules; None if there are none."""
-    order = kbuild.out / "modules.order"
-    names = order.read_text().split() if order.is_file() else []
-    objects = (kbuild.out / f"{name.removesuffix('.o').removesuffix('.ko')}.ko" for name in names)
-    found = [path for path in objects if path.is_file()]
-    if not found:
-        return None
-    target = folder / "lib/modules" / release
-    with lab_errors("copying modules to", target):
-        for path in found:
-            to = target / "kernel" / path.relative_to(kbuild.out)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, to)
-        for name in ("modules.builtin", "modules.order"):
-            if (kbuild.out / name).is_file():
-                shutil.copyfile(kbuild.out / name, target / name)
-    return str(target.relative_to(folder))

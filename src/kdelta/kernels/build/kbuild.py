@@ -2,6 +2,7 @@
 """One output folder of a source tree, and its make: configuring it and building in it."""
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -121,3 +122,23 @@ class _Counter:
                 self._log(f"  {self._compiled} files compiled, now {words[-1]}")
         else:
             self.lines.append(text)
+
+
+def install_modules(kbuild: Kbuild, folder: Path, release: str) -> str | None:
+    """Put the modules that were built below lib/modules; None if there are none."""
+    order = kbuild.out / "modules.order"
+    names = order.read_text().split() if order.is_file() else []
+    objects = (kbuild.out / f"{name.removesuffix('.o').removesuffix('.ko')}.ko" for name in names)
+    found = [path for path in objects if path.is_file()]
+    if not found:
+        return None
+    target = folder / "lib/modules" / release
+    with lab_errors("copying modules to", target):
+        for path in found:
+            to = target / "kernel" / path.relative_to(kbuild.out)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, to)
+        for name in ("modules.builtin", "modules.order"):
+            if (kbuild.out / name).is_file():
+                shutil.copyfile(kbuild.out / name, target / name)
+    return str(target.relative_to(folder))
