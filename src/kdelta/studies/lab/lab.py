@@ -77,7 +77,7 @@ from kdelta.studies.lab.run_facts import (
     no_kernel_key,
     no_kernel_run,
 )
-from kdelta.studies.lab.steps import expect_runs, obtained
+from kdelta.studies.lab.steps import expect_runs, log_memory, obtained
 from kdelta.studies.lab.wanted import RECORD, RunResult, WantedRun, part_of_stored, run_key
 
 __all__ = [
@@ -278,18 +278,13 @@ class Lab:
                 ]
                 for kernel, work in zip(kernels, works, strict=True)
             ]
-            self._log_memory(works)
+            log_memory(self._progress, self._request, works)
             for emulator in {one.guest.emulator for row in wanted for one in row}:
                 emulator.plugin(self._progress.log)
         expect_runs(self._progress, self._request, len(wanted), indexes=indexes)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._runs_of(one, parts=parts)) for one in wanted]
         return [task.result() for task in tasks]
-
-    def _log_memory(self, works: Sequence[RunPlan]) -> None:
-        for name, least in {work.name: work.memory_mib for work in works}.items():
-            if least > self._request.machine.memory_mib:
-                self._progress.log(f"{name} needs {least} MiB of memory: its guests have that")
 
     async def one(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
         """The run of that perturbation alone."""

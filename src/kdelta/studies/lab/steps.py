@@ -11,6 +11,7 @@ from kdelta.kernels.obtain import not_built, obtain
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.kernel import BuiltSpec, KernelSpec, parse_kernel_spec
 from kdelta.spec.run import perturbation
+from kdelta.studies.lab.plan import RunPlan
 from kdelta.studies.lab.requests import LabRequest, Progress
 
 
@@ -89,3 +90,10 @@ def obtained(spec: KernelSpec, progress: Progress) -> Kernel | NoKernel:
             progress.end(step, result)
         else:
             progress.found(step)
+
+
+def log_memory(progress: Progress, lab: LabRequest, works: Sequence[RunPlan]) -> None:
+    """Report what needs more memory than was asked for."""
+    for name, least in {work.name: work.memory_mib for work in works}.items():
+        if least > lab.machine.memory_mib:
+            progress.log(f"{name} needs {least} MiB of memory: its guests have that")
