@@ -239,8 +239,8 @@ def test_a_patch_that_does_not_apply_is_told_by_its_hunk(tree: Path) -> None:
     source = tree / "mm/pages.c"
     source.write_text(source.read_text().replace("static int pages[64];", "static long p[64];"))
     found = failure(tree, f"+{fix}")
-    assert found.status is RunStatus.BUILD_FAILED
-    assert f"{fix.name} does not apply" in found.detail
+    assert found.status is RunStatus.DOES_NOT_APPLY
+    assert f"{fix.name}: mm" in found.detail
     assert "mm/pages.c, hunk 1" in found.detail
 
 

@@ -82,9 +82,9 @@ def test_patches_are_applied_and_the_fragment_is_merged(tree: Path) -> None:
 def test_a_users_patch_is_applied_in_its_turn(tree: Path) -> None:
     before = patch(tree, "mm/pages.c", "static int pages[64];", "static int pages[9];")
     found = failure(tree, f"+{before}", "+kernel-mode")
-    assert "+kernel-mode: 0002-calls.patch does not apply: mm/pages.c, hunk 1" in found.detail
+    assert "+kernel-mode: 0002-calls.patch: mm/pages.c, hunk 1" in found.detail
     found = failure(tree, "+kernel-mode", f"+{before}")
-    assert found.detail.startswith(f"{before.name} does not apply: mm/pages.c, hunk 1")
+    assert found.detail.startswith(f"{before.name}: mm/pages.c, hunk 1")
 
 
 def test_asking_twice_is_asking_once(tree: Path) -> None:
@@ -103,9 +103,9 @@ def test_a_version_to_which_a_patch_does_not_apply(tree: Path) -> None:
     source = tree / "mm/pages.c"
     source.write_text(source.read_text().replace("static int pages[64];", "static long p[64];"))
     found = failure(tree, "+kernel-mode")
-    assert found.status is RunStatus.BUILD_FAILED
+    assert found.status is RunStatus.DOES_NOT_APPLY
     assert found.detail == (
-        "+kernel-mode: 0002-calls.patch does not apply: mm/pages.c, hunk 1 (line 1): the context "
+        "+kernel-mode: 0002-calls.patch: mm/pages.c, hunk 1 (line 1): the context "
         "differs: the tree's file has no line `static int pages[64];`; the patches are for Linux "
         "6.12, this is 6.6"
     )

@@ -341,6 +341,7 @@ def _with_others(verdict: Verdict, costs: Costs, whole: Quantity, margin: Fracti
         return verdict
     found = verdict_on(whole, margin)
     turned = found.word is Word.SAME or is_beyond(whole.effect, margin * abs(whole.base.value))
+    turned |= verdict.word in FIRM and found.word in FIRM
     is_small = bound(costs.insns.effect) <= margin * abs(costs.insns.base.value)
     if found.word is verdict.word and found.word in FIRM and is_small and turned:
         return msgspec.structs.replace(found, reason=WITH_OTHERS if has_mean(whole.effect) else "")
