@@ -118,8 +118,78 @@ CASES = (
         ("compare", K61, K612, *operations("mmap-munmap", "open-close")),
         (
             r"^Linux 6\.12\.\d+ against 6\.1\.\d+, 2 operations",
-            r"other tasks meanwhile, instructions: .*open-close -\d+",
+            r"mmap-munmap -2\d% \(-2\d{3} in the task, \+\d{3,4} left to others\)",
+            r"open-close .* -1\d\d in the task, -5\d\d left to others",
         ),
+    ),
+    Case(
+        "psi-off-newer",
+        ("compare", K612, "+cmdline:psi=0", *operations("pipe-round-trip", "getppid")),
+        (
+            r"^Linux 6\.12\.\d+ with psi=0 against 6\.12\.\d+ without, 2 operations",
+            r"Faster by most: pipe-round-trip -1\d(\.\d)?% \(-\d+ psi_group_change",
+            r"same: getppid",
+        ),
+        never=("base other", "other against base"),
+    ),
+    Case(
+        "what-the-processor-does",
+        (
+            "compare", K612, "+cmdline:spec_store_bypass_disable=on", *operations("getppid"),
+            "--cpu", "skylake-server",
+        ),
+        (
+            r"1 same",
+            r"the guests show spec_store_bypass as 'Mitigation: Speculative Store Bypass disabled'",
+            r"What the CPU itself does otherwise for that is in no figure",
+        ),
+    ),
+    Case(
+        "poisoned-slabs",
+        ("compare", K612, "+cmdline:slub_debug=P", *operations("mmap-touch-4m")),
+        (r"1 slower", r"mmap-touch-4m \d+ \d+ \+[01]\.\d+% \+-"),
+    ),
+    Case(
+        "without-a-security-module",
+        ("compare", K612, "+cmdline:security=yama", *operations("stat")),
+        (r"1 faster", r"stat -5\.\d+% \(-\d+ common_perm_cond"),
+    ),
+    Case(
+        "cleared-when-allocated",
+        ("compare", K612, "+cmdline:init_on_alloc=0", *operations("mmap-touch-4k", "chdir")),
+        (r"2 faster|1 faster, 1 mixed|2 mixed", r"-\d+k? string bytes|memset|clear_page"),
+    ),
+    Case(
+        "small-pages",
+        ("compare", K612, "+cmdline:transparent_hugepage=never", *operations("mmap-touch-4m")),
+        (r"1 slower", r"mmap-touch-4m \+1\d\d\d%"),
+    ),
+    Case(
+        "random-stacks",
+        ("compare", K612, "+cmdline:randomize_kstack_offset=off", *operations("getppid")),
+        (r"1 faster", r"getppid -\d\.\d+%"),
+    ),
+    Case(
+        "no-memory-controller",
+        (
+            "compare", K612, "+cmdline:cgroup_disable=memory",
+            *operations("page-fault", "open-close"),
+        ),
+        (r"2 faster", r"__mod_memcg_lruvec_state", r"__memcg_slab_post_alloc_hook"),
+    ),
+    Case(
+        "audited-calls",
+        ("gate", K612, "+cmdline:audit=1", *operations("getppid")),
+        (r"^slower: .*getppid \+\d+",),
+        code=1,
+    ),
+    Case(
+        "checked-slabs",
+        (
+            "compare", K612, "+cmdline:slab_debug=FZ",
+            *operations("open-close", "getppid"),
+        ),
+        (r"1 slower, 1 same", r"open-close \+\d+", r"same: getppid"),
     ),
     Case(
         "until-a-timer",

@@ -40,7 +40,7 @@ from kdelta.studies.compare.answer import (
     within,
 )
 from kdelta.studies.compare.causes import cause_of, others_of
-from kdelta.studies.compare.functions import functions_table, sharing
+from kdelta.studies.compare.functions import LEAST_SHOWN, functions_table, sharing
 from kdelta.studies.compare.variants import variants_section
 
 LINES = 50
@@ -275,7 +275,7 @@ def _part_of_others(one: OperationEffect) -> Fraction:
 
 def _moved(one: OperationEffect) -> list[FunctionEffect]:
     """The functions of an operation that execute more, or fewer, the largest first."""
-    moved = [found for found in one.functions if found.cost.effect.value]
+    moved = [found for found in one.functions if abs(found.cost.effect.value) >= LEAST_SHOWN]
     return sorted(moved, key=lambda found: -abs(found.cost.effect.value))
 
 

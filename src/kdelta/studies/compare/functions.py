@@ -40,7 +40,7 @@ _KINDS = (
 )
 
 _OFF = "n"
-_LEAST_SHOWN = Fraction(5, 1000)
+LEAST_SHOWN = Fraction(5, 1000)
 """Instructions from which on a function has a row of its own: fewer print as 0."""
 
 
@@ -130,7 +130,7 @@ def functions_table(
 ) -> Table:
     """The functions that changed, the largest first, in rows that add up to the whole as shown."""
     moved = [one for one in functions if one.cost.effect.value]
-    large = sum(abs(one.cost.effect.value) >= _LEAST_SHOWN for one in moved)
+    large = sum(abs(one.cost.effect.value) >= LEAST_SHOWN for one in moved)
     named, rest = moved[: min(most, large)], moved[min(most, large) :]
     base, other = figures.pair(whole)
     unit = figures.unit_of(whole.base.value, whole.other.value)
