@@ -29,7 +29,7 @@ def test_runs_and_show(own_data: Path, capsys: Captured) -> None:
 
     assert kdelta("show") == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("syscalls on 6.1.0-a has no counts: timed-out: no end after 600 s.")
+    assert shown.startswith("No counts of syscalls on 6.1.0-a: timed-out: no end after 600 s.")
     assert "  | console 18\n" in shown
     assert "console 17\n" not in shown
     assert kdelta("show", "--console") == 0

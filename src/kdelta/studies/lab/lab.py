@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from kdelta.cpus.catalog import list_cpus
 from kdelta.guests.image import base_image
 from kdelta.guests.job import handed_over
 from kdelta.host.command import echo_line
@@ -144,7 +145,8 @@ class Lab:
         """Raises unless kdelta's plugin loads into the QEMU for it, which is fetched if need be."""
         emulator = find_qemu(target(arch), self._request.machine.qemu, self._progress.log)
         _ = emulator.plugin_apis
-        emulator.must_have_cpu(self._request.machine.cpu)
+        if self._request.machine.cpu not in {one.qemu.cpu for one in list_cpus().values()}:
+            emulator.must_have_cpu(self._request.machine.cpu)
 
     def _keep(self, failure: NoKernel) -> None:
         run_id = self._store.start_run(no_kernel_run(failure))

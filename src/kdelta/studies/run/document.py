@@ -122,7 +122,7 @@ def _answer(report: RunReport, name: str) -> Answer:
     if report.counts is None:
         run = report.run.run
         detail = f": {run.detail}" if run.detail else ""
-        return Answer((f"{name} has no counts: {run.word}{detail}.",), tone="slower")
+        return Answer((f"No counts of {name}: {run.word}{detail}.",), tone="slower")
     regions = merged_regions(report.counts).values()
     if not regions:
         text = f"{name}: no region. The workload marked none, and did not run as one."
