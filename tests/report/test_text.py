@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.counts.model import RunCounts
+from kdelta.counts.model import LeftWork, RunCounts
 from kdelta.infer.effects.effects import compare
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report import figures
@@ -156,6 +156,15 @@ def test_a_region_that_a_run_does_not_have() -> None:
     with pytest.raises(UserError, match="no region 'x'") as caught:
         run_text(run_report(), "x")
     assert "getppid, open-close" in caught.value.hint
+
+
+def test_what_a_run_leaves_to_others_is_with_its_costs() -> None:
+    plain = region("op", {own("f"): 1000}, 10)
+    leaving = msgspec.structs.replace(plain, left=LeftWork(5050, 10))
+    assert "left to others" not in run_text(RunReport(run_report().run, RunCounts((plain,))), "op")
+    text = run_text(RunReport(run_report().run, RunCounts((leaving,))), "op")
+    assert "left to others" in text
+    assert re.search(r"\b505\b", text)
 
 
 def test_a_run_without_regions() -> None:

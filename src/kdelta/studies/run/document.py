@@ -243,6 +243,9 @@ _MEANWHILE: Mapping[Column, Callable[[RegionCounts], Fraction | int | None]] = {
     Column("other tasks", "number", "instructions an iteration meanwhile"): lambda one: Fraction(
         one.cost("other").insns, one.iteration_count
     ),
+    Column("left to others", "number", "instructions an iteration, done later"): lambda one: (
+        one.left.mean_insns if one.left else None
+    ),
     Column("idle", "number", "ns of the whole region"): lambda one: one.idle_ticks(),
 }
 """Columns that a table has where any of its regions has figures in them."""
