@@ -95,3 +95,14 @@ def test_a_cause_is_with_who_alone_calls_it_more_often(
     ]
     (found,) = compare(*sides).operations
     assert cause_of(found) == cause
+
+
+def test_a_caller_of_the_same_name_says_nothing() -> None:
+    names = {"__alloc": "alloc", "alloc_one": "do_alloc_one", "clear": "alloc"}
+    for name, caller in names.items():
+        sides = [
+            [run(region("op", {own(name): insns}, 1, calls={name: (insns, caller)}))] * 4
+            for insns in (100, 300)
+        ]
+        (found,) = compare(*sides).operations
+        assert cause_of(found) == f"+200 {name}" + (", called by alloc" if name == "clear" else "")

@@ -52,9 +52,14 @@ class Cause(msgspec.Struct, frozen=True):
         now = [one for one in self.functions if one.cost.other.value]
         gone = [one for one in self.functions if not one.cost.other.value]
         if not now or not gone:
-            by = self.functions[0].called_by if len(self.functions) == 1 else ""
-            return _name(self.functions) + (f", called by {by}" if by else "")
+            return _name(self.functions) + self._caller
         return f"{_name(now)} (was {_name(gone)})"
+
+    @property
+    def _caller(self) -> str:
+        """By whom alone it is called; not if the names say so: __do_it, called by do_it."""
+        by = self.functions[0].called_by if len(self.functions) == 1 else ""
+        return f", called by {by}" if by and _likeness(by, self.functions[0].name) < 1 else ""
 
 
 def _name(functions: Sequence[FunctionEffect]) -> str:
