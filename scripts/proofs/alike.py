@@ -34,7 +34,7 @@ from kdelta.studies.lab.requests import CompareRequest, LabRequest
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/cases/alike"
 CONFIG = "docs/cases/options/speed.config"
-SMALL = f"deb-src:linux-source-6.12 +{CONFIG} +sections"
+SMALL = f"deb-src:linux-source-6.12 +base:{CONFIG} +sections"
 KERNELS = ("deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64", SMALL)
 PAIRS, SEED = 20, 1
 

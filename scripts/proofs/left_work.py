@@ -33,7 +33,7 @@ from kdelta.studies.lab.work import Work
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/cases/left-work"
-SMALL = f"deb-src:linux-source-6.12 +{ROOT}/docs/cases/options/speed.config +sections"
+SMALL = f"deb-src:linux-source-6.12 +base:{ROOT}/docs/cases/options/speed.config +sections"
 PATCHES = ("now", "rcu", "batch")
 CALLS = 4000
 """In left_work.c."""

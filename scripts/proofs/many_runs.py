@@ -34,7 +34,7 @@ from kdelta.studies.lab.requests import CompareRequest, LabRequest
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/cases/many-runs"
 RUNS = LOOKS[-1]
-SMALL = f"deb-src:linux-source-6.12 +{ROOT}/docs/cases/options/speed.config +sections"
+SMALL = f"deb-src:linux-source-6.12 +base:{ROOT}/docs/cases/options/speed.config +sections"
 
 
 class Pair(msgspec.Struct, frozen=True):

@@ -285,7 +285,7 @@ async def search(folder: Path, good: str, bad: str, region: str) -> BisectReport
     request = BisectRequest(
         repository=str(folder),
         range=f"{good}..{bad}",
-        changes=(f"+{CONFIG}",),
+        changes=(f"+base:{CONFIG}",),
         operations=OPERATIONS,
         first=bool(region),
         regions=(region,) if region else (),

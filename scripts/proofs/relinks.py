@@ -41,7 +41,7 @@ from kdelta.studies.lab.work import workload_work
 from kdelta.studies.tracing.cycles import Cycles, Traced, traced_runs
 from kdelta.workloads.catalog import find_workload
 
-SPEC = "deb-src:linux-source-6.12 +docs/cases/options/speed.config"
+SPEC = "deb-src:linux-source-6.12 +base:docs/cases/options/speed.config"
 CHANGES = {
     "docs/cases/relinks/chdir-slower.patch": "chdir",
     "docs/cases/relinks/close-same.patch": "open-close",

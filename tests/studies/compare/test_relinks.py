@@ -20,7 +20,7 @@ from scripts.proofs.relinks import Proof
 pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow, pytest.mark.campaign]
 
 CONFIG = Path(__file__).parents[3] / "docs/cases/options/speed.config"
-SPEC = f"deb-src:linux-source-6.12 +{CONFIG}"
+SPEC = f"deb-src:linux-source-6.12 +base:{CONFIG}"
 OPERATIONS = ("open-close", "mmap-munmap", "tcp-round-trip")
 SEEDS = (1, 2)
 
