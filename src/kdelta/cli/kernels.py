@@ -40,7 +40,7 @@ def build(
     with shown_progress() as progress:
         specs = parse_kernel_words(words)
         expect_kernels(progress, [str(spec) for spec in specs])
-        refused = refused_of([str(spec) for spec in specs], progress.log)
+        refused = refused_of([str(spec) for spec in specs], progress)
         found = {
             spec: obtained(spec, progress)
             for spec in sorted(specs, key=lambda spec: str(spec) not in refused)

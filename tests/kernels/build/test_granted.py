@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.build.build import held
+from kdelta.kernels.build.build import BuildRequest, held, refused_in
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.build.granted import PURPOSE, grants, refused_first
 from kdelta.kernels.obtain import check_kernels, not_built
 from kdelta.kernels.sources.source import Source, source_of, with_files
@@ -116,6 +117,26 @@ def test_what_is_built_is_not_asked_again(tmp_path: Path, own_cache: Path) -> No
     assert isinstance(spec, SourceSpec)
     assert refused_first(spec, quiet) is None
     assert not list(own_cache.glob("trees/*/kconfig"))
+
+
+def test_a_patch_of_code_asks_nothing_new(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = fake_tree(tmp_path)
+    code = patch(tree, "kernel/core.c", (tree / "kernel/core.c").read_text().split("\n")[0], "")
+    asked: list[str] = []
+
+    def counted(request: BuildRequest, folder: Path, purpose: str) -> NoKernel | None:
+        asked.append(request.spec)
+        return refused_in(request, folder, purpose)
+
+    monkeypatch.setattr("kdelta.kernels.build.granted.refused_in", counted)
+    refused = f"{tree} +CONFIG_DEBUG_LIST=y"
+    for spec in (str(tree), f"{tree} +{code}", f"{tree} +CONFIG_DEBUG_KERNEL=y", refused, refused):
+        not_built(parse_kernel_spec(spec), quiet)
+    named = [str(tree), f"{tree} +CONFIG_DEBUG_KERNEL=y", refused, refused]
+    assert asked == [f"tree:{one}" for one in named]
+    assert not list(own_cache.glob("trees/*/src"))
 
 
 def test_files_of_changes_are_looked_at_first(tmp_path: Path) -> None:

@@ -113,6 +113,11 @@ class BuildRequest(msgspec.Struct, frozen=True):
             }
         )
 
+    def asks_config_of(self, tree: str) -> str:
+        """The hash of what decides whether its config is granted, were its source that tree."""
+        source = msgspec.structs.replace(self.source, tree=tree)
+        return identity({"config": msgspec.structs.replace(self, source=source).question})
+
     @property
     def family(self) -> str:
         """The hash of it but for the link: equal ones get kernels of the same objects."""

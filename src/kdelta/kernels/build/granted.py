@@ -28,6 +28,9 @@ _NEEDED = re.compile(
 )
 """The files that make reads for a configuration target, of 6.12 with some to spare."""
 
+_GRANTED: set[str] = set()
+"""What was asked of trees and granted: specs that differ in a patch mostly ask the same."""
+
 Grants = Callable[[Source], Config | None]
 
 
@@ -42,7 +45,14 @@ def refused_first(spec: SourceSpec, log: Log, *, if_held: bool = False) -> NoKer
     if if_held and not held_by_another(source):
         return None
     with _held(source.folder, log):
-        return refused_in(request, _Picked(GitStore(source.folder)).check_out(source), PURPOSE)
+        picked = _Picked(GitStore(source.folder))
+        asked = request.asks_config_of(picked.needed(source.tree))
+        if asked in _GRANTED:
+            return None
+        found = refused_in(request, picked.check_out(source), PURPOSE)
+        if found is None:
+            _GRANTED.add(asked)
+        return found
 
 
 def _held(folder: Path, log: Log) -> AbstractContextManager[None]:

@@ -382,7 +382,7 @@ async def _sides(
     another. Those that may be refused come first: then nothing was done in vain.
     """
     specs = (request.base, *request.others)
-    refused = refused_of(specs, progress.log)
+    refused = refused_of(specs, progress)
     with_parameters = [spec for spec in specs if _has_parameters(spec) and spec not in refused]
     found: dict[str, RunSide] = {}
     errors: dict[str, KdeltaError] = {}

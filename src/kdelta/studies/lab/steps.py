@@ -4,7 +4,6 @@
 import contextlib
 from collections.abc import Sequence
 
-from kdelta.host.command import Log
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import not_built, obtain
@@ -50,7 +49,7 @@ def expect_runs(
     progress.expect("run", kernels * works * len(indexes), lab.jobs, rough=rough)
 
 
-def refused_of(specs: Sequence[str], log: Log) -> list[str]:
+def refused_of(specs: Sequence[str], progress: Progress) -> list[str]:
     """Return those of these specs of which it takes seconds to know that no kernel is built of
     them: where there are several kernels, before the others are fetched or built.
     """
@@ -59,10 +58,26 @@ def refused_of(specs: Sequence[str], log: Log) -> list[str]:
     found = []
     for spec in dict.fromkeys(specs):
         with contextlib.suppress(KdeltaError):  # which is raised when it is obtained
-            if refusal := not_built(parse_kernel_spec(spec), log):
-                log(f"{spec}: {refusal.text}")
+            if refusal := _asked_first(spec, progress):
+                progress.log(f"{spec}: {refusal.text}")
                 found.append(spec)
     return found
+
+
+def _asked_first(spec: str, progress: Progress) -> NoKernel | None:
+    """Why no kernel is built of a spec: see `not_built`."""
+    wanted = parse_kernel_spec(spec)
+    if isinstance(wanted, BuiltSpec):
+        return None
+    step = f"configure {spec}"
+    progress.begin(step)
+    result = "failed"
+    try:
+        found = not_built(wanted, progress.log)
+        result = "refused" if found else "ready"
+        return found
+    finally:
+        progress.end(step, result)
 
 
 def obtained(spec: KernelSpec, progress: Progress) -> Kernel | NoKernel:
