@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.sources.given import announce, read_given
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
@@ -132,7 +133,7 @@ def test_a_mailbox_without_a_diff_is_refused(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("CONFIG_A = y\n", "line 1: neither an option nor a comment: 'CONFIG_A = y'"),
-        ("CONFIG_A=y\nCONFIG_B=y # why\n", "line 2: neither .* 'CONFIG_B=y # why'"),
+        ("CONFIG_A=y\nCONFIG_B=y why\n", "line 2: neither .* 'CONFIG_B=y why'"),
         ("#CONFIG_A is not set\n", "line 1: neither .* '#CONFIG_A is not set'"),
         ("CONFIG_A is not set\nCONFIG_B\n", "line 1: neither .*; 1 more lines are not, either"),
         (f"{PROSE}CONFIG_A=y\n", "line 3: neither an option nor a comment: 'How to build"),
@@ -141,6 +142,16 @@ def test_a_mailbox_without_a_diff_is_refused(tmp_path: Path) -> None:
 def test_options_that_kbuild_would_not_take(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_given(write(tmp_path, "x.config", content))
+
+
+def test_a_comment_behind_an_option_is_left_out(tmp_path: Path) -> None:
+    lines = (
+        *("# CONFIG_A is not set # look at this again", "CONFIG_B=m\t# kept by its author (1)"),
+        *('CONFIG_C="a # b" # c', 'CONFIG_D="\\" # d"', "CONFIG_E=0x1f #"),
+    )
+    found = read_given(write(tmp_path, "x.config", "\n".join(lines)))
+    wanted = {"A": "n", "B": "m", "C": '"a # b"', "D": '"\\" # d"', "E": "0x1f"}
+    assert parse_config(found.text) == {f"CONFIG_{name}": wanted[name] for name in wanted}
 
 
 def _tar(content: bytes) -> bytes:

@@ -23,6 +23,7 @@ from kdelta.spec.limits import GIVEN_LIST_BYTES
 
 _COMMENT = re.compile(r"(?!#\s*CONFIG_\w+\s+is\s+not\s+set\b)#.*")
 _OPTION = re.compile(r'CONFIG_\w+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)|# CONFIG_\w+ is not set', re.ASCII)
+_COMMENTED = re.compile(rf"({_OPTION.pattern})\s+#.*", re.ASCII)
 _ALMOST_OPTION = re.compile(r"\bCONFIG_\w+\s*=|\bCONFIG_\w+ is not set")
 _SHOWN = 5
 _SHOWN_CHARACTERS = 60
@@ -188,7 +189,7 @@ def _config_in(path: Path, content: bytes) -> GivenFile | None:
     """
     if b"\0" in content:
         return None
-    lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
+    lines = [_bare(line) for line in content.decode("utf-8", "replace").splitlines()]
     other = [
         (number, line)
         for number, line in enumerate(lines, start=1)
@@ -202,6 +203,12 @@ def _config_in(path: Path, content: bytes) -> GivenFile | None:
         return None
     whole = bare_name(path).endswith("defconfig") or is_generated(text)
     return GivenFile("base" if whole else "fragment", text=text)
+
+
+def _bare(line: str) -> str:
+    """A line without the comment behind an option: what kbuild makes of it depends on the tree."""
+    line = line.strip()
+    return match[1] if (match := _COMMENTED.fullmatch(line)) else line
 
 
 def _no_option(path: Path, lines: Sequence[tuple[int, str]]) -> UserError:
