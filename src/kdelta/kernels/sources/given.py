@@ -25,6 +25,12 @@ _COMMENT = re.compile(r"(?!#\s*CONFIG_\w+\s+is\s+not\s+set\b)#.*")
 _OPTION = re.compile(r'CONFIG_\w+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)|# CONFIG_\w+ is not set', re.ASCII)
 _COMMENTED = re.compile(rf"({_OPTION.pattern})\s+#.*", re.ASCII)
 _ALMOST_OPTION = re.compile(r"\bCONFIG_\w+\s*=|\bCONFIG_\w+ is not set")
+_OTHER_PROGRAM = re.compile(
+    r"^# Automatically generated (?:file; DO NOT EDIT\.|make config: don't edit)\n"
+    r"# (?!Linux\b|CONFIG_)(.* Configuration|.* version: .*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The head of what another program's Kconfig wrote, and its title."""
 _SHOWN = 5
 _SHOWN_CHARACTERS = 60
 
@@ -184,8 +190,8 @@ def _patches_in(path: Path, content: bytes) -> GivenFile | None:
 
 
 def _config_in(path: Path, content: bytes) -> GivenFile | None:
-    """The config, if all that is no comment is options. UserError for options among other lines:
-    kbuild would leave out those lines without a word.
+    """The config, if all that is no comment is options. UserError for options among other lines,
+    which kbuild would leave out without a word, and for another program's config.
     """
     if b"\0" in content:
         return None
@@ -201,6 +207,11 @@ def _config_in(path: Path, content: bytes) -> GivenFile | None:
         raise _no_option(path, other)
     if other or not options:
         return None
+    if match := _OTHER_PROGRAM.search(text):
+        raise UserError(
+            f"{path} is the config of another program: its head says {match[1]!r}",
+            "name a config of the kernel",
+        )
     whole = bare_name(path).endswith("defconfig") or is_generated(text)
     return GivenFile("base" if whole else "fragment", text=text)
 
