@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-left-work campaign-cases campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -130,6 +130,9 @@ campaign-left-work: setup  ## planted work of other tasks is all counted, by two
 
 campaign-cases: setup  ## questions that are asked in public: each command has the right words and code
 	$(BIN)/python scripts/proofs/public_cases.py
+
+campaign-configs: setup  ## what public config files are taken for; FILES=folder has OWNER/NAME clones
+	$(BIN)/python scripts/proofs/public_configs.py $(FILES)
 
 campaign-roots:  ## the README's two commands in clean roots of Debian 12, 13 and 14: equal figures (root)
 	scripts/proofs/clean_roots build/roots bookworm trixie forky
