@@ -216,6 +216,7 @@ def test_vmlinux_of_another_architecture_names_its_image(
         (unified(b"nothing"), "EFI or DOS program"),
         (unified(bzimage(), b".text"), "EFI or DOS program"),
         (unified(bzimage())[:0x9C], "damaged kernel for EFI firmware (cut off)"),
+        (unified(bzimage() + NOISE)[:-0x101], "damaged kernel for EFI firmware (cut off)"),
         (unified(unified(unified(bzimage()))), "EFI or DOS program"),
         (bzimage(xloadflags=0), "32-bit x86"),
         (bzimage(protocol=0x204), "32-bit x86, or older"),

@@ -30,9 +30,7 @@ def _of_zboot(image: bytes | mmap.mmap) -> bytes:
         start, count = struct.unpack_from("<II", image, _PLACE)
     except struct.error as error:
         raise PackedError("cut off") from error
-    packed = image[start : start + count]
-    if len(packed) < count or start == 0:
-        raise PackedError("cut off")
+    packed = _part(image, start, count)
     method = image[_METHOD].split(b"\0")[0]
     try:
         return packed if method == _NOT_PACKED else unpacked_image(packed)
@@ -55,7 +53,14 @@ def _linux_section(image: bytes | mmap.mmap) -> bytes | None:
             name, size, _, stored, start = struct.unpack_from("<8sIIII", image, at)
             if name == _LINUX:
                 # What is stored is padded.
-                return image[start : start + min(size, stored)]
+                return _part(image, start, min(size, stored))
     except struct.error as error:
         raise PackedError("cut off") from error
     return None
+
+
+def _part(image: bytes | mmap.mmap, start: int, count: int) -> bytes:
+    part = image[start : start + count]
+    if len(part) < count or start == 0:
+        raise PackedError("cut off")
+    return part
