@@ -287,6 +287,15 @@ def test_what_changes_nothing_is_named(tree: FakeTree) -> None:
     assert "so.config changes nothing: what it sets is so already" in found.notes
 
 
+def test_what_undoes_a_step_or_is_refused_changes_something(tree: FakeTree) -> None:
+    no_modules = ConfigStep("target", "mod2noconfig")
+    assert tree.configure(whole(BFQ="m"), no_modules, option("BFQ", "m")).idle == ()
+    steps = (whole(DEBUG="y", DEBUG_LIST="y"), option("DEBUG", "n"), option("DEBUG_LIST", "y"))
+    found = tree.configure(*steps)
+    assert [one.option for one in found.refused] == ["CONFIG_DEBUG_LIST"]
+    assert found.idle == ()
+
+
 def test_options_that_the_tree_does_not_have_are_refused_or_left_out(tree: FakeTree) -> None:
     text = "CONFIG_GONE=y\nCONFIG_BFQ=y\n# CONFIG_LOST is not set\nCONFIG_AWAY=m\n"
     step = ConfigStep("fragment", "x.config", text)

@@ -237,30 +237,19 @@ def _configure(
     before = parse_config(folder.read()) | stated
     lab = lab_options(arch.folder)
     folder.append(_lines(lab))
-    asked: Config = {}
-    idle = []
     labs = {one.option: one.value for one in lab}
-    for step in (one for one in steps if not one.whole):
-        if step.kind == "target":
-            folder.run(step.name)
-        else:
-            wishes = step.asked()
-            so_far = {**before, **labs, **asked}
-            if not explain_diff(so_far, {**so_far, **wishes}):
-                idle.append(step.name)
-            folder.append(render_config(wishes))
-            # A later wish counts as later, also for the choice that it is part of.
-            asked = {name: asked[name] for name in asked if name not in wishes} | wishes
+    asked, idle = _apply(folder, steps, {**before, **labs})
     text = folder.finish()
     granted = parse_config(text)
     kconfig = read_kconfig(tree, arch.folder)
     flips = [flip for flip in explain_diff(before, granted) if flip.option not in asked]
     of_lab, changed, derived = _by_cause(flips, before, labs, kconfig)
+    denied = refused(asked, granted, kconfig, folder.ask)
     return Configured(
         text=text,
         base=base,
         asked=asked,
-        refused=refused(asked, granted, kconfig, folder.ask),
+        refused=denied,
         lab=of_lab,
         missing=tuple(missing_options(text, arch=arch.folder)),
         changed=changed,
@@ -270,8 +259,32 @@ def _configure(
             for name in asked
             if name.removeprefix(PREFIX) not in kconfig.entries and name not in granted
         ),
-        idle=tuple(idle),
+        # What is refused is not so already: it was, until a step before it.
+        idle=tuple(step for step in idle if not any(one.option in idle[step] for one in denied)),
     )
+
+
+def _apply(
+    folder: _Folder, steps: Sequence[ConfigStep], so_far: Config
+) -> tuple[Config, dict[str, Config]]:
+    """Takes the steps over a config; the options that they ask for one by one, and those of the
+    steps that set only what is set before them, by a step's name.
+    """
+    asked: Config = {}
+    idle = {}
+    for step in (one for one in steps if not one.whole):
+        if step.kind == "target":
+            folder.run(step.name)
+            so_far = parse_config(folder.read())
+        else:
+            wishes = step.asked()
+            if not explain_diff(so_far, {**so_far, **wishes}):
+                idle[step.name] = wishes
+            so_far = {**so_far, **wishes}
+            folder.append(render_config(wishes))
+            # A later wish counts as later, also for the choice that it is part of.
+            asked = {name: asked[name] for name in asked if name not in wishes} | wishes
+    return asked, idle
 
 
 def _by_cause(
