@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli.kernel_listing import built_text
+from kdelta.kernels.build.build import question_of
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.model import Kernel
+from kdelta.kernels.sources.given import GivenFile, read_given
+from kdelta.kernels.sources.source import Source, source_of
+from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
 from tests.kernels.sources.given_files import (
     CUT,
     FRAGMENT,
@@ -92,3 +96,23 @@ def test_patches_that_undo_each_other_change_nothing_and_that_is_reported(tree: 
     assert isinstance(found, Kernel)
     assert found.identity == kernel(tree)[0].identity
     assert "the patches change nothing of linux: it is the same with them" in said
+
+
+def test_a_request_has_each_file_as_it_was_at_one_time(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fragment = tree.parent / "x.config"
+    fragment.write_text(FRAGMENT)
+    spec = parse_kernel_spec(f"tree:{tree} +{fragment}")
+    assert isinstance(spec, SourceSpec)
+    source = source_of(spec, print)
+    assert isinstance(source, Source)
+    read: list[Path] = []
+
+    def noted(path: Path) -> GivenFile:
+        read.append(path)
+        return read_given(path)
+
+    monkeypatch.setattr("kdelta.kernels.sources.given.read_given", noted)
+    assert question_of(spec, source)
+    assert read == [fragment]

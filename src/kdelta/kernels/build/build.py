@@ -54,7 +54,7 @@ from kdelta.kernels.objects.digest import Digest, digest_of
 from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
 from kdelta.kernels.packages.image import hash_modules
 from kdelta.kernels.packages.inspect import banner_of
-from kdelta.kernels.sources.given import given_in, given_lines
+from kdelta.kernels.sources.given import ReadChanges, given_lines, read_changes
 from kdelta.kernels.sources.mode_series import (
     FRAGMENT_NAME,
     kernel_mode_fragment,
@@ -328,15 +328,16 @@ def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> BuildReque
     variables = _variables(spec)
     if relink is not None:
         variables = relinking_variables(variables, relink)
+    read = read_changes(spec.changes)
     own = Path(spec.path).expanduser() / ".config" if isinstance(spec, TreeSpec) else None
     return BuildRequest(
         spec=str(spec),
         source=source,
         tools=toolchain(variables),
-        steps=tuple(_steps(spec)),
+        steps=tuple(_steps(spec, read)),
         own_config=own.read_text(errors="replace") if own and own.is_file() else None,
         relink=relink,
-        given=tuple(given_lines(spec.changes)),
+        given=tuple(given_lines(read)),
         allow_unknown=any(isinstance(change, AllowUnknownChange) for change in spec.changes),
     )
 
@@ -345,15 +346,14 @@ def _variables(spec: SourceSpec) -> dict[str, str]:
     return {c.name: c.value for c in spec.changes if isinstance(c, VariableChange)}
 
 
-def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
+def _steps(spec: SourceSpec, read: ReadChanges) -> Iterator[ConfigStep]:
     if has_kernel_mode(spec):
         # First: what the user asks for is never overruled, and a conflict is seen as one.
         yield ConfigStep("fragment", FRAGMENT_NAME, kernel_mode_fragment())
-    for change in spec.changes:
+    for change, given in read:
         if isinstance(change, OptionChange):
             yield ConfigStep("option", change.name, change.value)
         elif isinstance(change, FileChange | BaseConfigChange):
-            given = given_in(change)
             if given is None:
                 yield ConfigStep("target", change.path)
             elif given.kind in ("fragment", "base"):

@@ -80,6 +80,15 @@ def _expanded(name: str) -> Path:
         raise UserError(f"not a path: {name}: {error}", "write it without ~") from error
 
 
+ReadChanges = Sequence[tuple[Change, GivenFile | None]]
+"""One kernel's changes, and the file that each names."""
+
+
+def read_changes(changes: Sequence[Change]) -> ReadChanges:
+    """The changes with their files, as these are now. UserError as above."""
+    return [(change, given_in(change)) for change in changes]
+
+
 _announced: set[str] = set()
 
 
@@ -88,19 +97,18 @@ def announce(changes: Sequence[Change], log: Log) -> None:
     not count in the order that it has, once in a process; kdelta's own files are not worth a line.
     UserError as above.
     """
-    for line in given_lines(changes):
+    for line in given_lines(read_changes(changes)):
         if line not in _announced:
             _announced.add(line)
             log(line)
 
 
-def given_lines(changes: Sequence[Change]) -> list[str]:
+def given_lines(read: ReadChanges) -> list[str]:
     """What `announce` reports of one kernel's changes."""
-    read = [(change, given_in(change)) for change in changes]
     return [*_kinds(read), *_order(read)]
 
 
-def _kinds(read: Sequence[tuple[Change, GivenFile | None]]) -> Iterator[str]:
+def _kinds(read: ReadChanges) -> Iterator[str]:
     for change, given in read:
         if not isinstance(change, FileChange | BaseConfigChange) or _is_own(change):
             continue
@@ -113,7 +121,7 @@ def _kinds(read: Sequence[tuple[Change, GivenFile | None]]) -> Iterator[str]:
             yield f"{change}: {given.described}"
 
 
-def _order(read: Sequence[tuple[Change, GivenFile | None]]) -> Iterator[str]:
+def _order(read: ReadChanges) -> Iterator[str]:
     """The base counts that is last, and what stands before it is applied over it."""
     bases = [number for number, one in enumerate(read) if _is_base(*one)]
     if not bases or _is_own(base := read[bases[-1]][0]):
@@ -250,12 +258,8 @@ def _read_folder(folder: Path) -> GivenFile:
 def _series(files: Sequence[Path]) -> GivenFile:
     found = [(file, _member(file)) for file in files]
     left_out = (f"of {file.name} {one}" for file, given in found for one in given.left_out)
-    return GivenFile("series", tuple(_all_patches(found)), left_out=tuple(left_out))
-
-
-def _all_patches(found: Sequence[tuple[Path, GivenFile]]) -> Iterator[Patch]:
-    for _, given in found:
-        yield from given.patches
+    patches = (patch for _, given in found for patch in given.patches)
+    return GivenFile("series", tuple(patches), left_out=tuple(left_out))
 
 
 def _member(file: Path) -> GivenFile:
