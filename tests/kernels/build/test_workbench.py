@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Single objects that include what a whole build makes in another folder before."""
+"""Single objects that include what a whole build makes in another folder before; folders."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.build.workbench import Workbench
+from kdelta.kernels.build.kbuild import Kbuild
+from kdelta.kernels.build.toolchain import toolchain
+from kdelta.kernels.build.workbench import CONFIGS, Workbench
+from kdelta.spec.errors import LabError
 
 TARGET = "arch/x86/boot/compressed/sev.o"
 RULE = "$(obj)/inat-tables.c: $(inat_tables_script)\n\t$(call cmd,inat_tables)\n"
@@ -43,3 +46,11 @@ def test_folder_that_makes_a_missed_file_is_built_first(
         assert (found, asked) == (wrong, [[TARGET]])
     else:
         assert (found, asked) == ("digest", [[TARGET], made, [TARGET]])
+
+
+def test_an_output_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    tools = toolchain({"ARCH": "x86_64"})
+    (tmp_path / f"{CONFIGS}{tools.flavour}").write_text("")
+    bench = Workbench(Kbuild(tmp_path, tmp_path, tools, 1), quiet)
+    with pytest.raises(LabError, match=f"creating the folder .*{CONFIGS}"):
+        bench.normalize()

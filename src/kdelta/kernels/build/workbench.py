@@ -11,7 +11,7 @@ import msgspec
 
 from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors
+from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.machine import cores
 from kdelta.kernels.build.build import held
 from kdelta.kernels.build.built import BuiltKernel, load_built
@@ -58,7 +58,7 @@ class Workbench:
     def normalize(self) -> Normalize:
         """What the tree makes of configs, asked where nothing is built."""
         place = Kbuild(self._kbuild.root, self.tree, self._kbuild.toolchain, 1, purpose=CONFIGS)
-        place.out.mkdir(exist_ok=True)
+        make_folder(place.out)
         return fast_olddefconfig(place.out, place.configure, self._log)
 
     def kconfig(self) -> Kconfig:
@@ -101,9 +101,9 @@ class Workbench:
         return Digest(objects, compiled.generated)
 
     def _without_lines(self, thing: ObjectDigest) -> ObjectDigest:
-        held = read_object(without_lines((self._kbuild.out / thing.path).read_bytes())) or thing
+        found = read_object(without_lines((self._kbuild.out / thing.path).read_bytes())) or thing
         return msgspec.structs.replace(
-            thing, functions=held.functions, data=held.data, collected=held.collected
+            thing, functions=found.functions, data=found.data, collected=found.collected
         )
 
     def module_command(self, config: str, symvers: Path) -> ModuleCommand:
@@ -143,7 +143,7 @@ def workbench(built: BuiltKernel, log: Log) -> Iterator[Workbench]:
     with held(source, log):
         tools = toolchain(built.variables)
         kbuild = Kbuild(source.folder, checked_out(source, log), tools, cores())
-        kbuild.out.mkdir(exist_ok=True)
+        make_folder(kbuild.out)
         yield Workbench(kbuild, log)
 
 
