@@ -61,7 +61,13 @@ class Obstacles:
             ways = self._with_tools(expr)
         return self._in_words(ways)
 
-    def active_selectors(self, name: str) -> list[str]:
+    def selecting(self, name: str) -> str:
+        """What selects an option now, as a clause; empty if nothing does."""
+        selectors = self._active_selectors(name)
+        verb = "selects" if len(selectors) == 1 else "select"
+        return f"{few(selectors)} {verb} it" if selectors else ""
+
+    def _active_selectors(self, name: str) -> list[str]:
         """The options, with CONFIG_, that select an option now: those that a user can set, where
         they lead to what selects it.
         """
@@ -71,7 +77,7 @@ class Obstacles:
             is_on = value_of(self._config, PREFIX + entry.name) != OFF
             holds = evaluate(parse_expr(condition or "y"), self._config) != 0
             if is_on and holds and entry.name not in self._followed:
-                above = [] if self._is_asked(entry.name) else self.active_selectors(entry.name)
+                above = [] if self._is_asked(entry.name) else self._active_selectors(entry.name)
                 found += above or [PREFIX + entry.name]
         self._followed.pop()
         return list(dict.fromkeys(found))
@@ -156,9 +162,8 @@ class Obstacles:
     def _to_clear(self, name: str) -> list[_Way]:
         if name in _TOOLCHAIN:
             return [(_Clause(_TOOLCHAIN[name][1]),)]
-        if selectors := self.active_selectors(name):
-            verb = "selects" if len(selectors) == 1 else "select"
-            return [(_Clause(f"{self._state(name).text} ({few(selectors)} {verb} it)"),)]
+        if selecting := self.selecting(name):
+            return [(_Clause(f"{self._state(name).text} ({selecting})"),)]
         if self._is_asked(name):
             return [(self._state(name),)]
         ways: list[_Way] = []

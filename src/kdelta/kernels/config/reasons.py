@@ -125,9 +125,8 @@ def _wrong_kind(kind: str, asked: str) -> str:
 def _not_off(
     name: str, asked: str, granted: Mapping[str, str], kconfig: Kconfig, obstacles: Obstacles
 ) -> str:
-    if selectors := obstacles.active_selectors(name):
-        verb = "selects" if len(selectors) == 1 else "select"
-        return f"{few(selectors)} {verb} it"
+    if selecting := obstacles.selecting(name):
+        return selecting
     if asked == "m" and value_of(granted, "CONFIG_MODULES") == OFF:
         return "CONFIG_MODULES is off"
     if kconfig.choice_of(name):
