@@ -87,7 +87,7 @@ def test_kernel_specs(cached: str) -> None:
     assert cached in completed(["compare", "deb:linux-image-6.1-"])
     assert completed(["compare", "tree:l"]) == ["tree:linux/"]
     assert completed(["compare", "image:linux/M"]) == ["image:linux/Makefile"]
-    assert completed(["compare", "linux", "+f"]) == ["+fast.config"]
+    assert completed(["compare", "linux", "+fa"]) == ["+fast.config"]
     assert completed(["compare", "linux", "+cm"]) == ["+cmdline:"]
     assert completed(["build", "./li"]) == ["./linux/"]
     assert ".hidden" not in completed(["build", ""])

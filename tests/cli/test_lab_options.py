@@ -51,6 +51,7 @@ def test_they_stand_where_the_request_is() -> None:
         *NAMES,
         "after",
         "allow_unknown",
+        "fuzz",
         "verbose",
         "quiet",
     ]

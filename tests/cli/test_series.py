@@ -60,6 +60,12 @@ def test_what_is_asked_by_default(study: Study, capsys: Captured) -> None:
     assert capsys.readouterr().out.startswith("All patches together change the path")
 
 
+def test_fuzz_is_a_change_of_the_tree(study: Study) -> None:
+    assert cli.ended(("series", "./linux", "queue", "--fuzz", "2")) == 0
+    (asked,) = study.asked
+    assert (asked.tree, asked.patches) == ("tree:./linux +fuzz:2", ("queue",))
+
+
 def test_ends_that_failed(study: Study) -> None:
     study.failure = "nothing to compare"
     assert cli.ended(("series", "./linux", "queue", "--minimal")) == 1

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kdelta.cli import options
+from kdelta.cli.change_options import AllowUnknown, Fuzz, changed_words
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.kernel_listing import built_text, differences_text, kernels_text
 from kdelta.cli.output import echo_commands, emit, silence_progress
@@ -27,6 +28,8 @@ def build(
         list[str], typer.Argument(metavar="KERNEL [+CHANGE...]...", help="What to build or fetch.")
     ],
     *,
+    allow_unknown: AllowUnknown = False,
+    fuzz: Fuzz = None,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -38,6 +41,7 @@ def build(
     echo_commands(wanted=verbose)
     silence_progress(wanted=quiet)
     with shown_progress() as progress:
+        words = changed_words(words, allow_unknown=allow_unknown, fuzz=fuzz)
         specs = parse_kernel_words(words)
         expect_kernels(progress, [str(spec) for spec in specs])
         refused = refused_of([str(spec) for spec in specs], progress)

@@ -15,15 +15,15 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from kdelta.cli import plain_options
+from kdelta.cli.change_options import CHANGE_OPTIONS, changed_words
 from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.output import check_folder, echo_commands, silence_progress
 from kdelta.cli.program import PROGRAM_OPTIONS, RunsPrograms, program_of
 from kdelta.cpus.model import CPU
-from kdelta.spec.change import ALLOW_UNKNOWN
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, RUNS_AS, MachineOptions
 from kdelta.spec.run import Mode as RunMode
-from kdelta.spec.words import parse_kernel_words, with_change
+from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.requests import (
     USUAL_LAB,
     CompareRequest,
@@ -294,21 +294,19 @@ def lab_request(
     )
 
 
-AllowUnknown = Annotated[
-    bool,
-    typer.Option("--allow-unknown", help="Leave out options that a tree does not have."),
-]
-
-
 def makes_runs(
-    *, without: tuple[str, ...] = (), perturb: int = USUAL_LAB.perturbations
+    *,
+    without: tuple[str, ...] = (),
+    perturb: int = USUAL_LAB.perturbations,
+    of_one_tree: bool = False,
 ) -> Callable[[Command], Command]:
     """Puts the options of `lab_request`, but for those `without`, in the place of a command's
-    parameter `lab`, which is then the LabRequest that they make; --allow-unknown, which is then in
+    parameter `lab`, which is then the LabRequest that they make; CHANGE_OPTIONS, which are then in
     its `words`; -v, which has what is executed echoed; and -q, which hides progress. A parameter
     `program` is the Program after --, with the options of `program_options`, None without one.
 
     perturb: the default of --perturb. Without that option it is one run a kernel.
+    of_one_tree: all changes among the words are those of one tree, which need not have any.
     """
     options = [
         one.replace(default=perturb) if one.name == "perturb" else one
@@ -320,13 +318,12 @@ def makes_runs(
         takes_program = "program" in inspect.signature(command).parameters
 
         @functools.wraps(command)
-        def with_options(
-            *words: Any, verbose: bool, quiet: bool, allow_unknown: bool, **given: Any
-        ) -> Any:
+        def with_options(*words: Any, verbose: bool, quiet: bool, **given: Any) -> Any:
             echo_commands(wanted=verbose)
             silence_progress(wanted=quiet)
-            if allow_unknown:
-                given["words"] = with_change(given["words"], f"+{ALLOW_UNKNOWN}")
+            changes: dict[str, Any] = {name: given.pop(name) for name in CHANGE_OPTIONS}
+            if given.get("words"):
+                given["words"] = changed_words(given["words"], of_one_tree=of_one_tree, **changes)
             if takes_program:
                 parsed, files = given.pop("parsed"), tuple(given.pop("file") or ())
                 seconds, find = given.pop("seconds"), not given.pop("no_find")
@@ -356,9 +353,9 @@ def _signature(command: Command, options: Sequence[inspect.Parameter]) -> inspec
     keyword = inspect.Parameter.KEYWORD_ONLY
     if "program" in signature.parameters:
         parameters.append(inspect.Parameter("parsed", keyword, annotation=typer.Context))
-    shared = (("allow_unknown", AllowUnknown), ("verbose", Verbose), ("quiet", Quiet))
-    for name, option in shared:
-        parameters.append(inspect.Parameter(name, keyword, default=False, annotation=option))
+    shared = {**CHANGE_OPTIONS, "verbose": (Verbose, False), "quiet": (Quiet, False)}
+    for name, (option, usual) in shared.items():
+        parameters.append(inspect.Parameter(name, keyword, default=usual, annotation=option))
     return signature.replace(parameters=parameters)
 
 

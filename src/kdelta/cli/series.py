@@ -33,7 +33,7 @@ Patches:
 """
 
 
-@options.makes_runs()
+@options.makes_runs(of_one_tree=True)
 def series(
     words: Annotated[
         list[str],

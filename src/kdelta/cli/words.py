@@ -32,6 +32,7 @@ _CHANGES = (
         "+sections",
         "+kernel-mode",
         "+allow-unknown",
+        "+fuzz:",
         "ARCH=",
         "LLVM=1",
     ),

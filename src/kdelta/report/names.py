@@ -17,6 +17,7 @@ from kdelta.spec.change import (
     Change,
     CmdlineChange,
     FileChange,
+    FuzzChange,
     OptionChange,
     OrderChange,
     VariableChange,
@@ -119,7 +120,7 @@ def _parts(text: str, release: str) -> _Parts:
     version = getattr(spec, "version", None) if isinstance(spec, DebSpec | RepositorySpec) else ""
     return _Parts(
         str(base),
-        tuple(one for one in spec.changes if not isinstance(one, AllowUnknownChange)),
+        tuple(one for one in spec.changes if not isinstance(one, AllowUnknownChange | FuzzChange)),
         _version(version or "") or _version(release),
         release,
         _place(spec),

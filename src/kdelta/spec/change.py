@@ -3,6 +3,7 @@
 
 import re
 import shlex
+from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
@@ -15,7 +16,7 @@ CHANGE_FORMS = (
     "fragment or a generated .config; also packed), +base:FILE (a whole config), "
     "+defconfig (a target of the tree's make), "
     "+KCFLAGS=..., +CC=..., +LLVM=1, +kernel-mode (programs in ring 0), +allow-unknown (leave out "
-    "options that the tree does not have); "
+    "options that the tree does not have), +fuzz:N (patches as by patch -F N); "
     "for a relink +sections, +order:FILE, +shuffle:SEED, +align:N; "
     "of any kernel, built or not, +cmdline:PARAMETER (what it is booted with)"
 )
@@ -33,6 +34,7 @@ _FILE = re.compile(
 _BASE = "base:"
 _CONFIG_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*config")
 _RELINK = re.compile(r"(sections|order|shuffle|align)(?::(.*))?")
+_FUZZ = re.compile(r"fuzz(?::(.*))?")
 _CMDLINE = re.compile(r"cmdline(?::(.*))?")
 _BOOT_PARAMETER = re.compile(r"[a-z_][\w.-]*(?:=.*)?")
 # These ask questions, or depend on the machine that they run on.
@@ -49,6 +51,8 @@ _REFUSED_VARIABLES = {
 
 KERNEL_MODE = "kernel-mode"
 ALLOW_UNKNOWN = "allow-unknown"
+MOST_FUZZ = 99
+"""Of +fuzz. Diffs have three lines of context as a rule, and more fuzz than context is no more."""
 LAST_SEED = 2**32 - 2
 """Of +shuffle: to ld.lld, zero means a seed by chance, and 2**32 - 1 the reverse order."""
 ALIGNMENTS = (16, 32, 64, 128, 256)
@@ -123,6 +127,16 @@ class AllowUnknownChange(_Change, frozen=True, tag="allow-unknown"):
     TEXT = f"+{ALLOW_UNKNOWN}"
 
 
+class FuzzChange(_Change, frozen=True, tag="fuzz"):
+    """Patches are applied with up to so many lines of context less, at both ends of a hunk, where
+    they do not apply exactly: as by patch -F. It holds for all files, wherever it stands.
+    """
+
+    TEXT = "+fuzz:{lines}"
+
+    lines: int
+
+
 class SectionsChange(_Change, frozen=True, tag="sections"):
     """Each function is a section of its own, and the linker leaves them in their order: the same
     objects as with the three changes below, and what these are to be compared with.
@@ -176,6 +190,7 @@ SourceChange = (
     | VariableChange
     | KernelModeChange
     | AllowUnknownChange
+    | FuzzChange
 )
 Change = SourceChange | RelinkChange | CmdlineChange
 
@@ -203,9 +218,12 @@ def parse_change(text: str) -> Change:
     raise _unknown(word, text)
 
 
-def _own_change(
-    word: str, text: str
-) -> BaseConfigChange | KernelModeChange | AllowUnknownChange | RelinkChange | CmdlineChange | None:
+def fuzz_of(changes: Iterable[Change]) -> int:
+    """With how much fuzz the patches of a kernel are applied: the last word on it counts."""
+    return next(reversed([one.lines for one in changes if isinstance(one, FuzzChange)]), 0)
+
+
+def _own_change(word: str, text: str) -> Change | None:
     """A change that kdelta itself has a name for."""
     if word == ALLOW_UNKNOWN:
         return AllowUnknownChange()
@@ -217,6 +235,10 @@ def _own_change(
         return BaseConfigChange(word.removeprefix(_BASE))
     if match := _CMDLINE.fullmatch(word):
         return CmdlineChange(split_parameters(match.group(1) or ""))
+    if match := _FUZZ.fullmatch(word):
+        if not re.fullmatch(r"[0-9]{1,2}", match.group(1) or ""):
+            raise UserError(f"not a number of lines: {text!r}", f"+fuzz:0 to +fuzz:{MOST_FUZZ}")
+        return FuzzChange(int(match.group(1)))
     match = _RELINK.fullmatch(word)
     return _relink(match.group(1), match.group(2), text) if match else None
 

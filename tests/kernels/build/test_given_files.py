@@ -12,6 +12,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.given import GivenFile, read_given
 from kdelta.kernels.sources.source import Source, source_of
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
+from kdelta.spec.run import RunStatus
 from tests.kernels.sources.given_files import (
     CUT,
     FRAGMENT,
@@ -85,6 +86,21 @@ def test_what_was_asked_for_and_not_granted_is_all_listed(tree: Path) -> None:
         "this tree does not have CONFIG_GONE, CONFIG_AWAY",
         f"of {base}, not granted as it has them: DEBUG_LIST y -> n, FORMER y -> n",
     ]
+
+
+def test_hunks_with_fuzz_stand_in_the_log_and_the_record_of_their_kernel(tree: Path) -> None:
+    word = f"+{tree.parent}/a.patch"
+    (tree.parent / "a.patch").write_text(diff().replace(" {", " [").replace("lock(", "look("))
+    status = failure(tree, word).status
+    assert status is RunStatus.DOES_NOT_APPLY
+    said: list[str] = []
+    found = made(tree, word, "+fuzz:2", said=said)
+    assert isinstance(found, Kernel)
+    note = "a.patch: kernel/core.c, hunk 1: fuzz 2"
+    assert note in said
+    assert f"    {note}" in built_text(found).splitlines()
+    (tree.parent / "a.patch").write_text(diff())
+    assert kernel(tree, word)[0].identity == found.identity
 
 
 def test_patches_that_undo_each_other_change_nothing_and_that_is_reported(tree: Path) -> None:

@@ -198,7 +198,7 @@ def test_the_hunk_is_counted_in_its_file(tree: Path, patch: Callable[..., Path])
     assert failed.detail.startswith("kernel/fork.c, hunk 2 (line 17): ")
     shown, fuzz = failed.detail.split("; ")
     assert shown.endswith(f"no line `int {'x' * 53}...`")
-    assert fuzz == "with less context it would apply (fuzz): refresh it"
+    assert fuzz == "--fuzz 2 would take it, with less context"
 
 
 def test_several_files_that_do_not_fit(tree: Path, patch: Callable[..., Path]) -> None:

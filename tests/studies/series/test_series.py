@@ -11,9 +11,11 @@ from kdelta.infer.search.minimal import PatchRole
 from kdelta.infer.search.series_model import PatchFate, View
 from kdelta.kernels.build.built import built_kernels
 from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.store.store import Store
-from kdelta.studies.lab.requests import SeriesRequest
-from tests.kernels.git_trees import state
+from kdelta.studies.lab.requests import LabRequest, SeriesRequest, Silent
+from kdelta.studies.series.trees import Trees, spec_of
+from tests.kernels.git_trees import git, state
 from tests.studies.series.patches import (
     LOCK,
     PAGES,
@@ -224,16 +226,35 @@ def test_an_end_that_does_not_boot(queue: Queue, store: Store, lab: Lab) -> None
     assert lab.measured
 
 
-def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: Lab) -> None:
+def fuzzy(queue: Queue) -> Path:
+    """The usual patches, of which the first line of context of one is not the tree's."""
     folder = Path(usual(queue).patches[0])
     bad = folder / "0004-pages-two.patch"
     text, times = re.subn(r"(?m)^(@@ .*\n) ", r"\1 not ", bad.read_text(), count=1)
-    assert times == 1  # its first line of context is not the tree's
+    assert times == 1
     bad.write_text(text)
+    return folder
+
+
+def test_series_with_fuzz_applies_and_the_branch_gets_exact_diffs(
+    queue: Queue, store: Store
+) -> None:
+    folder = fuzzy(queue)
+    spec = spec_of("", parse_kernel_spec(f"tree:{queue.tree} +fuzz:1"))
+    trees = Trees(spec, [str(folder)], LabRequest(), store, Silent())
+    assert trees.series.notes[-1] == "0004-pages-two: mm/pages.c, hunk 1: fuzz 1"
+    for patch in trees.exact(trees.names):
+        (folder / "exact.diff").write_bytes(patch.content)
+        git(queue.tree, "apply", str(folder / "exact.diff"))
+    assert git(queue.tree, "diff", "work") == ""
+
+
+def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: Lab) -> None:
+    folder = fuzzy(queue)
     with pytest.raises(UserError, match=r"0004-pages-two \(4 of 5\) does not apply") as caught:
         run(SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(folder),)), store)
     assert "hunk 1" in caught.value.message
-    assert "fuzz" in caught.value.message
+    assert "--fuzz 1 would take it" in caught.value.message
     assert not lab.measured
 
 

@@ -337,7 +337,7 @@ def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> BuildReque
         steps=tuple(_steps(spec, read)),
         own_config=own.read_text(errors="replace") if own and own.is_file() else None,
         relink=relink,
-        given=tuple(given_lines(read)),
+        given=(*given_lines(read), *source.notes),
         allow_unknown=any(isinstance(change, AllowUnknownChange) for change in spec.changes),
     )
 

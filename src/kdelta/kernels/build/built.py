@@ -37,7 +37,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
     patches applied, and `source` its name for people; `folder` is where it is kept. `asked`, `lab`,
     `changed`, `derived`, `unknown`, `idle`, `missing`: see Configured. `modules_left` options were
     modules that were not asked for. `linked`: of one that was relinked. `given`: what the files of
-    `spec` were taken for.
+    `spec` were taken for, and which hunks of them were applied with fuzz.
     """
 
     key: str

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 import msgspec
 
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HEADER = re.compile(
+    rb"diff --git |--- |\+\+\+ |index |(?:old|new|new file|deleted file) mode |(?:copy|rename) "
+    rb"(?:from|to) |(?:dis)?similarity index |GIT binary patch|\\ "
+)
 _PREFIXED = ((b"rename from ", "old"), (b"copy from ", "old"), (b"rename to ", "new"))
 
 
@@ -64,8 +68,29 @@ def read_diff(patch: bytes) -> Diff:
     return Diff(tuple(files), tuple(hunks))
 
 
+def unified_lines(patch: bytes) -> bytes:
+    """The lines of a patch that are its diffs', without any text before and between them."""
+    kept = []
+    old = new = 0
+    for line in patch.split(b"\n"):
+        if old > 0 or new > 0:
+            old -= line[:1] in (b" ", b"-", b"")
+            new -= line[:1] in (b" ", b"+", b"")
+        elif match := _HUNK.match(line):
+            old, new = _counts(match)
+        elif not _HEADER.match(line):
+            continue
+        kept.append(line + b"\n")
+    return b"".join(kept)
+
+
+def _counts(match: re.Match[bytes]) -> tuple[int, int]:
+    """How many lines a hunk has of the old file, and of the new one."""
+    return int(match[2] or 1), int(match[4] or 1)
+
+
 def _hunk(match: re.Match[bytes], lines: Iterator[bytes], file: str, number: int) -> Hunk:
-    old, new = (int(match[i]) if match[i] is not None else 1 for i in (2, 4))
+    old, new = _counts(match)
     expected, added = [], []
     while old > 0 or new > 0:
         body = next(lines, b"\\")

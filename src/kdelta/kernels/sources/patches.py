@@ -5,12 +5,14 @@ not.
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
 from kdelta.host.files import remove
 from kdelta.kernels.sources.diffs import Hunk, read_diff
+from kdelta.kernels.sources.fuzz import USUAL, FuzzyHunk, apply_with_fuzz
 from kdelta.kernels.sources.git import GitResult, GitStore
 
 _APPLY = ("apply", "--cached", "-p1", "--whitespace=nowarn")
@@ -22,7 +24,9 @@ _CRLF_HEADER = re.compile(rb"^(?:--- \S|\+\+\+ \S|@@ -\d)[^\n]*\r$", re.MULTILIN
 FIELD = re.compile(r"^([A-Za-z][\w-]*): *(\S.*)$", re.MULTILINE)
 SUBJECT_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
-
+# What git apply says of hunks that do not fit, and of nothing else. What it refuses for another
+# reason, such as binary files, patch could pass over without a word.
+_CONTEXT = re.compile(r"error: (?:patch failed: .*:\d+|.*: patch does not apply)")
 # What git apply says, and what that means.
 _REASONS = (
     (r"^(.*): already exists in index$",
@@ -46,7 +50,7 @@ class PatchFailure(msgspec.Struct, frozen=True):
 class Patch(msgspec.Struct, frozen=True):
     """A patch: its name for people, and the diff, perhaps with text before it. `subject`, `author`
     ("NAME <ADDRESS>"), `date` and `message` (what follows the subject) are as a mail, a commit or
-    the head of the file has them, or empty.
+    the head of the file has them, or empty. `fuzz`: with up to how much of it the patch is applied.
     """
 
     name: str
@@ -55,18 +59,29 @@ class Patch(msgspec.Struct, frozen=True):
     author: str = ""
     date: str = ""
     message: str = ""
+    fuzz: int = 0
 
 
-def apply_patches(store: GitStore, tree: str, patches: Sequence[Patch]) -> str | PatchFailure:
+class Patched(msgspec.Struct, frozen=True):
+    """A tree with patches. `notes`: what was applied with fuzz, a line each."""
+
+    tree: str
+    notes: tuple[str, ...] = ()
+
+
+def apply_patches(store: GitStore, tree: str, patches: Sequence[Patch]) -> Patched | PatchFailure:
     """The tree with these patches, one after the other; the caller holds the lock of the store."""
     if not patches:
-        return tree
+        return Patched(tree)
+    notes: list[str] = []
     try:
         store.git("read-tree", tree, index="patch")
         for patch in patches:
-            if failure := apply_patch(store, patch):
-                return failure
-        return store.git("write-tree", index="patch").text
+            applied = apply_patch(store, patch)
+            if isinstance(applied, PatchFailure):
+                return applied
+            notes += fuzz_notes(patch, applied)
+        return Patched(store.git("write-tree", index="patch").text, tuple(notes))
     finally:
         remove(store.index("patch"))
 
@@ -104,19 +119,47 @@ def _body(head: str) -> str:
     return "\n".join(kept).strip()
 
 
-def apply_patch(store: GitStore, patch: Patch) -> PatchFailure | None:
-    """Applies a patch to the store's index "patch", which stays as it was where that fails."""
+def apply_patch(store: GitStore, patch: Patch) -> tuple[FuzzyHunk, ...] | PatchFailure:
+    """Applies a patch to the store's index "patch", which stays as it was where that fails; the
+    hunks that needed fuzz.
+    """
     result = store.attempt(*_APPLY, "-", index="patch", stdin=patch.content)
     if result.ok:
-        return None
+        return ()
     if store.attempt(*_APPLY, "--check", "-R", "-", index="patch", stdin=patch.content).ok:
         return PatchFailure(patch.name, "it is applied already: the tree has all of its changes")
+    context = all(_CONTEXT.fullmatch(line) for line in result.stderr.splitlines())
+    if context and patch.fuzz:
+        hunks = apply_with_fuzz(store, patch.content, patch.fuzz)
+        if hunks is not None:
+            return hunks
     said = list(dict.fromkeys(_reasons(store, patch, result)))
     more = [f"and {len(said) - _MOST_REASONS} more"] if len(said) > _MOST_REASONS else []
     detail = "; ".join([*said[:_MOST_REASONS], *more]) or result.complaint()
-    if store.attempt(*_APPLY, "--check", "-C1", "-", index="patch", stdin=patch.content).ok:
-        detail += "; with less context it would apply (fuzz): refresh it"
-    return PatchFailure(patch.name, detail)
+    return PatchFailure(patch.name, detail + (_with_more_fuzz(store, patch) if context else ""))
+
+
+def with_fuzz(patches: Iterable[Patch], fuzz: int) -> list[Patch]:
+    """The patches, to be applied with up to so much fuzz."""
+    return [msgspec.structs.replace(patch, fuzz=fuzz) for patch in patches]
+
+
+def fuzz_notes(patch: Patch, hunks: Sequence[FuzzyHunk]) -> list[str]:
+    """What is reported of a patch of which these hunks needed fuzz, in a line each."""
+    return [f"{patch.name}: {hunk}" for hunk in hunks]
+
+
+def _with_more_fuzz(store: GitStore, patch: Patch) -> str:
+    """A clause on how much fuzz would take a patch; empty where none does that patch itself would
+    take, and where that is not there to be asked.
+    """
+    if patch.fuzz >= USUAL or not shutil.which("patch"):
+        return ""
+    hunks = apply_with_fuzz(store, patch.content, USUAL, dry=True)
+    if hunks is None:
+        return ""
+    most = max((one.fuzz for one in hunks), default=1)
+    return f"; --fuzz {most} would take it, with less context"
 
 
 def _reasons(store: GitStore, patch: Patch, result: GitResult) -> Iterator[str]:

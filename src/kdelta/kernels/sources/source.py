@@ -34,8 +34,8 @@ from kdelta.kernels.sources.git import GitStore
 from kdelta.kernels.sources.given import given_in, read_patches
 from kdelta.kernels.sources.imports import check_commit, import_commit, import_folder
 from kdelta.kernels.sources.mode_series import ModeSeries, kernel_mode_series
-from kdelta.kernels.sources.patches import Patch, PatchFailure, apply_patches
-from kdelta.spec.change import Change, KernelModeChange
+from kdelta.kernels.sources.patches import Patch, PatchFailure, apply_patches, with_fuzz
+from kdelta.spec.change import Change, KernelModeChange, fuzz_of
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, SourceSpec, TreeSpec
 
@@ -49,12 +49,13 @@ class Source(msgspec.Struct, frozen=True):
 
     `folder` holds git/ (kdelta's store), src/ (the files, when they are checked out) and out-*/
     (the builder's output). `tree` is git's hash of the content, patches applied: the identity.
-    `name` is for people.
+    `name` is for people. `notes`: how patches were applied otherwise than exactly, in a line each.
     """
 
     folder: Path
     tree: str
     name: str
+    notes: tuple[str, ...] = ()
 
 
 class _Imported(msgspec.Struct, frozen=True):
@@ -81,12 +82,14 @@ def source_of(spec: SourceSpec, log: Log) -> Source | PatchFailure:
     if not (patches := list(_patches(spec.changes, series))):
         return source
     with store_of(source.folder, log) as store:
-        tree = apply_patches(store, source.tree, patches)
-    if isinstance(tree, PatchFailure):
-        return series.failed(tree, makefile) if series else tree
-    if tree == source.tree:
+        patched = apply_patches(store, source.tree, patches)
+    if isinstance(patched, PatchFailure):
+        return series.failed(patched, makefile) if series else patched
+    for note in patched.notes:
+        log(note)
+    if patched.tree == source.tree:
         log(f"the patches change nothing of {source.name}: it is the same with them")
-    return msgspec.structs.replace(source, tree=tree)
+    return msgspec.structs.replace(source, tree=patched.tree, notes=patched.notes)
 
 
 def has_kernel_mode(spec: SourceSpec) -> bool:
@@ -95,14 +98,15 @@ def has_kernel_mode(spec: SourceSpec) -> bool:
 
 
 def _patches(changes: Sequence[Change], series: ModeSeries | None) -> Iterator[Patch]:
-    """The patches that changes name, in their order; those of kernel mode once."""
+    """The patches that changes name, in their order; those of kernel mode once, and exactly."""
+    fuzz = fuzz_of(changes)
     for change in changes:
         if isinstance(change, KernelModeChange) and series is not None:
             for file in series.files:
                 yield from read_patches(file).patches
             series = None
         elif given := given_in(change):
-            yield from given.patches
+            yield from with_fuzz(given.patches, fuzz)
 
 
 def source_folder(origin: str, name: str) -> Path:

@@ -14,7 +14,7 @@ from kdelta.host.command import Log
 from kdelta.host.files import remove
 from kdelta.kernels.sources.diffs import read_diff
 from kdelta.kernels.sources.git import GitStore
-from kdelta.kernels.sources.patches import Patch, PatchFailure, apply_patch
+from kdelta.kernels.sources.patches import Patch, PatchFailure, apply_patch, fuzz_notes
 from kdelta.kernels.sources.source import Source, store_of
 
 _MANY = 500
@@ -32,7 +32,9 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class Stack:
-    """The patches of a series on the tree of a source. Names of patches are unique."""
+    """The patches of a series on the tree of a source. Names of patches are unique. `notes`: which
+    of their hunks were applied with fuzz so far, in a line each.
+    """
 
     def __init__(self, source: Source, patches: Sequence[Patch], store: GitStore) -> None:
         self._source = source
@@ -41,6 +43,7 @@ class Stack:
         self.files = {patch.name: read_diff(patch.content).files for patch in patches}
         every = dict.fromkeys(name for files in self.files.values() for name in files)
         self._base = _entries(store, source.tree, list(every))
+        self.notes: dict[str, None] = {}
         self._known: dict[tuple[str, tuple[Entry, ...]], tuple[Entry, ...] | PatchFailure] = {}
 
     def failure(self, chosen: Iterable[str]) -> PatchFailure | None:
@@ -63,10 +66,10 @@ class Stack:
         finally:
             remove(self._store.index("patch"))
 
-    def diff(self, tree: str) -> bytes:
-        """What makes that tree of the source's, as one patch."""
+    def diff(self, tree: str, other: str) -> bytes:
+        """What makes that other tree of a tree, as one patch."""
         words = ("diff-tree", "-p", "--binary", "--full-index", "--no-renames")
-        return self._store.git(*words, self._source.tree, tree).stdout
+        return self._store.git(*words, tree, other).stdout
 
     def needs(self) -> dict[str, tuple[Need, ...]]:
         """For each patch, in order, the earlier ones without which it does not apply, and what
@@ -134,9 +137,10 @@ class Stack:
         remove(self._store.index("patch"))
         self._enter({file: entry for file, entry in before.items() if entry})
         try:
-            failure = apply_patch(self._store, self._patches[name])
-            if failure is not None:
-                return failure
+            applied = apply_patch(self._store, self._patches[name])
+            if isinstance(applied, PatchFailure):
+                return applied
+            self.notes |= dict.fromkeys(fuzz_notes(self._patches[name], applied))
             listed = self._store.git("ls-files", "-s", "-z", index="patch")
         finally:
             remove(self._store.index("patch"))

@@ -41,11 +41,10 @@ def keep(
     losers = [row.name for row in report.rows if is_slower(row.answer.effects, report)]
     dropped = _droppable(losers, trees) if request.drop else []
     marked = [name for name in losers if name not in dropped]
-    patches = {patch.name: patch for patch in trees.patches}
+    rows = {row.name: row for row in report.rows if row.name not in dropped}
     kept = [
-        BranchPatch(patches[row.name], trailers(row, report, trees, marked=row.name in marked))
-        for row in report.rows
-        if row.name not in dropped
+        BranchPatch(one, trailers(rows[one.name], report, trees, marked=one.name in marked))
+        for one in trees.exact(rows)
     ]
     spec = parse_kernel_spec(request.tree)
     progress.log(f"writing {len(kept)} commits to {branch}")

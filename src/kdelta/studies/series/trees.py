@@ -2,7 +2,8 @@
 """Kernels of one tree with any of a series' patches; what there is of them is not built again."""
 
 import functools
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,11 +15,11 @@ from kdelta.kernels.build.build import question_of
 from kdelta.kernels.build.built import load_built
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.sources.patches import Patch, PatchFailure
+from kdelta.kernels.sources.patches import Patch, PatchFailure, with_fuzz
 from kdelta.kernels.sources.series import PatchSeries, read_series
 from kdelta.kernels.sources.source import Source, source_of, store_of
 from kdelta.kernels.sources.stack import Need, Stack, stacked
-from kdelta.spec.change import FileChange, KernelModeChange, RelinkChange
+from kdelta.spec.change import FileChange, KernelModeChange, RelinkChange, fuzz_of
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
@@ -68,12 +69,17 @@ class Trees:
             raise UserError(f"{source.patch} does not apply to the tree: {source.detail}")
         self.source: Source = source
         folder = None if isinstance(spec, DebSrcSpec) else Path(spec.path).expanduser()
-        self.series: PatchSeries = read_series(words, folder, progress.log)
+        series = read_series(words, folder, progress.log)
+        patches = with_fuzz(series.patches, fuzz_of(spec.changes))
         self.builds: list[AblationBuild] = []
-        with stacked(source, self.series.patches, progress.log) as stack:
+        with stacked(source, patches, progress.log) as stack:
             self._stack: Stack = stack
-            if failure := stack.failure(self.names):
-                raise _does_not_apply(failure, self.names)
+            names = [patch.name for patch in patches]
+            if failure := stack.failure(names):
+                raise _does_not_apply(failure, names)
+            for note in (notes := tuple(stack.notes)):
+                progress.log(note)
+            self.series: PatchSeries = PatchSeries(tuple(patches), (*series.notes, *notes))
             self.needs: dict[str, tuple[Need, ...]] = stack.needs()
 
     @property
@@ -120,6 +126,20 @@ class Trees:
         found = [msgspec.structs.replace(self.source, tree=str(tree)) for tree in trees]
         return found[0], found[1]
 
+    def exact(self, names: Collection[str]) -> list[Patch]:
+        """These patches, in the order of the series, each as the diff that it was applied as."""
+        found = [patch for patch in self.patches if patch.name in names]
+        if not fuzz_of(self.spec.changes):
+            return found
+        with store_of(self.source.folder, self._progress.log):
+            sets = [[one.name for one in found[:count]] for count in range(len(found) + 1)]
+            trees = [self._stack.tree(one) for one in sets]
+            diffs = [self._stack.diff(str(a), str(b)) for a, b in itertools.pairwise(trees)]
+        return [
+            msgspec.structs.replace(patch, content=diff or patch.content)
+            for patch, diff in zip(found, diffs, strict=True)
+        ]
+
     def note(self, status: RunStatus, detail: str) -> None:
         """Enters how the runs of the kernel that was built last failed."""
         self.builds[-1] = msgspec.structs.replace(
@@ -134,7 +154,7 @@ class Trees:
                 return tree
             if tree == self.source.tree:
                 return tree, self.spec
-            diff = self._stack.diff(tree)
+            diff = self._stack.diff(self.source.tree, tree)
         named = "".join(f"  {name}\n" for name in self.names if name in chosen)
         head = f"These patches of a series, as one:\n{named}\n".encode("ascii", "replace")
         path = cache_dir("series") / f"{identity([self.source.tree, tree])[:16]}.patch"
