@@ -23,7 +23,7 @@ from tests.kernels.sources.given_files import (
     SERIES,
     diff,
 )
-from tests.kernels.trees import failure, fake_tree, kernel, made
+from tests.kernels.trees import failure, fake_tree, kernel, made, patch
 
 pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
@@ -112,6 +112,15 @@ def test_patches_that_undo_each_other_change_nothing_and_that_is_reported(tree: 
     assert isinstance(found, Kernel)
     assert found.identity == kernel(tree)[0].identity
     assert "the patches change nothing of linux: it is the same with them" in said
+    other = patch(tree, "mm/pages.c", "\tint i = 0;", "\tint i = 1;")
+    said.clear()
+    changed = made(
+        tree, f"+{tree.parent}/a.patch", f"+{other}", f"+{tree.parent}/b.patch", said=said
+    )
+    assert isinstance(changed, Kernel)
+    assert changed.identity == kernel(tree, f"+{other}")[0].identity
+    wanted = "changes nothing: with all patches, its files are as without any"
+    assert {line for line in said if wanted in line} == {f"a.patch {wanted}", f"b.patch {wanted}"}
 
 
 def test_a_request_has_each_file_as_it_was_at_one_time(

@@ -63,7 +63,9 @@ class Patch(msgspec.Struct, frozen=True):
 
 
 class Patched(msgspec.Struct, frozen=True):
-    """A tree with patches. `notes`: what was applied with fuzz, a line each."""
+    """A tree with patches. `notes`: what was applied with fuzz, and which of several patches change
+    nothing, a line each.
+    """
 
     tree: str
     notes: tuple[str, ...] = ()
@@ -81,9 +83,23 @@ def apply_patches(store: GitStore, tree: str, patches: Sequence[Patch]) -> Patch
             if isinstance(applied, PatchFailure):
                 return applied
             notes += fuzz_notes(patch, applied)
-        return Patched(store.git("write-tree", index="patch").text, tuple(notes))
+        patched = store.git("write-tree", index="patch").text
     finally:
         remove(store.index("patch"))
+    if len(patches) > 1 and patched != tree:
+        notes += _without_effect(store, tree, patched, patches)
+    return Patched(patched, tuple(notes))
+
+
+def _without_effect(
+    store: GitStore, before: str, after: str, patches: Sequence[Patch]
+) -> Iterator[str]:
+    """Those of the patches of whose files none is changed in the end."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
+    changed = set(store.git(*words).stdout.decode("utf-8", "replace").split("\0"))
+    for patch in patches:
+        if changed.isdisjoint(read_diff(patch.content).files):
+            yield f"{patch.name} changes nothing: with all patches, its files are as without any"
 
 
 def has_diff(content: bytes) -> bool:

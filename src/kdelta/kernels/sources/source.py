@@ -49,7 +49,7 @@ class Source(msgspec.Struct, frozen=True):
 
     `folder` holds git/ (kdelta's store), src/ (the files, when they are checked out) and out-*/
     (the builder's output). `tree` is git's hash of the content, patches applied: the identity.
-    `name` is for people. `notes`: how patches were applied otherwise than exactly, in a line each.
+    `name` is for people. `notes`: what may surprise in how patches were applied, in a line each.
     """
 
     folder: Path
