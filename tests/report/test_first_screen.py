@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screen of a comparison: golden files, and what holds of any."""
 
+import json
 import re
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from kdelta.infer.effects.effects import compare
 from kdelta.infer.effects.gains import PathGain, Reach
 from kdelta.report.kind import ALL
 from kdelta.report.model import Compared, CompareReport, KernelRuns, Mismatch
+from kdelta.spec.note import SpecNote
 from kdelta.studies.compare.answer import LEAST, LEAST_PPM
 from kdelta.studies.compare.document import facts_of
 from kdelta.studies.compare.first_screen import LINES
@@ -300,6 +302,30 @@ def test_a_table_that_operations_share_is_printed_once() -> None:
     links = set(re.findall(r'href="#(functions-of-[^"]*)"', page))
     assert len(links) == 2
     assert all(f'id="{one}"' in page for one in links)
+
+
+def test_what_was_asked_for_and_lost_is_on_the_first_screen_and_other_notes_with_all() -> None:
+    lost = SpecNote("this tree does not have CONFIG_GONE", lost=True)
+    idle = SpecNote("x.config changes nothing: what it sets is so already")
+    found = table([0, 700], A, B)
+    with_notes = [
+        msgspec.structs.replace(side, notes=notes)
+        for side, notes in ((found.base, (lost,)), (found.others[0].side, (lost, idle)))
+    ]
+    others = (msgspec.structs.replace(found.others[0], side=with_notes[1]),)
+    found = msgspec.structs.replace(found, base=with_notes[0], others=others)
+    text = first_screen_of([found])
+    assert "- base, other: this tree does not have CONFIG_GONE\n" in text
+    assert "changes nothing" not in text
+    kept = stored("compare", found)
+    whole = FORMS["text"].render(msgspec.structs.replace(kept, shown={ALL: 1}))
+    assert "- base, other: this tree does not have CONFIG_GONE\n" in whole
+    assert "- other: x.config changes nothing: what it sets is so already\n" in whole
+    base, other = (
+        json.loads(FORMS["json"].render(kept))["machines"][0][side] for side in ("base", "others")
+    )
+    assert base["notes"] == [{"text": lost.text, "lost": True}]
+    assert other[0]["kernel"]["notes"][1] == {"text": idle.text, "lost": False}
 
 
 def test_a_warning_that_holds_for_both_kernels_is_printed_once() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kdelta.spec.identity import identity
+from kdelta.spec.note import SpecNote
 
 
 class Kernel(msgspec.Struct, frozen=True):
@@ -14,6 +15,7 @@ class Kernel(msgspec.Struct, frozen=True):
     "zImage", "Image" or "vmlinux". `device_trees` is the folder below which its device trees lie,
     where the architecture has any. `built` is the key of the record of one that was built from
     source. `parameters` are what it is booted with besides kdelta's own, part of its identity.
+    `notes`: what came of the changes of `spec` otherwise than may be expected.
     """
 
     identity: str
@@ -28,6 +30,7 @@ class Kernel(msgspec.Struct, frozen=True):
     built: str | None = None
     device_trees: str | None = None
     parameters: tuple[str, ...] = ()
+    notes: tuple[SpecNote, ...] = ()
 
     @property
     def title(self) -> str:

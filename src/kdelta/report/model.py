@@ -12,6 +12,7 @@ from kdelta.infer.effects.effects import Effects
 from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.report.cut import CutRegion
+from kdelta.spec.note import SpecNote
 from kdelta.spec.run import RunStatus
 from kdelta.store import model as store_model
 from kdelta.store.model import Run, Study
@@ -39,7 +40,8 @@ class ReportedRun(msgspec.Struct, frozen=True):
 
 class KernelRuns(msgspec.Struct, frozen=True):
     """One kernel of a comparison and its runs. `failure` says why there is no kernel at all.
-    `controllers`: of the group that its programs ran in.
+    `controllers`: of the group that its programs ran in. `notes`: what came of the spec's changes
+    otherwise than may be expected.
     """
 
     spec: str
@@ -48,6 +50,7 @@ class KernelRuns(msgspec.Struct, frozen=True):
     runs: tuple[ReportedRun, ...]
     failure: str = ""
     controllers: Controllers = None
+    notes: tuple[SpecNote, ...] = ()
 
     @property
     def failed(self) -> tuple[ReportedRun, ...]:

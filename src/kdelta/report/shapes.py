@@ -91,7 +91,7 @@ SHAPES: dict[type, Shape] = {
     ),
     Verdict: Shape(later=("runs_needed",), sparse=("runs_needed",)),
     Study: Shape(later=("operations", "answer")),
-    KernelRuns: Shape(later=("controllers",)),
+    KernelRuns: Shape(later=("controllers", "notes")),
     Mismatch: Shape(later=("kernels",)),
 }
 """What reports of several kinds have."""

@@ -12,6 +12,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.given import GivenFile, read_given
 from kdelta.kernels.sources.source import Source, source_of
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
+from kdelta.spec.note import SpecNote
 from kdelta.spec.run import RunStatus
 from tests.kernels.sources.given_files import (
     CUT,
@@ -76,6 +77,7 @@ def test_what_was_asked_for_and_not_granted_is_all_listed(tree: Path) -> None:
     said: list[str] = []
     found = made(tree, *words, "+allow-unknown", said=said)
     assert isinstance(found, Kernel)
+    assert made(tree, *words, "+allow-unknown") == found
     text = built_text(found)
     assert "not in this tree, and left out: CONFIG_GONE, CONFIG_AWAY" in text
     assert "changed nothing: CONFIG_OLD_DRIVER" in text
@@ -86,6 +88,24 @@ def test_what_was_asked_for_and_not_granted_is_all_listed(tree: Path) -> None:
         "this tree does not have CONFIG_GONE, CONFIG_AWAY",
         f"of {base}, not granted as it has them: DEBUG_LIST y -> n, FORMER y -> n",
     ]
+
+
+def test_notes_of_a_kernel_are_of_the_spec_that_asks_for_it(tree: Path) -> None:
+    text = "CONFIG_DEBUG_KERNEL=y\nCONFIG_DEBUG_LIST=y\n"
+    (tree.parent / "one.config").write_text(text)
+    (tree.parent / "two.config").write_text(text)
+    words = [f"+{tree.parent}/{name}.config" for name in ("one", "two")]
+    first, _ = kernel(tree, words[0])
+    both, both_again = kernel(tree, *words)[0], kernel(tree, *words)[0]
+    assert first.identity == both.identity
+    idle = SpecNote(f"{tree.parent}/two.config changes nothing: what it sets is so already")
+    assert (first.notes, both.notes, both_again.notes) == ((), (idle,), (idle,))
+    assert kernel(tree, words[0])[0].notes == ()
+    bases = [f"+base:{word[1:]}" for word in words]
+    replaced = kernel(tree, *bases)[0].notes[0]
+    assert replaced == SpecNote(
+        f"{bases[0]} does not count: the base is {bases[1]}, which comes later", lost=True
+    )
 
 
 def test_hunks_with_fuzz_stand_in_the_log_and_the_record_of_their_kernel(tree: Path) -> None:

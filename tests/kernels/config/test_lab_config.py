@@ -31,6 +31,7 @@ from kdelta.kernels.config.lab_config import (
     missing_options,
     parse_lab_config,
 )
+from kdelta.spec.note import SpecNote
 from tests.kernels.fake_conf import FakeConf, FakeOption
 
 ARCHES = tuple(kernel_arches())
@@ -284,7 +285,7 @@ def test_what_changes_nothing_is_named(tree: FakeTree) -> None:
     fragment = ConfigStep("fragment", "so.config", "CONFIG_BFQ=y\n# CONFIG_SMP is not set\n")
     found = tree.configure(*steps, fragment)
     assert found.idle == ("CONFIG_BFQ", "so.config")
-    assert "so.config changes nothing: what it sets is so already" in found.notes
+    assert SpecNote("so.config changes nothing: what it sets is so already") in found.notes
 
 
 def test_what_undoes_a_step_or_is_refused_changes_something(tree: FakeTree) -> None:
@@ -306,7 +307,8 @@ def test_options_that_the_tree_does_not_have_are_refused_or_left_out(tree: FakeT
     assert isinstance(again, Configured)
     assert (again.refused, again.unknown) == ((), found.unknown)
     assert parse_config(again.text)["CONFIG_BFQ"] == "y"
-    assert list(again.notes) == ["this tree does not have CONFIG_GONE, CONFIG_LOST, CONFIG_AWAY"]
+    text = "this tree does not have CONFIG_GONE, CONFIG_LOST, CONFIG_AWAY"
+    assert list(again.notes) == [SpecNote(text, lost=True)]
 
 
 VALUES = st.dictionaries(

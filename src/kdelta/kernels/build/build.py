@@ -54,7 +54,7 @@ from kdelta.kernels.objects.digest import Digest, digest_of
 from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
 from kdelta.kernels.packages.image import hash_modules
 from kdelta.kernels.packages.inspect import banner_of
-from kdelta.kernels.sources.given import ReadChanges, given_lines, read_changes
+from kdelta.kernels.sources.given import ReadChanges, given_lines, order_notes, read_changes
 from kdelta.kernels.sources.mode_series import (
     FRAGMENT_NAME,
     kernel_mode_fragment,
@@ -71,6 +71,7 @@ from kdelta.spec.change import (
 )
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec, TreeSpec
+from kdelta.spec.note import SpecNote
 from kdelta.spec.run import RunStatus
 
 FORMAT = 1
@@ -91,6 +92,7 @@ class BuildRequest(msgspec.Struct, frozen=True):
     relink: Relink | None = None
     allow_unknown: bool = False
     given: tuple[str, ...] = ()
+    notes: tuple[SpecNote, ...] = ()
 
     @property
     def question(self) -> str:
@@ -161,17 +163,18 @@ def build_kernel(spec: SourceSpec, log: Log) -> Kernel | NoKernel:
         return request
     memo = Memo(request.question)
     if (key := memo.key()) and (built := load_built(key)):
-        return built.kernel(str(spec))
+        return built.kernel(str(spec), (*request.notes, *memo.notes()))
     with held(request.source, log):
-        made = _configured_and_built(request, log)
-    if isinstance(made, NoKernel):
-        return made
+        found = _configured_and_built(request, log)
+    if isinstance(found, NoKernel):
+        return found
+    made, notes = found
     use(made.path)
-    memo.remember(made.key)
+    memo.remember(made.key, notes)
     if request.relink is not None:
         Memo(request.family).remember(made.key)
     prune(Pruning(limit=limit_bytes(), keep={made.path, request.source.folder}), log)
-    return made.kernel(str(spec))
+    return made.kernel(str(spec), (*request.notes, *notes))
 
 
 def _requested(spec: SourceSpec, log: Log) -> BuildRequest | NoKernel:
@@ -218,18 +221,22 @@ def question_of(spec: SourceSpec, source: Source) -> str:
     return _read(spec, source, relink_of(spec.changes)).question
 
 
-def _configured_and_built(request: BuildRequest, log: Log) -> BuiltKernel | NoKernel:
+def _configured_and_built(
+    request: BuildRequest, log: Log
+) -> tuple[BuiltKernel, tuple[SpecNote, ...]] | NoKernel:
+    """The kernel, and what came of its config otherwise than may be expected."""
     kbuild = _kbuild(request, checked_out(request.source, log))
     sibling = _sibling(request)
     config = _taken_over(sibling, kbuild) if sibling else _configured(request, kbuild)
     if isinstance(config, Configured):
         for note in config.notes:
-            log(note)
+            log(note.text)
     if isinstance(granted := _granted(request, config), NoKernel):
         return granted
     if missing := missing_files(parse_config(granted.text), (kbuild.out, kbuild.tree)):
         return request.failed(RunStatus.CONFIG_REFUSED, "\n".join(missing))
-    return load_built(request.key(granted.text)) or _build(request, granted, kbuild, sibling, log)
+    made = load_built(request.key(granted.text)) or _build(request, granted, kbuild, sibling, log)
+    return made if isinstance(made, NoKernel) else (made, tuple(granted.notes))
 
 
 def _granted(request: BuildRequest, config: Configured | ConfigFailed) -> Configured | NoKernel:
@@ -338,6 +345,7 @@ def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> BuildReque
         own_config=own.read_text(errors="replace") if own and own.is_file() else None,
         relink=relink,
         given=(*given_lines(read), *source.notes),
+        notes=(*order_notes(read), *map(SpecNote, source.notes)),
         allow_unknown=any(isinstance(change, AllowUnknownChange) for change in spec.changes),
     )
 

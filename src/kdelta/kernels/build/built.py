@@ -2,6 +2,7 @@
 """The cache of kernels that were built: one folder each, with the record of how it came about."""
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from kdelta.kernels.config.kconfig import Config, OptionFlip
 from kdelta.kernels.config.lab_config import MissingOption
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.note import SpecNote
 
 RECORD = "kernel.json"
 DIGEST = "digest"
@@ -76,7 +78,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
     def path(self) -> Path:
         return built_folder(self.key)
 
-    def kernel(self, spec: str) -> Kernel:
+    def kernel(self, spec: str, notes: tuple[SpecNote, ...] = ()) -> Kernel:
         """The kernel as that spec asked for it, with the paths that its files have now."""
         path = self.path
         return Kernel(
@@ -91,6 +93,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
             image_format=self.image_format,
             built=self.key,
             device_trees=str(path / DTBS) if (path / DTBS).is_dir() else None,
+            notes=notes,
         )
 
 
@@ -165,7 +168,8 @@ def find_built(name: str) -> BuiltKernel:
 
 class Memo:
     """What a question led to before, a line of text, so that kbuild need not be asked again. By
-    default questions are requests for kernels, and answers their keys.
+    default questions are requests for kernels, and answers their keys; what came of a request's
+    config is kept with them, since others may lead to the same kernel.
     """
 
     def __init__(self, question: str, folder: str = "built-answers") -> None:
@@ -174,7 +178,13 @@ class Memo:
     def key(self) -> str | None:
         """What this question led to before."""
         kept = read_sealed(self._path)
-        return None if kept is None else kept.decode()
+        return None if kept is None else kept.decode().partition("\n")[0]
 
-    def remember(self, key: str) -> None:
-        write_sealed(self._path, key.encode())
+    def notes(self) -> tuple[SpecNote, ...]:
+        """What was remembered with it."""
+        _, _, kept = (read_sealed(self._path) or b"").partition(b"\n")
+        return msgspec.json.decode(kept, type=tuple[SpecNote, ...]) if kept else ()
+
+    def remember(self, key: str, notes: Sequence[SpecNote] = ()) -> None:
+        kept = msgspec.json.encode(notes) if notes else b""
+        write_sealed(self._path, b"\n".join([key.encode(), *([kept] if kept else [])]))

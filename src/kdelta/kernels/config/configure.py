@@ -34,6 +34,7 @@ from kdelta.kernels.config.lab_config import (
 )
 from kdelta.kernels.config.reasons import Refused, refused
 from kdelta.spec.errors import LabError
+from kdelta.spec.note import SpecNote
 
 Make = Callable[[Sequence[str]], Result]
 """Runs configuration targets of the tree's make on the .config of an output folder."""
@@ -107,14 +108,15 @@ class Configured(msgspec.Struct, frozen=True):
     idle: tuple[str, ...] = ()
 
     @property
-    def notes(self) -> Iterator[str]:
-        """What may surprise the user, in a line each."""
+    def notes(self) -> Iterator[SpecNote]:
+        """What may surprise the user."""
         for name in self.idle:
-            yield f"{name} changes nothing: what it sets is so already"
+            yield SpecNote(f"{name} changes nothing: what it sets is so already")
         if self.unknown:
-            yield f"this tree does not have {some(self.unknown)}"
+            yield SpecNote(f"this tree does not have {some(self.unknown)}", lost=True)
         if self.changed:
-            yield f"of {self.base}, not granted as it has them: {some(self.changed)}"
+            text = f"of {self.base}, not granted as it has them: {some(self.changed)}"
+            yield SpecNote(text, lost=True)
 
 
 def some(items: Sequence[object], most: int = 5) -> str:

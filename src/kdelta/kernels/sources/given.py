@@ -20,6 +20,7 @@ from kdelta.kernels.sources.quilt import SERIES, bare_name, folder_patches, is_s
 from kdelta.spec.change import BaseConfigChange, Change, FileChange, OptionChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import GIVEN_LIST_BYTES
+from kdelta.spec.note import SpecNote
 
 _COMMENT = re.compile(r"(?!#\s*CONFIG_\w+\s+is\s+not\s+set\b)#.*")
 _OPTION = re.compile(r'CONFIG_\w+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)|# CONFIG_\w+ is not set', re.ASCII)
@@ -105,7 +106,12 @@ def announce(changes: Sequence[Change], log: Log) -> None:
 
 def given_lines(read: ReadChanges) -> list[str]:
     """What `announce` reports of one kernel's changes."""
-    return [*_kinds(read), *_order(read)]
+    return [*_kinds(read), *(note.text for note in _order(read))]
+
+
+def order_notes(read: ReadChanges) -> list[SpecNote]:
+    """What of one kernel's changes does not count, or not in the order that they have."""
+    return list(_order(read))
 
 
 def _kinds(read: ReadChanges) -> Iterator[str]:
@@ -121,16 +127,17 @@ def _kinds(read: ReadChanges) -> Iterator[str]:
             yield f"{change}: {given.described}"
 
 
-def _order(read: ReadChanges) -> Iterator[str]:
+def _order(read: ReadChanges) -> Iterator[SpecNote]:
     """The base counts that is last, and what stands before it is applied over it."""
     bases = [number for number, one in enumerate(read) if _is_base(*one)]
     if not bases or _is_own(base := read[bases[-1]][0]):
         return
     for number, (change, given) in enumerate(read[: bases[-1]]):
         if number in bases:
-            yield f"{change} does not count: the base is {base}, which comes later"
+            text = f"{change} does not count: the base is {base}, which comes later"
+            yield SpecNote(text, lost=True)
         elif isinstance(change, OptionChange) or (given and given.kind == "fragment"):
-            yield f"{change} stands before the base {base}, and is applied over it"
+            yield SpecNote(f"{change} stands before the base {base}, and is applied over it")
 
 
 def _is_base(change: Change, given: GivenFile | None) -> bool:

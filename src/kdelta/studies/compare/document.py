@@ -2,7 +2,7 @@
 """The document of a comparison: the verdict, the effects, and which functions did it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -132,12 +132,18 @@ def document(
             *(suite for pair in found for suite in _suites(pair)),
         ),
         failures=common.failures(sides),
-        notes=tuple(note for pair in found for note in _notes(pair)),
-        warnings=tuple(
-            text
-            for report in reports
-            for warnings in (report.warnings, *(one.effects.warnings for one in report.others))
-            for text in warnings
+        notes=(
+            *_spec_notes(_sides(reports[0]), lost=False),
+            *(note for pair in found for note in _notes(pair)),
+        ),
+        warnings=(
+            *_spec_notes(_sides(reports[0]), lost=True),
+            *(
+                text
+                for report in reports
+                for warnings in (report.warnings, *(one.effects.warnings for one in report.others))
+                for text in warnings
+            ),
         ),
     )
 
@@ -392,6 +398,12 @@ def _path_case(one: OperationEffect) -> Case:
         lines = (f"{base} -> {other} instructions an iteration, {diff}, {spread}", *lines)
     verdict = path_words(one.verdict, costs.insns.percent if costs else None)
     return Case(one.name, words.OUTCOMES[one.verdict.word], verdict, lines)
+
+
+def _spec_notes(sides: Iterable[tuple[str, KernelRuns]], *, lost: bool) -> Iterator[str]:
+    """What came of the changes of kernels."""
+    for who, side in sides:
+        yield from (f"{who}: {note.text}" for note in side.notes if note.lost == lost)
 
 
 def _notes(pair: ComparedPair) -> Iterator[str]:

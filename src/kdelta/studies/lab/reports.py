@@ -39,7 +39,12 @@ def reported_side(
     if kernel is None:
         return KernelRuns(spec, "", "", runs, failure)
     return KernelRuns(
-        spec, kernel.identity, kernel.release, runs, controllers=controllers(done, store)
+        spec,
+        kernel.identity,
+        kernel.release,
+        runs,
+        controllers=controllers(done, store),
+        notes=kernel.notes,
     )
 
 
