@@ -136,6 +136,7 @@ def test_a_mailbox_without_a_diff_is_refused(tmp_path: Path) -> None:
         ("CONFIG_A=y\nCONFIG_B=y why\n", "line 2: neither .* 'CONFIG_B=y why'"),
         ("#CONFIG_A is not set\n", "line 1: neither .* '#CONFIG_A is not set'"),
         ("CONFIG_A is not set\nCONFIG_B\n", "line 1: neither .*; 1 more lines are not, either"),
+        ("<<<<<<< a\nCONFIG_A=y\n=======\n>>>>>>> b\n", "line 1: neither .* '<<<<<<< a'"),
         (f"{PROSE}CONFIG_A=y\n", "line 3: neither an option nor a comment: 'How to build"),
     ],
 )
@@ -182,6 +183,18 @@ def test_the_config_of_another_program_is_refused(tmp_path: Path, head: str) -> 
 )
 def test_other_heads_are_those_of_kernels(tmp_path: Path, head: str) -> None:
     assert read_given(write(tmp_path, "x", f"{head}CONFIG_A=y\n")).kind == "fragment"
+
+
+@pytest.mark.parametrize(
+    "option", ["CONFIG_A=y\n", "| build +CONFIG_A=y | refused |\n", "Set CONFIG_A=m, say.\n"]
+)
+def test_text_about_options_is_no_config(tmp_path: Path, option: str) -> None:
+    text = f"{PROSE}A line.\n\n{option}\nAnother one.\nThe third.\n"
+    path = write(tmp_path, "cases.md", text)
+    assert refused(path).endswith("it looks like a text of another kind")
+    with pytest.raises(UserError, match="is no config: it looks like a text of another kind"):
+        announce([parse_change(f"+base:{path}")], print)
+    assert "neither an option" in refused(write(tmp_path, "x.config", text + 2 * option))
 
 
 def _tar(content: bytes) -> bytes:

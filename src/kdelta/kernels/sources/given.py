@@ -32,6 +32,8 @@ _OTHER_PROGRAM = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """The head of what another program's Kconfig wrote, and its title."""
+_TEXT_LINES = 5
+"""Lines of another form for each that sets an option, from which on a file is no config."""
 _SHOWN = 5
 _SHOWN_CHARACTERS = 60
 
@@ -206,7 +208,8 @@ def _patches_in(path: Path, content: bytes) -> GivenFile | None:
 
 def _config_in(path: Path, content: bytes) -> GivenFile | None:
     """The config, if all that is no comment is options. UserError for options among other lines,
-    which kbuild would leave out without a word, and for another program's config.
+    unless these are many times as many: kbuild would leave out those lines without a word. So is
+    another program's config refused.
     """
     if b"\0" in content:
         return None
@@ -217,8 +220,11 @@ def _config_in(path: Path, content: bytes) -> GivenFile | None:
         if line and not _COMMENT.fullmatch(line) and not _OPTION.fullmatch(line)
     ]
     text = "".join(f"{line}\n" for line in lines)
-    options = parse_config(text)
-    if other and (options or any(_ALMOST_OPTION.search(line) for _, line in other)):
+    options = [line for line in lines if _OPTION.fullmatch(line)]
+    almost = [line for _, line in other if _ALMOST_OPTION.search(line)]
+    # A text about configs has some such lines; a config with slips, or with the marks of a merge,
+    # is options for the most part.
+    if other and len(other) - len(almost) < _TEXT_LINES * (len(options) + len(almost)):
         raise _no_option(path, other)
     if other or not options:
         return None
