@@ -126,7 +126,7 @@ def test_two_versions_of_a_patch_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_mailbox_without_a_diff_is_refused(tmp_path: Path) -> None:
-    assert "holds no patch: it is a mailbox of 1" in refused(write(tmp_path, "x.patch", COVER))
+    assert "none of its mails has a diff" in refused(write(tmp_path, "x.patch", COVER))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_mailbox_without_a_diff_is_refused(tmp_path: Path) -> None:
         ("CONFIG_A = y\n", "line 1: neither an option nor a comment: 'CONFIG_A = y'"),
         ("CONFIG_A=y\nCONFIG_B=y why\n", "line 2: neither .* 'CONFIG_B=y why'"),
         ("#CONFIG_A is not set\n", "line 1: neither .* '#CONFIG_A is not set'"),
-        ("CONFIG_A is not set\nCONFIG_B\n", "line 1: neither .*; 1 more lines are not, either"),
+        ("CONFIG_A is not set\nCONFIG_B\n", "line 1: neither .*; nor is 1 more line$"),
         ("<<<<<<< a\nCONFIG_A=y\n=======\n>>>>>>> b\n", "line 1: neither .* '<<<<<<< a'"),
         (f"{PROSE}CONFIG_A=y\n", "line 3: neither an option nor a comment: 'How to build"),
     ],

@@ -246,7 +246,8 @@ def _bare(line: str) -> str:
 def _no_option(path: Path, lines: Sequence[tuple[int, str]]) -> UserError:
     number, line = next((one for one in lines if _ALMOST_OPTION.search(one[1])), lines[0])
     shown = line if len(line) <= _SHOWN_CHARACTERS else f"{line[: _SHOWN_CHARACTERS - 3]}..."
-    more = f"; {len(lines) - 1} more lines are not, either" if len(lines) > 1 else ""
+    verb = "is" if len(lines) == 2 else "are"
+    more = f"; nor {verb} {_counted(len(lines) - 1, 'more line')}" if len(lines) > 1 else ""
     return UserError(
         f"{path}, line {number}: neither an option nor a comment: {shown!r}{more}",
         "an option is CONFIG_X=y, without blanks, or # CONFIG_X is not set",

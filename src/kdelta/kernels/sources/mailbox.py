@@ -81,7 +81,7 @@ def read_mailbox(file: Path, content: bytes) -> Mailbox:
             kept.append(mail)
     if not kept:
         raise UserError(
-            f"{file} holds no patch: it is a mailbox of {len(mails)} mails without a diff",
+            f"{file} holds no patch: it is a mailbox, and none of its mails has a diff",
             "a patch is what git diff or diff -u prints",
         )
     patches = [mail.patch for mail in kept]
