@@ -296,18 +296,8 @@ def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
         # A file of a new time would be read again by all that depends on it.
         if not file.is_file() or file.read_text(errors="replace") != text:
             file.write_text(text)
-    return Configured(
-        text=text,
-        base=sibling.base,
-        asked=sibling.asked,
-        refused=(),
-        lab=sibling.lab,
-        missing=sibling.missing,
-        changed=sibling.changed,
-        derived=sibling.derived,
-        unknown=sibling.unknown,
-        idle=sibling.idle,
-    )
+    names = ("base", "asked", "lab", "missing", "changed", "derived", "unknown", "idle")
+    return Configured(text=text, refused=(), **{name: getattr(sibling, name) for name in names})
 
 
 def held(source: Source, log: Log) -> AbstractContextManager[None]:
