@@ -15,7 +15,7 @@ def one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     one = kernel("image:a")
     FakeLab({"image:a": (for_real, 0)}).install(monkeypatch)
     monkeypatch.setattr(
-        Lab, "kernel", lambda _, spec: msgspec.structs.replace(one, spec=spec, built="b" * 64)
+        Lab, "kernel", lambda *_: msgspec.structs.replace(one, spec="image:c", built="b" * 64)
     )
 
 

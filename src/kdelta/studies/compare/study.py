@@ -357,11 +357,12 @@ def _must_differ(sides: Sequence[RunSide]) -> None:
     """SameKernelError where another kernel than the base was asked for, and it is the base. One
     that is named twice is compared with itself on purpose.
     """
-    base, *others = (side.kernel for side in sides)
-    for other in others:
-        if base and other and base.identity == other.identity and base.spec != other.spec:
+    first, *others = sides
+    for side in others:
+        base, other = first.kernel, side.kernel
+        if base and other and base.identity == other.identity and first.spec != side.spec:
             raise SameKernelError(
-                f"nothing to compare: {other.spec} is the same kernel as {base.spec}: "
+                f"nothing to compare: {side.spec} is the same kernel as {first.spec}: "
                 "what was asked for changes nothing",
                 f"kdelta kernels {other.built[:12]} shows its config" if other.built else "",
             )
