@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kdelta.counts.model import LeftWork, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.deferred import WITH_OTHERS, leaves_work, left_work
-from kdelta.infer.effects.effects import OperationEffect, Word, compare
+from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, compare
 from kdelta.infer.effects.gate import Exit, decide, judge_path
 from kdelta.report.model import Compared, CompareReport, KernelRuns
 from kdelta.studies.compare.answer import LEAST, pair_of, path_text
@@ -170,7 +170,9 @@ def test_what_is_left_counts_and_not_what_is_done_meanwhile(
     assert found.costs.left
     assert found.costs.left.effect.value == left[0]
     if word is not Word.SAME:
-        assert cause_of(found) == f"-1000 in the task, +{left[0]} left to others"
+        part = {500: "-5.00%", 1_500: "+5.00%"}[left[0] or 0]
+        said = f"-1000 in the task, +{left[0]} left to others: {part} in sum"
+        assert cause_of(found) == said
 
 
 def test_regions_of_one_name_leave_the_sum() -> None:
@@ -187,3 +189,22 @@ def test_what_other_tasks_decide_is_no_small_change_on_the_screen() -> None:
     report = CompareReport("w", {}, base, (Compared(other, compare(*sides)),))
     text = path_text(pair_of(report, report.others[0], LEAST))
     assert "1 slower. Slower by most: op 0% (+590 in other tasks" in text.replace("+0.00%", "0%")
+
+
+def test_a_small_change_of_few_runs_is_open_where_more_is_left() -> None:
+    (found,) = compare(with_left(10_000, [None] * 4), with_left(10_010, [1_000] * 4)).operations
+    assert found.verdict.word is Word.UNRESOLVED
+    assert found.verdict.runs_needed == MANY
+
+
+def test_a_gate_does_not_pass_what_is_open_if_more_is_left() -> None:
+    noisy = [9_990, 10_030] * (MANY // 2)
+    sides = [
+        [one for insns in noisy for one in with_left(insns, [left])] for left in (None, 1_000, 0)
+    ]
+    for other_side, bounded in ((sides[1], False), (sides[2], True)):
+        (found,) = compare(sides[0], other_side, margin=Fraction(0)).operations
+        judged = judge_path(
+            replace(found, verdict=Verdict(Word.UNRESOLVED)), Fraction(0), Fraction(1, 100)
+        )
+        assert judged.bounded is bounded

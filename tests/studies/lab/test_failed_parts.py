@@ -100,3 +100,25 @@ def test_panic_in_one_operation_fails_the_run(
     assert kept is None
     assert outcome.status is RunStatus.WORKLOAD_FAILED
     assert "panic: oops" in outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("sides", "reason"),
+    [
+        (((True, False), (True, True)), "failed in some runs: no INET"),
+        (((False, False), (True, True)), "only in other: no INET"),
+        (((False, False), (False, False)), "in neither: no INET"),
+    ],
+)
+def test_an_operation_that_fails_in_any_run_is_not_comparable(
+    sides: tuple[tuple[bool, ...], tuple[bool, ...]], reason: str
+) -> None:
+    whole, tcp = region("getppid", {own("f"): 100}), region("tcp", {own("g"): 100})
+    base, other = (
+        [RunCounts((whole, tcp)) if ran else RunCounts((whole,), failed={"tcp": "no INET"})
+         for ran in side]
+        for side in sides
+    )  # fmt: skip
+    found = {one.name: one.verdict for one in compare(base, other).operations}
+    assert found["getppid"].word is Word.SAME
+    assert (found["tcp"].word, found["tcp"].reason) == (Word.NOT_COMPARABLE, reason)

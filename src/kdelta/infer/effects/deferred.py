@@ -19,14 +19,19 @@ MAY_OUTWEIGH = "what other tasks do for it may outweigh it"
 
 LEAVING = frozenset(
     {
-        "call_rcu",  # kernel/rcu/tree.c; the next three are its other forms
+        "call_rcu",  # kernel/rcu/tree.c; the next five are its other forms
         "call_rcu_hurry",
         "__call_rcu_common",
+        "__call_rcu",
+        "call_rcu_sched",  # what call_rcu was called before 5.0 in kernels that do not preempt
+        "call_rcu_bh",
         "kvfree_call_rcu",  # kfree_rcu
         "kfree_call_rcu",
         "call_srcu",  # kernel/rcu/srcutree.c
         "__call_srcu",
         "call_rcu_tasks",  # kernel/rcu/tasks.h
+        "call_rcu_tasks_generic",
+        "call_rcu_tasks_trace",
         "queue_work_on",  # kernel/workqueue.c; all forms of queueing come to __queue_work or here
         "__queue_work",
         "queue_delayed_work_on",
@@ -34,6 +39,8 @@ LEAVING = frozenset(
         "mod_delayed_work_on",
         "queue_rcu_work",
         "kthread_queue_work",  # kernel/kthread.c
+        "__kthread_queue_delayed_work",
+        "kthread_mod_delayed_work",
         "wake_up_process",  # kernel/sched/core.c: a kernel thread that is woken by name
         "irq_work_queue",  # kernel/irq_work.c
         "irq_work_queue_on",
@@ -41,8 +48,12 @@ LEAVING = frozenset(
         "raise_softirq_irqoff",
         "__raise_softirq_irqoff",
         "__tasklet_schedule",
+        "__tasklet_hi_schedule",
         "add_timer",  # kernel/time/timer.c
+        "add_timer_on",
         "mod_timer",
+        "mod_timer_pending",
+        "timer_reduce",
         "__mod_timer",
     }
 )

@@ -146,13 +146,14 @@ def compare(
         by_key(named for regions in runs for named in regions.items())
         for runs in (base_regions, other_regions)
     )
+    failed = {name: why for run in (*base, *other) for name, why in run.failed.items()}
     operations = tuple(
         _operation(
             name, (ours.get(name, ()), theirs.get(name, ())), (len(base), len(other)), margin
         )
-        if name in ours and name in theirs
-        else _of_one_side(name, ours.get(name, ()), theirs.get(name, ()), (*base, *other))
-        for name in {**ours, **theirs}
+        if name in ours and name in theirs and name not in failed
+        else _not_comparable(name, ours.get(name, ()), theirs.get(name, ()), failed.get(name, ""))
+        for name in {**ours, **theirs, **failed}
     )
     effects = Effects(
         operations, _background(base_regions, other_regions, margin), warnings_of(base, other)
@@ -299,13 +300,12 @@ def _own_insns(side: RegionRuns) -> Estimate | None:
     return iteration_scale(side).estimate(insns) if side else None
 
 
-def _of_one_side(
-    name: str, base: RegionRuns, other: RegionRuns, runs: Sequence[RunCounts]
-) -> OperationEffect:
-    reason = "only in base" if base else "only in other"
-    if why := next((run.failed[name] for run in runs if name in run.failed), ""):
-        reason = f"{reason}: {why}"
-    verdict = Verdict(Word.NOT_COMPARABLE, reason=reason)
+def _not_comparable(name: str, base: RegionRuns, other: RegionRuns, why: str) -> OperationEffect:
+    """An operation that did not run on both sides, or failed in a run."""
+    where = "in base" if base else "in other"
+    reason = "failed in some runs" if base and other else f"only {where}"
+    reason = reason if base or other else "in neither"
+    verdict = Verdict(Word.NOT_COMPARABLE, reason=f"{reason}: {why}" if why else reason)
     return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
 
 
@@ -343,9 +343,8 @@ def _with_others(verdict: Verdict, costs: Costs, whole: Quantity, margin: Fracti
     turned = found.word is Word.SAME or is_beyond(whole.effect, margin * abs(whole.base.value))
     turned |= verdict.word in FIRM and found.word in FIRM
     is_small = bound(costs.insns.effect) <= margin * abs(costs.insns.base.value)
-    if found.word is verdict.word and found.word in FIRM and is_small and turned:
-        return msgspec.structs.replace(found, reason=WITH_OTHERS if has_mean(whole.effect) else "")
-    if found.word in (verdict.word, Word.UNRESOLVED) or not turned:
+    is_larger = found.word is verdict.word and found.word in FIRM and is_small
+    if not turned or (found.word in (verdict.word, Word.UNRESOLVED) and not is_larger):
         return verdict
     if not has_mean(whole.effect):
         return Verdict(Word.UNRESOLVED, reason=MAY_OUTWEIGH, runs_needed=LOOKS[0])

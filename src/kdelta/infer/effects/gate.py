@@ -115,7 +115,9 @@ def judge_path(
         # A gate asks in one direction, so the upper end of an interval over zero decides. It is a
         # bound only if there are enough runs.
         bounded = insns.effect.n >= FEWEST and not is_seen(insns.effect)
-        bounded &= insns.effect.high <= allowed
+        others = operation.costs.others.effect
+        beyond = max(Fraction(0), others.high) if is_seen(others) else Fraction(0)
+        bounded &= insns.effect.high + beyond <= allowed
         bounded &= not found.terms or found.high <= part * found.least_of_base
         return Judged(name, verdict.word, verdict.reason, bounded=bounded)
     percent = insns.percent

@@ -142,6 +142,15 @@ def _times(effect: Estimate, cost: Range) -> Range:
     return min(ends), max(ends)
 
 
+def terms_beyond(found: EffectCycles, insns: Fraction) -> list[str]:
+    """Return those of the terms that certainly take more cycles than so many instructions."""
+    cycles = _weights_of(found.terms)
+    least = abs(insns) * cycles.insn[1]
+    large = {kind for kind, value in found.terms.items() if abs(value) * cycles.of(kind)[0] > least}
+    terms = {kind: value for kind, value in found.terms.items() if kind in large}
+    return terms_text(msgspec.structs.replace(found, terms=terms))
+
+
 def terms_text(found: EffectCycles) -> list[str]:
     """Return what differs besides plain instructions, an iteration, most cycles first."""
     cycles = _weights_of(found.terms)

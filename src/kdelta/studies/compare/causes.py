@@ -14,7 +14,7 @@ from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
-from kdelta.infer.effects.weigh import terms_text
+from kdelta.infer.effects.weigh import terms_beyond, terms_text
 from kdelta.report import figures, words
 from kdelta.report.lines import function_name
 
@@ -29,6 +29,9 @@ _UNDECIDED = Fraction(5, 100)
 
 _BALANCED = 3
 """How many times the whole its largest part may be, for it to be a cause."""
+
+_CAUSE_FROM = Fraction(1, 5)
+"""The part of the whole from which on its largest part may pass for its cause."""
 
 _ALIKE = 0.61
 """How much of two names is the same, so that one is taken for the other's successor."""
@@ -75,19 +78,39 @@ def cause_of(one: OperationEffect) -> str:
         return SO_FAR
     if one.costs is None or one.verdict.word is Word.SAME:
         return ""
-    others = others_of(one, Fraction(0) if one.verdict.reason == WITH_OTHERS else _LEAST_OTHERS)
-    if others and (is_seen(one.costs.others.effect) or one.verdict.reason == WITH_OTHERS):
-        return _with_others(one.costs, others)
-    if one.verdict.word is Word.MIXED or not is_by_insns(one):
+    is_with_others = one.verdict.reason == WITH_OTHERS
+    if not is_with_others and (one.verdict.word is Word.MIXED or not is_by_insns(one)):
         return terms_of(one.costs)
-    return _largest_part(one, one.costs.insns.effect.value)
+    others = others_of(one, Fraction(0) if is_with_others else _LEAST_OTHERS)
+    if others and (is_seen(one.costs.others.effect) or is_with_others):
+        return _with_others(one.costs, others)
+    whole = one.costs.insns.effect.value
+    texts = [_largest_part(one, whole), *terms_beyond(weighed(one.costs), whole)]
+    return ", ".join(filter(None, texts))
 
 
 def _with_others(costs: Costs, others: str) -> str:
     """Own work and what others do, apart: each may outweigh the other."""
     own = Fraction(round(costs.insns.effect.value))
     text = f"{others} {'left to others' if costs.left else 'in other tasks'}"
-    return f"{figures.brief(own, 6)} in the task, {text}" if own else text
+    if not own:
+        return text
+    return f"{figures.brief(own, 6)} in the task, {text}{_in_sum(costs)}"
+
+
+def _in_sum(costs: Costs) -> str:
+    """By how many per cent own work and what is left change together."""
+    if costs.left is None:
+        return ""
+    parts = (costs.insns, costs.left)
+    base = sum(part.base.value for part in parts)
+    if base <= 0:
+        return ""
+    effect, far = (
+        100 * sum(getattr(part.effect, field) for part in parts) / base
+        for field in ("value", "half_width")
+    )
+    return f": {figures.percent_within(effect, far)} in sum"
 
 
 def _largest_part(one: OperationEffect, whole: Fraction) -> str:
@@ -103,7 +126,9 @@ def _largest_part(one: OperationEffect, whole: Fraction) -> str:
         more, less = (figures.brief(Fraction(round(end)), 6) for end in ends)
         return f"{more} and {less} in {words.counted(len(every), 'function')}"
     value = Fraction(round(most.value)) if abs(most.value) >= _WHOLE_FROM else most.value
-    return f"{figures.brief(value, 6)} {most.name}"
+    is_small = abs(most.value) < _CAUSE_FROM * abs(whole)
+    of = f", largest of {len(every)}" if is_small else ""
+    return f"{figures.brief(value, 6)} {most.name}{of}"
 
 
 def is_by_insns(one: OperationEffect) -> bool:

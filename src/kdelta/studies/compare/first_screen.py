@@ -104,7 +104,7 @@ def _footer(pairs: Sequence[Pair]) -> str:
         return f"{_COUNTED} n=1: one run a kernel says nothing of how far it is off. {_MORE}"
     more = " or more" if len(runs) > 1 else ""
     known = f"by all runs, {min(runs)}{more} a kernel"
-    far = f"+-: how far the change may be off, in per cent of the base, {known}."
+    far = f"+-: how far starting states move the change, in per cent of the base, {known}."
     return f"{_COUNTED} {far} {_MORE}"
 
 

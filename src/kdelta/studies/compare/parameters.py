@@ -10,8 +10,8 @@ _DOUBT = " may be without effect on "
 
 _NOTHING = (
     "nothing that was looked at differs, neither an executed function nor what the guests show of "
-    "their CPU and mitigations. It may be this kernel's default, or what it is for may be missing "
-    "in this guest; where that is there, it may cost something"
+    "their CPU and mitigations. It may be this kernel's default; these operations may not come to "
+    "it; or this guest may lack what it is for. That it costs nothing elsewhere is not shown"
 )
 
 _IN_HARDWARE = "What the CPU itself does otherwise for that is in no figure"

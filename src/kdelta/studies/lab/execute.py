@@ -111,26 +111,34 @@ async def _left(
     """What regions leave to other tasks, by name, where they leave any; or how a guest that was to
     show it failed.
     """
-    wanted = [
-        part.window
+    wanted = {
+        part.name: part.window
         for part, one in zip(ready.work.parts, ended, strict=True)
         if part.window and one.counts and any(map(leaves_work, one.counts.regions))
-    ]
+    }
     if not wanted or not ready.work.idle:
         return {}, None
     plain = msgspec.structs.replace(setting, recording=Recording())
     idle, *others = await _all(
         _guest(ready, job, plain, f"window-{number}", slots)
-        for number, job in enumerate((ready.work.idle, *wanted))
+        for number, job in enumerate((ready.work.idle, *wanted.values()))
     )
-    for one in (idle, *others):
+    for name, one in zip(("an idle guest", *wanted), (idle, *others), strict=True):
         if one.counts is None:
-            return {}, one.outcome
+            return {}, _without_counts(one.outcome, f"{name}, what is left to others")
     assert idle.counts
     rest, busy = idle.counts.regions
     regions = [region for one in others if one.counts for region in one.counts.regions]
     found = {region.name: left_work(region, rest, busy) for region in regions}
     return {name: left for name, left in found.items() if left}, None
+
+
+def _without_counts(outcome: GuestOutcome, where: str) -> GuestOutcome:
+    """How a guest failed that was to count, and which one it was."""
+    status = outcome.status
+    status = RunStatus.WORKLOAD_FAILED if status is RunStatus.OK else status
+    detail = f"{where}: {outcome.detail or 'nothing was counted'}"
+    return msgspec.structs.replace(outcome, status=status, detail=detail)
 
 
 async def _prepared(ready: Ready, setting: Setting) -> Ready:

@@ -49,7 +49,7 @@ def advice(
     """What follows a failed run's reason: empty, or a clause that starts with a semicolon."""
     if outcome.status is RunStatus.BOOT_FAILED:
         return about_config(kernel) + _about_target(kernel, guest)
-    is_illegal = outcome.detail.startswith("signal 4")
+    is_illegal = re.search(r"\bsignal 4\b", outcome.detail)
     return _about_instruction(outcome.console, binaries) if is_illegal else ""
 
 

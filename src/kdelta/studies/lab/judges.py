@@ -14,6 +14,7 @@ from kdelta.counts.model import (
     only_region,
 )
 from kdelta.infer.effects.chance import first_verdicts, left_open, settled, so_far, with_reason
+from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import (
     FIRM,
     MARGIN,
@@ -316,7 +317,9 @@ class OtherStates:
         wanted = tuple(
             one.name
             for one in effects.operations
-            if one.verdict.word in FIRM and depends_on_state(one.name, kernels[0].arch, counts)
+            if one.verdict.word in FIRM
+            and one.verdict.reason != WITH_OTHERS  # there, what is left is not looked for
+            and depends_on_state(one.name, kernels[0].arch, counts)
         )
         times = len(kernels) * len(STATES)
         afforded = tuple(

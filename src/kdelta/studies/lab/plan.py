@@ -43,6 +43,11 @@ class GuestPart(msgspec.Struct, frozen=True):
     jobs: tuple[Job, ...]
     window: Job | None = None
 
+    @property
+    def windows(self) -> tuple[Job, ...]:
+        """The window, if there is one."""
+        return (self.window,) if self.window else ()
+
 
 class RunPlan(msgspec.Struct, frozen=True):
     """What a run is to do. `binaries`: the programs whose code may run, name -> content.
@@ -126,9 +131,10 @@ def work_of(
     """
     key = job_identity(job)
     if parts:
-        shared = msgspec.structs.replace(parts[0].jobs[0], later=())
+        shared = msgspec.structs.replace(parts[0].jobs[0], later=idle.later if idle else ())
         shapes = [
-            (part.name, [(*one.argv, *(one.later or ())) for one in part.jobs]) for part in parts
+            (part.name, [(*one.argv, *(one.later or ())) for one in (*part.jobs, *part.windows)])
+            for part in parts
         ]
         key = job_identity(shared)[:_HALF] + identity(shapes)[:_HALF]
     if symbol_files:  # functions have other names with them
