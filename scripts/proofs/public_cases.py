@@ -118,7 +118,7 @@ CASES = (
         ("compare", K61, K612, *operations("mmap-munmap", "open-close")),
         (
             r"^Linux 6\.12\.\d+ against 6\.1\.\d+, 2 operations",
-            r"mmap-munmap -2\d\.\d% \(-2\d{3} in the task, \+\d{3,4} left to others(: -1\d(\.\d)?% in sum)?\)",
+            r"mmap-munmap -2\d\.\d% \(-2\d{3} in the task, \+\d{3,4} left to others",
             r"open-close .* -1\d\d in the task, -5\d\d left to others",
         ),
     ),
