@@ -29,10 +29,12 @@ from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
 from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.reports import attachment
-from kdelta.studies.lab.requests import Program, RunRequest, Silent
+from kdelta.studies.lab.request import Program
+from kdelta.studies.run.request import RunRequest
+from kdelta.studies.run.study import run_command
 
 KERNELS = ("deb:linux-image-cloud-amd64@bookworm", "deb:linux-image-6.12-cloud-amd64@bookworm")
 PACKAGES = {

@@ -27,9 +27,10 @@ from kdelta.host.files import write_atomic
 from kdelta.infer.effects.effects import FIRM, OperationEffect
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import CompareRequest, LabRequest
+from kdelta.studies.lab.request import LabRequest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/cases/alike"

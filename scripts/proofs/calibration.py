@@ -33,7 +33,7 @@ from kdelta.studies.calibrate.model import read_calibration
 from kdelta.studies.calibrate.study import CalibrateRequest, run_calibrate
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.progress import Silent
 
 LEAST_RANK = 0.9
 """Of generated programs whose flow cannot be predicted."""

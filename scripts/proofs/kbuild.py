@@ -31,7 +31,7 @@ from kdelta.report.text import table_lines
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import workload_work
 from kdelta.studies.processes.document import region_table
 from kdelta.studies.processes.study import run_processes

@@ -28,10 +28,12 @@ from kdelta.kernels.build.built import load_built
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblationReport
+from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.requests import AblateRequest, LabRequest, machine_like
+from kdelta.studies.lab.request import LabRequest
 
 PACKAGE = "linux-source-6.12"
 CPU = "skylake-server"

@@ -30,9 +30,9 @@ from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import source_of
 from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.bisect.model import BisectReport
+from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import BisectRequest
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]

@@ -34,9 +34,12 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.lab import Lab, misses_of, open_store
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent, machine_like
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import workload_work
 from kdelta.studies.tracing.cycles import Cycles, Traced, traced_runs
 from kdelta.workloads.catalog import find_workload

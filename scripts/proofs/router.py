@@ -34,19 +34,17 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.lab import Lab, misses_of, open_store
-from kdelta.studies.lab.requests import (
-    CompareRequest,
-    LabRequest,
-    LayoutRequest,
-    PlaceRequest,
-    machine_like,
-)
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import workload_work
 from kdelta.studies.layout.model import LayoutReport
+from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.study import run_layout
 from kdelta.studies.place.model import PlaceReport
+from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.study import run_place
 from kdelta.studies.tracing.cycles import Traced, traced_runs
 from kdelta.workloads.catalog import find_workload

@@ -18,7 +18,7 @@ from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 

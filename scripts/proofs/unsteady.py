@@ -25,9 +25,9 @@ from kdelta.host.files import write_atomic
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import CompareRequest
 
 CASES = Path(__file__).parents[2] / "docs/cases"
 FOLDER = CASES / "unsteady"

@@ -11,9 +11,11 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, RunSide
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import CompareRequest, Progress, RunRequest
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.run.request import RunRequest
 from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import base_counts, other_counts, report
 from tests.report.example_cycles import cycle_effects

@@ -12,7 +12,7 @@ from kdelta.studies.calibrate.check import HeldOut
 from kdelta.studies.calibrate.model import CalibrationReport, CheckReport
 from kdelta.studies.calibrate.study import CalibrateRequest
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.progress import Progress
 from tests.report.example_calibration import calibration_report, check_report
 
 

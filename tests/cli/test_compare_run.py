@@ -9,8 +9,10 @@ import msgspec
 
 from kdelta.cpus import list_cpus, load_cpu
 from kdelta.spec.run import MachineOptions
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Program, RunRequest
+from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.run.request import RunRequest
 from tests.cli.studies import Captured, Studies, kdelta
 
 

@@ -11,7 +11,8 @@ from kdelta.store.store import Store
 from kdelta.studies.crossing.model import CrossingReport
 from kdelta.studies.crossing.study import CrossingRequest
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 
 Captured = pytest.CaptureFixture[str]

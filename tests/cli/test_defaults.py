@@ -11,7 +11,7 @@ import pytest
 from kdelta.cli.defaults import check_defaults, options_of
 from kdelta.cli.main import COMMANDS, load_command
 from kdelta.spec.errors import UserError
-from kdelta.studies.lab.requests import CompareRequest
+from kdelta.studies.compare.request import CompareRequest
 from tests.cli.studies import Captured, Studies, kdelta
 
 A, B = "deb:linux-image-a", "deb:linux-image-b"

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -15,12 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kdelta import __main__ as entry
 from kdelta.cli import main as cli
 from kdelta.cli.gate import gate_code
 from kdelta.counts.model import RunCounts
 from kdelta.cpus import load_cpu
-from kdelta.host.native import native_folder
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import (
     Bounds,
@@ -36,11 +33,12 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, RunSide
 from kdelta.studies.gate.document import gate_line
 from kdelta.studies.gate.study import GateAnswer, judge
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import CompareRequest, Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import report, stored
 from tests.report.example_cycles import cycle_effects
@@ -453,37 +451,6 @@ def test_git_bisect_stops_when_the_gate_crashes(tmp_path: Path) -> None:
     said = _bisect(tmp_path, ["100", "100", "crash", "200", "200"])
     assert "first bad commit" not in said
     assert "255" in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [(["gate", "image:a", "image:b"], 255), (["-v", "gate"], 255), (["compare", "gate"], 3)],
-)
-def test_a_program_that_cannot_be_imported_is_no_bad_commit(
-    arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
-    monkeypatch.setitem(sys.modules, "kdelta.cli.main", None)
-    monkeypatch.setattr(sys, "argv", ["kdelta", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        entry.main()
-    assert ended.value.code == code
-    assert "kdelta: it cannot start: ModuleNotFoundError" in capsys.readouterr().err
-
-
-def test_the_installed_program_goes_that_way(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
-    project = tomllib.loads((native_folder().parent / "pyproject.toml").read_text())["project"]
-    assert project["scripts"] == {"kdelta": "kdelta.__main__:main"}
-    monkeypatch.setattr(sys, "argv", ["kdelta", "--version"])
-    with pytest.raises(SystemExit) as ended:
-        entry.main()
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == f"kdelta {project['version']}\n"
-    monkeypatch.setattr(sys, "argv", ["kdelta", "gate"])
-    with pytest.raises(SystemExit) as ended:
-        entry.main()
-    assert ended.value.code == 255
 
 
 def test_notes_on_what_was_cut_off_go_to_stderr(

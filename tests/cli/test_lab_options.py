@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from kdelta.cli.options import SINGLE, makes_runs
 from kdelta.cli.output import shows_progress
 from kdelta.cli.progress import shown_progress
-from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.lab.request import LabRequest
 
 NAMES = [
     "perturb",

@@ -10,9 +10,11 @@ from kdelta.cli import main as cli
 from kdelta.cpus.catalog import load_cpu
 from kdelta.store.store import Store
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.requests import LayoutRequest, PlaceRequest, Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.layout.model import LayoutReport
+from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.place.model import PlaceReport
+from kdelta.studies.place.request import PlaceRequest
 from tests.report.example_layout import layout_report
 from tests.report.test_place_report import REPORT
 

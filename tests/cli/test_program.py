@@ -8,7 +8,7 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.spec.errors import UserError
-from kdelta.studies.lab.requests import Program
+from kdelta.studies.lab.request import Program
 from kdelta.studies.lab.work import Work
 from tests.cli.studies import Captured
 

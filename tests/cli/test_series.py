@@ -10,8 +10,9 @@ from kdelta.cli import main as cli
 from kdelta.infer.search.series_model import View
 from kdelta.store.store import Store
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.requests import Progress, SeriesRequest
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.series.model import SeriesReport
+from kdelta.studies.series.request import SeriesRequest
 from tests.report.test_series_report import REPORT
 
 Captured = pytest.CaptureFixture[str]

@@ -26,9 +26,11 @@ from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.lab import RunResult, profiles_of
-from kdelta.studies.lab.requests import LabRequest, Program, RunRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.run.request import RunRequest
+from kdelta.studies.run.study import run_command
 from tests.machines.bench import (
     ARM,
     ARM64,

@@ -22,10 +22,12 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
+from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.explain import must_be_forced
 from kdelta.studies.lab.lab import Lab
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.reports import attachment
-from kdelta.studies.lab.requests import LabRequest, Silent, machine_like
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import (

@@ -26,9 +26,11 @@ from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.lab import RunResult, misses_of, traces_of
-from kdelta.studies.lab.requests import LabRequest, Program, RunRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.run.request import RunRequest
+from kdelta.studies.run.study import run_command
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import OLD, counts_of, guest, new_setting, process_folder, syscalls_job
 

@@ -8,7 +8,7 @@ import pytest
 
 from kdelta.host.dirs import data_dir
 from kdelta.store.store import Store
-from kdelta.studies.lab.requests import AblateRequest
+from kdelta.studies.ablate.request import AblateRequest
 from tests.kernels.trees import fake_tree
 
 SLOW = """CONFIG_DEBUG_KERNEL=y

@@ -17,10 +17,12 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.flames import flames_of, record_profiles
 from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from tests.machines.bench import NEW, OLD
 from tests.profiles import profile_of
 from tests.report.example import base_counts, report

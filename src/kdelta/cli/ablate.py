@@ -9,8 +9,9 @@ from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.program import in_place_of
 from kdelta.cli.publish import run_study
+from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
-from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, AblateRequest, LabRequest, Program
+from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
 
 
 @options.makes_runs()

@@ -17,7 +17,7 @@ from kdelta.infer.effects.gate import Exit
 from kdelta.spec.errors import UserError
 from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import RunRequest
+from kdelta.studies.run.request import RunRequest
 
 LEAST_RUNS = 3
 """Runs of each program, for their spread to be known."""

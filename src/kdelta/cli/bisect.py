@@ -20,15 +20,10 @@ from kdelta.spec.kernel import TreeSpec
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.bisect.mail import bisect_mails
 from kdelta.studies.bisect.model import BisectReport
+from kdelta.studies.bisect.request import BISECT_MARGIN, BisectRequest
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import (
-    BISECT_MARGIN,
-    DEFAULT_WORKLOAD,
-    BisectRequest,
-    LabRequest,
-    Program,
-)
+from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
 
 
 @options.makes_runs()

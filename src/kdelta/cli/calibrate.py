@@ -35,7 +35,7 @@ from kdelta.studies.calibrate.study import (
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.lab.request import LabRequest
 
 EPILOG = """\b
 On another machine, without Python:

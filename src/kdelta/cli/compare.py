@@ -18,10 +18,11 @@ from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.compare.answer import LEAST, LEAST_PPM
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.flames import record_profiles
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, CompareRequest, LabRequest, Program
+from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
 
 
 @options.makes_runs()

@@ -25,7 +25,7 @@ from kdelta.report.cpus import (
 from kdelta.report.lines import finished, wrapped
 from kdelta.spec.errors import UserError
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.requests import default_cpus
+from kdelta.studies.lab.cpus import default_cpus
 
 _NAME = 15
 _FIELD = 22

@@ -18,7 +18,7 @@ from kdelta.studies.crossing.study import (
     must_leave_mitigations,
     run_crossing,
 )
-from kdelta.studies.lab.requests import LabRequest, Program
+from kdelta.studies.lab.request import LabRequest, Program
 
 
 @options.makes_runs(without=("mode",))

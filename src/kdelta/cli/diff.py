@@ -31,7 +31,7 @@ from kdelta.store.model import Run
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.diff.study import DiffRequest, kernels_diff, run_diff
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest, Program
+from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.views import Views
 

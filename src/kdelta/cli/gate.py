@@ -21,17 +21,13 @@ from kdelta.infer.effects.gate import MIXED, Exit
 from kdelta.report.groups import report_groups
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.flames import record_profiles
 from kdelta.studies.gate.document import GateReport
+from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import run_gate
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import (
-    DEFAULT_WORKLOAD,
-    CompareRequest,
-    GateRequest,
-    LabRequest,
-    Program,
-)
+from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
 
 ANSWERS = frozenset({Exit.NOT_SLOWER, Exit.SLOWER, Exit.CANNOT_TELL})
 

@@ -12,7 +12,8 @@ from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.program import in_place_of
 from kdelta.cli.publish import run_study
 from kdelta.cpus.catalog import DEFAULT_CPU
-from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, LabRequest, LayoutRequest, Program
+from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
+from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.study import run_layout
 
 ModelCpu = Annotated[

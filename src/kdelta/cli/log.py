@@ -9,7 +9,8 @@ from kdelta.cli import options
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import USUAL_LAB, HistoryRequest
+from kdelta.studies.lab.request import USUAL_LAB
+from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.log.study import run_history
 
 

@@ -24,12 +24,9 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, RUNS_AS, MachineOptions
 from kdelta.spec.run import Mode as RunMode
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab.requests import (
-    USUAL_LAB,
-    CompareRequest,
-    LabRequest,
-    lab_like,
-)
+from kdelta.studies.compare.request import CompareRequest
+from kdelta.studies.lab.cpus import lab_like
+from kdelta.studies.lab.request import USUAL_LAB, LabRequest
 
 _Word = TypeVar("_Word", bound=str)
 Command = Callable[..., Any]

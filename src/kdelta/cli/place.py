@@ -17,7 +17,8 @@ from kdelta.cli.publish import run_study
 from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.errors import UserError
-from kdelta.studies.lab.requests import LabRequest, PlaceRequest
+from kdelta.studies.lab.request import LabRequest
+from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.study import run_place
 
 

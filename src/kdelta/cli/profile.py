@@ -32,7 +32,7 @@ from kdelta.store.store import LAST
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.reports import reported_run
-from kdelta.studies.lab.requests import DEFAULT_WORKLOAD, LabRequest, Program
+from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
 from kdelta.studies.lab.work import Work
 from kdelta.studies.processes.document import ProcessesReport
 from kdelta.studies.processes.document import document as processes_document

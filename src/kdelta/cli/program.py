@@ -11,7 +11,7 @@ import typer
 
 from kdelta.cli.defaults import Command
 from kdelta.spec.errors import UserError
-from kdelta.studies.lab.requests import Program
+from kdelta.studies.lab.request import Program
 
 _SPEC = re.compile(r"(deb|deb-src|git|tree|image|rpm|pkg):")
 _AFTER_DASHES = "kdelta.command"

@@ -23,7 +23,7 @@ from kdelta.studies.forms import find_form
 from kdelta.studies.forms import html as html_of
 from kdelta.studies.kinds import keep, question_of
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.run.document import RunDetail
 from kdelta.studies.run.document import document as run_document
 

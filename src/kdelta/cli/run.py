@@ -17,10 +17,11 @@ from kdelta.cli.reports import done_report
 from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest, Program, RunRequest
+from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.document import BRIEF
+from kdelta.studies.run.request import RunRequest
+from kdelta.studies.run.study import run_command
 
 __all__ = ["EPILOG", "run"]
 

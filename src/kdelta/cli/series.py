@@ -14,13 +14,8 @@ from kdelta.infer.search.series_model import View
 from kdelta.kernels.sources.series import FORMS
 from kdelta.spec.change import parse_variable
 from kdelta.spec.errors import UserError
-from kdelta.studies.lab.requests import (
-    DEFAULT_WITHIN,
-    DEFAULT_WORKLOAD,
-    LabRequest,
-    Program,
-    SeriesRequest,
-)
+from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
+from kdelta.studies.series.request import DEFAULT_WITHIN, SeriesRequest
 from kdelta.studies.series.study import run_series
 
 EPILOG = """\b

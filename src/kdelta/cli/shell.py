@@ -24,7 +24,7 @@ from kdelta.machines.terminal import Keyboard
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import GUEST_FILES_BYTES as MAX_BYTES
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest, Program
+from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.shell import ShellRequest, check_shell, prepare_shell, use_shell
 
 EPILOG = """\b

@@ -14,11 +14,13 @@ from kdelta.report.model import CompareReport, ReportedRun, RunReport
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import KdeltaError, LabError, leaves
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.gate.document import GateReport
+from kdelta.studies.lab.cpus import lab_like
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.lab.requests import CompareRequest, Progress, lab_like
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
 

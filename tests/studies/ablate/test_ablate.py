@@ -17,8 +17,9 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
+from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
-from kdelta.studies.lab.requests import AblateRequest, Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.infer.steady_runs import TIMER, steady
 from tests.report.shown import shown

@@ -18,10 +18,11 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import CycleStudy, pair_of
 from kdelta.studies.ablate.model import AblationReport, GroupOutcome
+from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text, read_document
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import AblateRequest, Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import MeasuredKernel
 from kdelta.studies.tracing.cycles import Traced
 from kdelta.studies.tracing.placement import place_traces

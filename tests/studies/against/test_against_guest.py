@@ -19,7 +19,9 @@ from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
 from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.requests import LabRequest, Program, RunRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.run.request import RunRequest
 from tests.cli.studies import Captured, kdelta
 from tests.machines.bench import ARM, ARM64, NEW, OLD, process_folder
 

@@ -17,8 +17,9 @@ from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
+from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.lab.requests import BisectRequest, Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.kernels.git_trees import git, state
 from tests.report.shown import shown

@@ -39,7 +39,7 @@ from kdelta.studies.calibrate.study import (
 from kdelta.studies.calibrate.traced import noise_of
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.workloads.calibration import bundle
 from tests.report.example_calibration import calibration_report, rows
 

@@ -20,7 +20,8 @@ from kdelta.studies.calibrate.traced import (
     traced_programs,
 )
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.workloads.calibration.bundle import all_linked, compiled
 from kdelta.workloads.calibration.generate import (
     PASSES,

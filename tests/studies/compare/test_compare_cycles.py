@@ -11,8 +11,10 @@ from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.infer.effects.effects import Word
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from tests.machines.bench import NEW, OLD
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]

@@ -13,12 +13,14 @@ from kdelta.host.native import native_folder
 from kdelta.infer.effects.effects import compare
 from kdelta.report.model import Compared, CompareReport
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Program, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
 from tests.machines.bench import NEW, OLD
 from tests.report.example import report
 from tests.report.test_first_screen import first_screen_of
-from tests.studies.lab.test_command import MARKED
+from tests.studies.run.test_command import MARKED
 from tests.synthetic import own, region, run, user
 
 LS = "ls -R /usr/share"

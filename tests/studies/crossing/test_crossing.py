@@ -21,7 +21,8 @@ from kdelta.store.store import Store
 from kdelta.studies.crossing.model import CrossingReport
 from kdelta.studies.crossing.study import CrossingRequest, both_kernels, run_crossing
 from kdelta.studies.lab.lab import RunPlan, RunResult
-from kdelta.studies.lab.requests import LabRequest, Program, Progress, Silent
+from kdelta.studies.lab.progress import Progress, Silent
+from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
 from tests.report.example_crossing import counts
 from tests.report.shown import shown

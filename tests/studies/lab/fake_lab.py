@@ -15,9 +15,11 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.identity import identity
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.cycles import Traced
 from kdelta.workloads.catalog import Workload
 from tests.report.example import stored

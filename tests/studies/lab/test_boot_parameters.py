@@ -20,7 +20,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.explain import advice, must_be_taken, must_fit, not_reported
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.log.cycles import CachedKernels
 from kdelta.studies.log.lineage import lineages
 from kdelta.studies.recorded.recorded import kernel_of

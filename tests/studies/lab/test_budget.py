@@ -14,6 +14,7 @@ from kdelta.cpus import CPU, load_cpu
 from kdelta.infer.effects.chance import ENOUGH, SO_FAR
 from kdelta.infer.effects.effects import Word
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.budget import (
     INSNS_A_SECOND,
@@ -24,7 +25,8 @@ from kdelta.studies.lab.budget import (
 )
 from kdelta.studies.lab.judges import BUDGET_ENDED, MAY_BE_CHANCE
 from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.cycles import Cycles
 from tests.report.test_text import compare_text
 from tests.studies.lab.fake_lab import (

@@ -17,10 +17,12 @@ from kdelta.counts.debuginfod import stripped_build_id, symbol_files
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.plan import RunPlan
 from kdelta.studies.lab.program import program_work
-from kdelta.studies.lab.requests import LabRequest, Program, RunRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.run.request import RunRequest
+from kdelta.studies.run.study import run_command
 
 SOURCE = """
 static volatile int sum;

@@ -17,10 +17,11 @@ from kdelta.report.lines import machine_facts
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.store import Store
+from kdelta.studies.lab.cpus import default_cpu, lab_like, machine_for
 from kdelta.studies.lab.explain import NotForcedError
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.reports import default_title
-from kdelta.studies.lab.requests import LabRequest, default_cpu, lab_like, machine_for
+from kdelta.studies.lab.request import LabRequest
 from tests.studies.lab.test_memory import X86, Image, Saying
 
 OTHER = msgspec.structs.replace(X86, identity="1" * 64, spec="image:/other", release="5.4")

@@ -12,10 +12,13 @@ from kdelta.host.emulator import find_compiler
 from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program
 from kdelta.host.target import target
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Program, RunRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.run.request import RunRequest
+from kdelta.studies.run.study import run_command
 from tests.machines.bench import ARM, ARM64, NEW, OLD
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("own_found")]

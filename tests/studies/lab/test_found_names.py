@@ -19,7 +19,8 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab import found
 from kdelta.studies.lab.program import program_work, working_folder
-from kdelta.studies.lab.requests import LabRequest, Program, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
 from tests.guests.cpio_reader import read
 

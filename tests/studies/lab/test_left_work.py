@@ -10,8 +10,10 @@ from kdelta.counts.model import merged_regions
 from kdelta.infer.effects.same import partings
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
+from kdelta.studies.lab.cpus import lab_like
 from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.requests import LabRequest, Silent, lab_like
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
 from tests.machines.bench import NEW
 

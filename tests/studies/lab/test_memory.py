@@ -14,7 +14,8 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 

@@ -17,12 +17,15 @@ from kdelta.infer.effects.effects import MARGIN, Word
 from kdelta.report.model import comparison
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import path_judge, run_compare
 from kdelta.studies.documents import document_text
+from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import failures_of, judge, run_gate
 from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel, Judge, SharedCode
 from kdelta.studies.lab.lab import Lab, RunPlan
-from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
 from kdelta.studies.tracing.cycles import Cycles, Traced
 from tests.report.test_text import compare_text

@@ -9,7 +9,7 @@ import pytest
 from kdelta.spec.errors import UserError
 from kdelta.studies.lab import program as module
 from kdelta.studies.lab.program import check_program
-from kdelta.studies.lab.requests import Program
+from kdelta.studies.lab.request import Program
 
 
 def read(*_: object) -> None:

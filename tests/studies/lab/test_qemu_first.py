@@ -13,7 +13,8 @@ from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from tests.cli.studies import kdelta
 
 DEB, ARM64 = "deb:linux-image-cloud-amd64", "deb:linux-image-cloud-arm64:arm64"

@@ -16,9 +16,11 @@ from kdelta.infer.effects.effects import Effects, Word
 from kdelta.kernels.build.built import DIGEST, LOG
 from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.lab.configs import compare_configs
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from tests.kernels.trees import built
 
 pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow]

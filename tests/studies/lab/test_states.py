@@ -18,7 +18,8 @@ from kdelta.studies.lab import judges
 from kdelta.studies.lab.budget import INSNS_A_SECOND, Budget, cost_of_operation
 from kdelta.studies.lab.judges import NOT_IN_STATES, OtherStates, depends_on_state
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from tests.synthetic import own, region, run
 
 SWITCH = own("__switch_to_asm")

@@ -10,7 +10,8 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_kernels, expect_runs, obtained
 
 Log = Callable[[str], None]

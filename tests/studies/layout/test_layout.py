@@ -16,8 +16,10 @@ from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.requests import LabRequest, LayoutRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.layout.model import LayoutReport
+from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.study import (
     L2_IS_NOT,
     cache_texts,

@@ -11,8 +11,9 @@ from kdelta.infer.effects.estimate import FEWEST
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.lab.requests import HistoryRequest, Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.log.model import HistoryReport, HistorySeries, HistoryTrack
+from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.log.study import run_history
 from tests.synthetic import own, region, run
 

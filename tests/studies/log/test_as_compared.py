@@ -13,7 +13,8 @@ from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.judges import CountedKernel, Judge, JudgedEffects, OperationRuns
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import USUAL_LAB, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import USUAL_LAB
 from tests.studies.log.histories import (
     DEBIAN,
     MACHINE,

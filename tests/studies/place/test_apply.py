@@ -16,10 +16,11 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import RunResult, misses_name
-from kdelta.studies.lab.requests import PlaceRequest, Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.layout.traced_kernel import TracedKernel
 from kdelta.studies.place.apply import applied, put_back, require_relinkable
 from kdelta.studies.place.model import Applied, PlacedMisses, PlacedRegion
+from kdelta.studies.place.request import PlaceRequest
 from tests.synthetic import own, region, run
 
 CPU = load_cpu("generic-x86-64")

@@ -14,9 +14,11 @@ from kdelta.kernels.build.order_file import read_order
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.requests import LabRequest, PlaceRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.place.apply import NOT_SEARCHED
 from kdelta.studies.place.model import PlaceReport
+from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.study import run_place
 from tests.machines.bench import OLD
 from tests.report.shown import shown, unwrapped

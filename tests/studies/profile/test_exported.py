@@ -12,7 +12,8 @@ from kdelta.infer.profiles.profile import Part, Selection
 from kdelta.report.exports import EXPORTS, Naming
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.exported import (
     ExportedRun,

@@ -12,7 +12,8 @@ from kdelta.host.native import native_folder
 from kdelta.infer.profiles.profile import Selection
 from kdelta.store.store import Store
 from kdelta.studies.diff.study import DiffRequest, run_diff
-from kdelta.studies.lab.requests import LabRequest, Program, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.study import ProfileRequest, kernel_profile

@@ -15,7 +15,8 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.recorded.recorded import recorded_run
 from tests.synthetic import own, region, run
 

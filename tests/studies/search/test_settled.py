@@ -12,7 +12,8 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
 from kdelta.studies.search.measure import Bench
 from tests.report.example import stored

@@ -18,9 +18,10 @@ from kdelta.kernels.sources.git import GitStore
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.requests import SeriesRequest, Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
 from kdelta.studies.series.model import SeriesReport
+from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series
 from tests.infer.planted import exactly
 from tests.kernels.git_trees import commit, git

@@ -8,8 +8,8 @@ import pytest
 
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.lab.requests import SeriesRequest
 from kdelta.studies.series.held import StatedOutcome, held
+from kdelta.studies.series.request import SeriesRequest
 from tests.kernels.git_trees import commit, git, state
 from tests.studies.series.patches import LOCK, PAGES, Lab, Queue, checked, run
 

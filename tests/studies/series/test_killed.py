@@ -17,7 +17,8 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab as RealLab
-from kdelta.studies.lab.requests import SeriesRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series
 from tests.studies.series.patches import (
     Lab,

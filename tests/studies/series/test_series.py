@@ -13,7 +13,9 @@ from kdelta.kernels.build.built import built_kernels
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.store.store import Store
-from kdelta.studies.lab.requests import LabRequest, SeriesRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
+from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees, spec_of
 from tests.kernels.git_trees import git, state
 from tests.studies.series.patches import (

@@ -22,7 +22,8 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
 from kdelta.studies.search.measure import Bench, MeasuredKernel
 from kdelta.studies.search.measure import SearchedRegion as SearchRegion

@@ -16,7 +16,7 @@ from kdelta.replay.search import WeightedRegion
 from kdelta.report.json import Writer
 from kdelta.report.model import CycleReport
 from kdelta.studies.documents import SHAPES, document_text
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.layout.study import cache_texts, counted_by_lru, layout_regions
 from kdelta.studies.place.apply import notes_on_policy
 from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, notes_on_replacement

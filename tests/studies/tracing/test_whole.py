@@ -22,20 +22,18 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, RunSide, run_compare
+from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import failures_of, judge, run_gate
 from kdelta.studies.lab.lab import RunPlan, RunResult, misses_name, misses_of, traces_of
-from kdelta.studies.lab.requests import (
-    CompareRequest,
-    GateRequest,
-    LabRequest,
-    LayoutRequest,
-    PlaceRequest,
-    Silent,
-)
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.layout.model import LayoutReport
+from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.study import layout_regions, run_layout
 from kdelta.studies.place.model import PlaceReport
+from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.study import run_place
 from kdelta.studies.tracing import whole
 from kdelta.studies.tracing.cycles import Traced, cycles_between

@@ -19,9 +19,9 @@ from kdelta.studies.ablate.model import (
     Interaction,
     SwitchShare,
 )
+from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision
 from kdelta.studies.lab.reports import machine_facts, reported_cpu
-from kdelta.studies.lab.requests import AblateRequest
 from kdelta.studies.lab.work import titles_of
 from kdelta.studies.search.measure import (
     Bench,

@@ -18,9 +18,10 @@ from kdelta.report.model import Mismatch
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import GroupCycles
+from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.lab.lab import TRACES, RunResult
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import merged_unlike, unlike
-from kdelta.studies.lab.requests import AblateRequest, Progress
 from kdelta.studies.search.measure import Bench, MeasuredKernel
 from kdelta.studies.tracing.comparable import comparable_cycles
 from kdelta.studies.tracing.cycles import Traced, cycles_between

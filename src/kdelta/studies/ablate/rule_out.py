@@ -19,7 +19,7 @@ from kdelta.kernels.build.workbench import Workbench
 from kdelta.kernels.config.kconfig import Config, render_config
 from kdelta.kernels.config.option_groups import OptionGroup, flipped
 from kdelta.studies.ablate.model import GroupOutcome
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.search.closer import batches
 
 _MANY_OBJECTS = 20

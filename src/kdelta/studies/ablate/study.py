@@ -22,8 +22,9 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
+from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision, Recompiler, by_execution, decided
-from kdelta.studies.lab.requests import AblateRequest, Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.measure import Bench, MeasuredKernel, built_side, config_file, end_config
 

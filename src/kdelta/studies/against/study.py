@@ -32,10 +32,12 @@ from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.judges import LEFT_OPEN
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, profiles_of
 from kdelta.studies.lab.program import check_program
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import attachment, machine_facts, reported_side
-from kdelta.studies.lab.requests import LabRequest, Progress, RunRequest
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_kernels, expect_runs
 from kdelta.studies.lab.work import Work
+from kdelta.studies.run.request import RunRequest
 
 _STREAMS = (("stdout", "standard output"), ("stderr", "standard error"))
 

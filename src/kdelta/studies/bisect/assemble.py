@@ -18,8 +18,8 @@ from kdelta.studies.bisect.model import (
     FoundPlacement,
     RuledOutCommit,
 )
+from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.lab.reports import machine_facts
-from kdelta.studies.lab.requests import BisectRequest
 from kdelta.studies.lab.work import titles_of
 from kdelta.studies.search.measure import Ends, cycles_name, nothing_to_compare, warnings_of
 from kdelta.studies.search.model import BisectedRegion

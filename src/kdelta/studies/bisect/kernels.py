@@ -32,8 +32,10 @@ from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.lab.cpus import lab_like, machine_for
 from kdelta.studies.lab.lab import TRACES, Lab
-from kdelta.studies.lab.requests import BisectRequest, Progress, lab_like, machine_for
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.measure import (
     Bench,

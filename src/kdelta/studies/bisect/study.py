@@ -22,7 +22,8 @@ from kdelta.store.store import Store
 from kdelta.studies.bisect.assemble import BisectSearch, assemble, failed
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
-from kdelta.studies.lab.requests import BisectRequest, Progress
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.search.closer import same_configs
 from kdelta.studies.search.measure import MeasuredKernel, cycles_name
 

@@ -37,7 +37,7 @@ from kdelta.studies.calibrate.model import (
 )
 from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of, traced_first
 from kdelta.studies.calibrate.traced import rows_of
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.workloads.calibration.bundle import (
     DATA_STAYS,
     LINKER,

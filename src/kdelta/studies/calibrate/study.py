@@ -29,7 +29,8 @@ from kdelta.studies.calibrate.host_file import based_on, write_host
 from kdelta.studies.calibrate.model import CalibrationReport
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, rows_of, traced_programs
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.workloads.calibration import bundle
 from kdelta.workloads.calibration.bundle import DATA_STAYS
 from kdelta.workloads.calibration.generate import ProgramSource, programs

@@ -27,8 +27,10 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.timings import TimedLink, TimedProgram
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import traces_of
+from kdelta.studies.lab.cpus import lab_like
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, work_of
-from kdelta.studies.lab.requests import LabRequest, Progress, lab_like
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.placement import tracing
 
 DEFAULT_KERNEL = "deb:linux-image-cloud-amd64"

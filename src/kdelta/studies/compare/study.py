@@ -22,7 +22,9 @@ from kdelta.kernels.obtain import check_kernels
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.kernel import parameters_of, parse_kernel_spec
 from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.lab.budget import Budget, cost_of_runs
+from kdelta.studies.lab.cpus import lab_like, must_fit, must_replay_data
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.judges import (
     CountedKernel,
@@ -32,14 +34,8 @@ from kdelta.studies.lab.judges import (
     SharedCode,
 )
 from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.requests import (
-    CompareRequest,
-    LabRequest,
-    Progress,
-    lab_like,
-    must_fit,
-    must_replay_data,
-)
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.same_code import KernelCode, codes_of
 from kdelta.studies.lab.steps import expect_kernels, expect_runs, refused_of
 from kdelta.studies.lab.work import Work

@@ -33,9 +33,11 @@ from kdelta.studies.crossing.model import (
     CrossingReport,
     CrossingVariant,
 )
+from kdelta.studies.lab.cpus import lab_like, must_fit
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.plan import RunPlan, must_have_mode
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import (
     attachment,
     config_changes,
@@ -44,7 +46,7 @@ from kdelta.studies.lab.reports import (
     reported_side,
     unlike,
 )
-from kdelta.studies.lab.requests import LabRequest, Progress, lab_like, must_fit
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_kernels, expect_runs
 from kdelta.studies.lab.work import Work
 

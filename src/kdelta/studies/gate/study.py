@@ -14,8 +14,9 @@ from kdelta.report.cut import cut_note
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide, SameKernelError, run_compare
+from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.lab.judges import NOT_IN_STATES
-from kdelta.studies.lab.requests import GateRequest, Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import Work
 
 _NOT_SLOWER = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})

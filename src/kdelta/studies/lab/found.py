@@ -34,7 +34,8 @@ from kdelta.studies.lab.program import (
     whole_job,
     working_folder,
 )
-from kdelta.studies.lab.requests import LabRequest, Program, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
 
 FINDER = "/run/find_files"

@@ -29,7 +29,8 @@ from kdelta.machines.arch import arch_machine
 from kdelta.store.store import Store
 from kdelta.studies.lab.budget import Budget, RunCost, cost_of_operation
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 
 MAY_BE_CHANCE = "few runs may differ so by chance"
 """The reason of a verdict for which more runs were not made."""

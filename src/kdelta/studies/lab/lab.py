@@ -57,6 +57,7 @@ from kdelta.studies.lab.attachments import (
     symbols_of,
     traces_of,
 )
+from kdelta.studies.lab.cpus import machine_for
 from kdelta.studies.lab.execute import KeptFiles, Ready, execute
 from kdelta.studies.lab.explain import (
     NotForcedError,
@@ -70,7 +71,8 @@ from kdelta.studies.lab.explain import (
 )
 from kdelta.studies.lab.failed_program import about_program
 from kdelta.studies.lab.plan import RunPlan, guest_compiler, work_of
-from kdelta.studies.lab.requests import LabRequest, Progress, machine_for
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.run_facts import (
     machine_of,
     mode_of,

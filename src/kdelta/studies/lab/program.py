@@ -24,7 +24,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import CALLS, MachineOptions
 from kdelta.studies.lab.plan import COMMAND_PREFIX, COMMAND_REGION, RunPlan, in_mode, work_of
-from kdelta.studies.lab.requests import LabRequest, Program
+from kdelta.studies.lab.request import LabRequest, Program
 
 _ELF = b"\x7fELF"
 _USUAL_BYTES = 128 << 20

@@ -24,8 +24,8 @@ from kdelta.report.model import (
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
+from kdelta.studies.lab.cpus import default_cpus
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import default_cpus
 
 CONSOLE_LINES = 12
 _MODEL_NAME = re.compile(r"^model name\s*: (.*)$", re.MULTILINE)

@@ -25,7 +25,8 @@ from kdelta.studies.lab.explain import about_config, advice
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.plan import guest_compiler
 from kdelta.studies.lab.program import check_program
-from kdelta.studies.lab.requests import LabRequest, Program, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest, Program
 
 LEFT = 130
 """The exit code when the user ends the guest: that of Ctrl-C."""

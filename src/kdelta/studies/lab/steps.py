@@ -11,7 +11,8 @@ from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.kernel import BuiltSpec, KernelSpec, parse_kernel_spec
 from kdelta.spec.run import perturbation
 from kdelta.studies.lab.plan import RunPlan
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 
 
 def kernel_kind(spec: KernelSpec) -> str:

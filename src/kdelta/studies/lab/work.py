@@ -31,7 +31,7 @@ from kdelta.studies.lab.plan import (
     work_of,
 )
 from kdelta.studies.lab.program import check_program, program_name, program_work
-from kdelta.studies.lab.requests import USUAL_LAB, LabRequest, Program
+from kdelta.studies.lab.request import USUAL_LAB, LabRequest, Program
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
 from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 

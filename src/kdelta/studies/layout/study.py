@@ -21,8 +21,8 @@ from kdelta.report.cpus import bytes_text
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.lab.progress import Progress, Silent
 from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side, unlike
-from kdelta.studies.lab.requests import LayoutRequest, Progress, Silent
 from kdelta.studies.lab.work import Work
 from kdelta.studies.layout.model import (
     REPLACEMENTS,
@@ -32,6 +32,7 @@ from kdelta.studies.layout.model import (
     LayoutReport,
 )
 from kdelta.studies.layout.phases import with_phases
+from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
 from kdelta.studies.tracing.front_end import note_on_front_end
 from kdelta.studies.tracing.placement import (

@@ -9,9 +9,11 @@ from kdelta.cpus.model import CPU
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
+from kdelta.studies.lab.cpus import lab_like, must_fit, must_replay_data
 from kdelta.studies.lab.found import with_all_files
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.requests import LabRequest, Progress, lab_like, must_fit, must_replay_data
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_kernels, expect_runs
 from kdelta.studies.lab.work import Work
 from kdelta.studies.tracing.placement import tracing

@@ -22,7 +22,7 @@ from kdelta.spec.kernel import parameters_of
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import RunSide
 from kdelta.studies.lab.lab import SYMBOLS, TRACES, RunResult
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.log.lineage import Lineage, parsed_spec
 from kdelta.studies.log.model import CycleStep
 from kdelta.studies.tracing.comparable import comparable

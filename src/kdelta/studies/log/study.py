@@ -26,8 +26,8 @@ from kdelta.studies.compare.study import relinked_regions, same_regions
 from kdelta.studies.lab.judges import MOST_RUNS, STATES, in_other_state
 from kdelta.studies.lab.lab import RunResult, mode_of
 from kdelta.studies.lab.plan import same_program
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
-from kdelta.studies.lab.requests import HistoryRequest, Progress
 from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
 from kdelta.studies.log.lineage import (
     Lineage,
@@ -48,6 +48,7 @@ from kdelta.studies.log.model import (
     HistoryTrack,
     PathStep,
 )
+from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.workloads.catalog import find_workload, workloads
 

@@ -29,11 +29,12 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import RunResult, misses_of
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import reported_side
-from kdelta.studies.lab.requests import PlaceRequest, Progress
 from kdelta.studies.lab.work import Work
 from kdelta.studies.layout.traced_kernel import traced_kernel
 from kdelta.studies.place.model import Applied, AppliedRegion, PlacedRegion
+from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.tracing.placement import (
     REPLAYED,
     PlacedKernel,

@@ -22,6 +22,7 @@ from kdelta.report.model import Mismatch
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import RunResult, traces_of
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import (
     machine_facts,
     merged_unlike,
@@ -29,7 +30,6 @@ from kdelta.studies.lab.reports import (
     reported_side,
     unlike,
 )
-from kdelta.studies.lab.requests import PlaceRequest, Progress
 from kdelta.studies.lab.work import Work
 from kdelta.studies.layout.study import cache_texts, notes_on
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
@@ -43,6 +43,7 @@ from kdelta.studies.place.apply import (
     require_relinkable,
 )
 from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
+from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.tracing.placement import (
     L2,
     CountedMisses,

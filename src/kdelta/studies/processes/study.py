@@ -8,7 +8,8 @@ from kdelta.infer.profiles.processes import Processes, processes
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import PROFILES, profiles_of
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.study import kernel_run
 from kdelta.studies.recorded.recorded import recorded_run, run_counts

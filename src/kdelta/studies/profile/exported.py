@@ -14,7 +14,7 @@ from kdelta.report.exports import Naming
 from kdelta.report.exports.model import columns_of, figures
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.study import (
     ProfileRequest,

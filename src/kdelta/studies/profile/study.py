@@ -40,8 +40,9 @@ from kdelta.store.store import Store
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import Lab, RunResult, traces_of
 from kdelta.studies.lab.plan import COMMAND_REGION
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import unlike
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_kernels
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport

@@ -19,7 +19,7 @@ from kdelta.infer.profiles.matching import Key
 from kdelta.infer.profiles.profile import Selection, nearest
 from kdelta.infer.profiles.source import SourceLine, by_line, executed_addresses, line_text
 from kdelta.spec.errors import KdeltaError, UserError
-from kdelta.studies.lab.requests import Progress, Silent
+from kdelta.studies.lab.progress import Progress, Silent
 from kdelta.studies.profile.model import ProfileViews
 from kdelta.studies.recorded.recorded import Recorded, read_lines, texts_of, work_of_run
 

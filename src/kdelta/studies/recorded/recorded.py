@@ -47,7 +47,8 @@ from kdelta.studies.lab.lab import (
     symbols_of,
 )
 from kdelta.studies.lab.plan import COMMAND_PREFIX, COMMAND_REGION
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import workload_work
 from kdelta.studies.tracing.placement import vmlinux_of
 from kdelta.workloads.catalog import find_workload

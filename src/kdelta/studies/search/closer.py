@@ -33,7 +33,7 @@ from kdelta.kernels.sources.same_text import is_same
 from kdelta.kernels.sources.source import Source
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.progress import Progress
 
 IDENTICAL = "executed objects come out the same with it"
 _IDENTICAL = "identical"

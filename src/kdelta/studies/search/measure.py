@@ -41,8 +41,9 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.found import with_all_files
 from kdelta.studies.lab.lab import EXECUTED, Lab, RunResult
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import reported_side
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_runs
 from kdelta.studies.lab.work import Work
 from kdelta.studies.search.model import AblatedRegion, AblationBuild

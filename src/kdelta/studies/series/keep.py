@@ -16,11 +16,12 @@ from kdelta.kernels.sources.measured_branch import (
     write_branch,
 )
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
-from kdelta.studies.lab.requests import Progress, SeriesRequest
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.search.means import means_of
 from kdelta.studies.search.model import AblatedRegion
 from kdelta.studies.series.held import trailer_name
 from kdelta.studies.series.model import KeptBranch, SeriesReport, SeriesRow
+from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
 
 MARK, BASE = "Kdelta-mark", "Kdelta-base"

@@ -21,13 +21,14 @@ from kdelta.kernels.sources.series import likely_needs
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.lab.requests import Progress, SeriesRequest
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.closer import reach_looked_closer
 from kdelta.studies.search.measure import Bench, MeasuredKernel, measured_tree
 from kdelta.studies.series.assemble import SeriesFindings, assemble, failed
 from kdelta.studies.series.keep import check_branch, keep
 from kdelta.studies.series.model import Minimal, SeriesReport
+from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees, spec_of
 
 NOTHING: PatchSet = frozenset()

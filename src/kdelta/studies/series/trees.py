@@ -26,7 +26,8 @@ from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, no_kernel_key
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.search.measure import complete_kernel, entry_of
 from kdelta.studies.search.model import AblationBuild
 

@@ -23,7 +23,8 @@ from kdelta.kernels.model import Kernel
 from kdelta.report.cut import CutMisses, CutRegion, cut_note
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.same_code import KernelCode, codes_of
 from kdelta.studies.tracing import front_end
 from kdelta.studies.tracing.placement import (

@@ -54,7 +54,7 @@ from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import RunResult, symbols_of, traces_of
-from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.front_end import own_events, with_events
 
 OWN = CONTEXTS.index("own")

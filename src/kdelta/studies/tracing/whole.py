@@ -16,7 +16,8 @@ from kdelta.kernels.model import Kernel
 from kdelta.report.cut import ALONE, CutMisses, CutRegion
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, misses_of
-from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.placement import OWN, CountedMisses, PlacedKernel
 
 NOT_COUNTED = "L1I misses of whole regions were not counted: {why}"

@@ -5,9 +5,10 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.requests import Progress, RunRequest
+from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.steps import expect_kernels, expect_runs
 from kdelta.studies.lab.work import Work
+from kdelta.studies.run.request import RunRequest
 
 
 async def run_command(

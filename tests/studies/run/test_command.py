@@ -11,9 +11,11 @@ from kdelta.counts.model import merged_regions
 from kdelta.guests.job import Job, JobFile
 from kdelta.host.native import native_folder
 from kdelta.store.store import Store
-from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.requests import LabRequest, Program, RunRequest, Silent
+from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.run.request import RunRequest
+from kdelta.studies.run.study import run_command
 from tests.machines.bench import OLD, counts_of, guest_program, run_job, syscalls_job
 
 pytestmark = pytest.mark.guest

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `kdelta run` is asked."""
+
+import msgspec
+
+from kdelta.studies.lab.request import LabRequest, Program
+
+
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A program for a kernel."""
+
+    kernel: str
+    program: Program
+    lab: LabRequest = LabRequest(perturbations=1)
