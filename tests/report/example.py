@@ -5,9 +5,11 @@ import functools
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.infer.effects.effects import compare
-from kdelta.report.model import Compared, CompareReport, KernelRuns, ReportedRun, RunReport
+from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
+from kdelta.studies.compare.model import Compared, CompareReport
+from kdelta.studies.run.model import RunReport
 from tests.synthetic import Function, interrupts, other, own, region, run, user
 
 TICKS = 400_000_000

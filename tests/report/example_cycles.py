@@ -20,7 +20,8 @@ from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report.cut import CutMisses, CutRegion, cut_note
-from kdelta.report.model import CompareReport, CycleReport, Mismatch
+from kdelta.report.model import CycleReport, Mismatch
+from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.lab.reports import reported_cpu
 from tests.report.example import report
 

@@ -13,21 +13,15 @@ from kdelta.infer.profiles.diff import Hint, HintFate
 from kdelta.infer.profiles.profile import Modelled
 from kdelta.infer.profiles.source import LineChange, SourceLine
 from kdelta.report.cpus import listed_cpus
-from kdelta.report.model import (
-    CompareReport,
-    ComparisonReport,
-    MoreRuns,
-    ReportedRun,
-    RunList,
-    RunReport,
-    StudyList,
-)
+from kdelta.report.model import ReportedRun, RunList, StudyList
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Study
+from kdelta.studies.compare.model import CompareReport, ComparisonReport, MoreRuns
 from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide
 from kdelta.studies.documents import document_text
 from kdelta.studies.processes.document import ProcessesReport
 from kdelta.studies.profile.model import ProfileReport, ProfileViews
+from kdelta.studies.run.model import RunReport
 from tests.infer import made_processes
 from tests.report import test_packets_report
 from tests.report.example import base_counts, failed_report, run_report

@@ -7,7 +7,7 @@ import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import Bounds, ComparedEnsembles, Draws, PlacementEffect
-from kdelta.report.model import CompareReport, comparison
+from kdelta.studies.compare.model import CompareReport, comparison
 from kdelta.studies.documents import document_text
 from tests.report.decoded import decoded
 from tests.report.example_cycles import with_cycles

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from kdelta.infer.effects.effects import compare
 from kdelta.infer.effects.gains import PathGain, Reach
 from kdelta.report.kind import ALL
-from kdelta.report.model import Compared, CompareReport, KernelRuns, Mismatch
+from kdelta.report.model import KernelRuns, Mismatch
 from kdelta.spec.note import SpecNote
 from kdelta.studies.compare.answer import LEAST, LEAST_PPM
 from kdelta.studies.compare.document import facts_of
 from kdelta.studies.compare.first_screen import LINES
+from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.forms import FORMS
 from tests.report.example import report
 from tests.report.example_cycles import with_cycles

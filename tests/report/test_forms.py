@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from kdelta.report.document import Case, Document, Outcome, Suite, Table, blocks
-from kdelta.report.model import CompareReport, ReportedOption
+from kdelta.report.model import ReportedOption
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError, UserError
+from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.forms import FORMS, find_form, form_of_file, mail
 from kdelta.studies.kinds import KINDS, STORED, document_of
 from tests.report.example import report

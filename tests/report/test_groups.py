@@ -9,7 +9,8 @@ import pytest
 
 from kdelta.infer.effects.gate import Decision, Exit
 from kdelta.report.groups import groups_text
-from kdelta.report.model import CompareReport, Controllers
+from kdelta.report.model import Controllers
+from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.forms import FORMS
 from kdelta.studies.forms import html as page
 from kdelta.studies.gate.document import GateReport

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.report.model import comparison, run_list
+from kdelta.report.model import run_list
 from kdelta.spec.run import RunStatus
+from kdelta.studies.compare.model import comparison
 from kdelta.studies.documents import document_text
 from tests.report.decoded import decoded
 from tests.report.example import failed_report, report, run_report, stored

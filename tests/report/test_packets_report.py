@@ -9,8 +9,9 @@ import pytest
 from kdelta.counts.model import Packets, RunCounts
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.packets import PhaseCost, packet_effects
-from kdelta.report.model import CompareReport, ReportedCPU, comparison
+from kdelta.report.model import ReportedCPU
 from kdelta.report.packets import NOT_IN_IT, OF_THE_MODEL, model_rates
+from kdelta.studies.compare.model import CompareReport, comparison
 from kdelta.studies.documents import document_text
 from tests.report.decoded import decoded
 from tests.report.example import base_counts, other_counts, run_report

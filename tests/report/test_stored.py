@@ -11,9 +11,9 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.gate import Decision, Exit, Judged
 from kdelta.report import stored as module
-from kdelta.report.model import CompareReport
 from kdelta.report.stored import Stored, encode
 from kdelta.spec.errors import LabError
+from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.gate.document import GateReport
 from kdelta.studies.kinds import STORED, stored_of
 from tests.report.example import report, run_report

@@ -16,12 +16,14 @@ from kdelta.infer.effects.effects import compare
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report import figures
 from kdelta.report.kind import ALL
-from kdelta.report.model import Compared, CompareReport, KernelRuns, RunReport
+from kdelta.report.model import KernelRuns
 from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
+from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.forms import text as printed
 from kdelta.studies.run.document import BRIEF, RunDetail
 from kdelta.studies.run.document import document as run_document
+from kdelta.studies.run.model import RunReport
 from tests.report.example import MACHINE, failed_report, report, run_report
 from tests.report.example_cycles import with_cycles
 from tests.report.shown import stored as stored_as

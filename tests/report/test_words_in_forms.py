@@ -13,8 +13,8 @@ from kdelta.infer.effects.effects import Verdict, Word
 from kdelta.report import words
 from kdelta.report.cycles import SIGNS
 from kdelta.report.document import Outcome
-from kdelta.report.model import CompareReport
 from kdelta.report.stored import Stored
+from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.forms import FORMS
 from tests.report.example_cycles import with_cycles
 from tests.report.shown import stored

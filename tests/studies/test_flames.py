@@ -8,15 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.cli.reports import compare_reports
 from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import encode_profiles
-from kdelta.report.model import Compared, CompareReport, KernelRuns, ReportedRun
+from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
+from kdelta.studies.compare.assemble import compare_reports
+from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.flames import flames_of, record_profiles

@@ -11,13 +11,13 @@ from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.program import in_place_of
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish, report_text
-from kdelta.cli.reports import compare_reports
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.effects import MARGIN
 from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.compare.answer import LEAST, LEAST_PPM
+from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.flames import record_profiles

@@ -14,13 +14,13 @@ from kdelta.cli.output import ReaderGoneError, log
 from kdelta.cli.program import in_place_of
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.cli.reports import compare_reports
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.gate import MIXED, Exit
-from kdelta.report.groups import report_groups
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
+from kdelta.studies.compare.assemble import compare_reports
+from kdelta.studies.compare.model import report_groups
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.flames import record_profiles
 from kdelta.studies.gate.document import GateReport

@@ -13,7 +13,6 @@ from kdelta.cli.invoked import invoked
 from kdelta.cli.output import emit, log, save
 from kdelta.cli.progress import shown_progress
 from kdelta.host.interrupt import run_async
-from kdelta.report.model import RunReport
 from kdelta.report.stored import Stored
 from kdelta.report.text import text_of
 from kdelta.spec.errors import LabError
@@ -26,6 +25,7 @@ from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.run.document import RunDetail
 from kdelta.studies.run.document import document as run_document
+from kdelta.studies.run.model import RunReport
 
 _Request = TypeVar("_Request")
 _Report = TypeVar("_Report", bound=msgspec.Struct)

@@ -13,12 +13,12 @@ from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.output import emit
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import runs_printed, unkept_runs, write_page
-from kdelta.cli.reports import done_report
 from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.run.assemble import done_report
 from kdelta.studies.run.document import BRIEF
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command

@@ -11,7 +11,6 @@ from kdelta.cli import options
 from kdelta.cli.colours import emit_report
 from kdelta.cli.output import emit
 from kdelta.cli.publish import runs_printed, unkept_runs, write_page
-from kdelta.cli.reports import stored_report
 from kdelta.spec.errors import UserError
 from kdelta.store.model import Study
 from kdelta.store.store import LAST, Store
@@ -19,6 +18,7 @@ from kdelta.studies.documents import document_text
 from kdelta.studies.forms import find_form
 from kdelta.studies.kinds import load
 from kdelta.studies.lab.lab import open_store
+from kdelta.studies.run.assemble import stored_report
 from kdelta.studies.run.document import RunDetail
 
 

@@ -11,7 +11,7 @@ from kdelta.infer.effects.effects import FIRM, OPEN, Verdict, Word
 from kdelta.report import figures
 from kdelta.report.cpus import calibrated_shortly
 from kdelta.report.lines import WIDTH, wrapped
-from kdelta.report.model import CompareReport, CycleReport, ReportedCPU
+from kdelta.report.model import CycleReport, ReportedCPU
 
 _WHOLE_FROM = 10**4
 """From here on figures have no decimals, which would not fit their columns."""
@@ -91,13 +91,17 @@ def _percent(value: float) -> str:
     return figures.percent(Fraction(100 * value)) if math.isfinite(value) else "any"
 
 
-def cpus_lines(reports: Sequence[CompareReport]) -> list[str]:
+OnCPU = tuple[ReportedCPU | None, Sequence[CycleReport | None]]
+"""A CPU, and the model cycles on it of a base against each of its others."""
+
+
+def cpus_lines(reports: Sequence[OnCPU]) -> list[str]:
     """Kernels by CPUs: the model cycles of each region; as many CPUs a table as fit."""
-    priced = [report for report in reports if report.cpu and any(_cycles(report))]
+    priced = [(cpu, found) for cpu, found in reports if cpu and any(found)]
     if len(priced) < 2:
         return []
     wide = max(1, (WIDTH - 1 - _LABEL) // _CELL)
-    margin = next(effect.margin for report in priced for effect in _effects(report))
+    margin = next(effect.margin for _, found in priced for effect in _effects(found))
     title = "model cycles an iteration, misses hidden to exposed, mean over layouts"
     lines = [title, *wrapped(SIGNS_NOTE.format(margin=margin_text(margin)), "", "")]
     for start in range(0, len(priced), wide):
@@ -105,29 +109,31 @@ def cpus_lines(reports: Sequence[CompareReport]) -> list[str]:
     return lines
 
 
-def _cpus_table(reports: Sequence[CompareReport]) -> Iterator[str]:
+def _cpus_table(
+    reports: Sequence[tuple[ReportedCPU, Sequence[CycleReport | None]]],
+) -> Iterator[str]:
     yield ""
-    names = (report.cpu.name for report in reports if report.cpu)
+    names = (cpu.name for cpu, _ in reports)
     yield f"{'':<{_LABEL}}" + "".join(f"{name:>{_CELL - 2}}  " for name in names).rstrip()
-    for region in dict.fromkeys(effect.region for one in reports for effect in _effects(one)):
+    for region in dict.fromkeys(effect.region for _, one in reports for effect in _effects(one)):
         yield region
-        columns = [_column(report, region) for report in reports]
-        for label in ("base", *_others(reports[0])):
+        columns = [_column(found, region) for _, found in reports]
+        for label in ("base", *_others(reports[0][1])):
             cells = "".join(f"{column.get(label, '-'):>{_CELL}}" for column in columns)
             yield f"{f'  {label}':<{_LABEL}}{cells}".rstrip()
 
 
-def _others(report: CompareReport) -> list[str]:
-    """What its other kernels are called."""
-    count = len(report.others)
+def _others(found: Sequence[CycleReport | None]) -> list[str]:
+    """What the other kernels are called."""
+    count = len(found)
     return ["other"] if count == 1 else [f"other {number}" for number in range(1, count + 1)]
 
 
-def _column(report: CompareReport, region: str) -> Mapping[str, str]:
+def _column(reports: Sequence[CycleReport | None], region: str) -> Mapping[str, str]:
     """A region's model cycles by kernel, each with the sign of its verdict."""
     cells: dict[str, str] = {}
-    others = _others(report)
-    for number, found in enumerate(_cycles(report)):
+    others = _others(reports)
+    for number, found in enumerate(reports):
         for effect in found.effects if found else ():
             if effect.region == region:
                 ends = effect.hidden, effect.exposed
@@ -144,10 +150,6 @@ def _brief(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def _cycles(report: CompareReport) -> list[CycleReport | None]:
-    return [compared.cycles for compared in report.others]
-
-
-def _effects(report: CompareReport) -> Iterator[PlacementEffect]:
-    for found in _cycles(report):
+def _effects(reports: Sequence[CycleReport | None]) -> Iterator[PlacementEffect]:
+    for found in reports:
         yield from found.effects if found else ()

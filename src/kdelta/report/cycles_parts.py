@@ -31,7 +31,7 @@ from kdelta.report.document import (
     Spread,
     Table,
 )
-from kdelta.report.model import Compared, CompareReport, CycleReport, ReportedCPU
+from kdelta.report.model import CycleReport, ReportedCPU
 from kdelta.report.words import TONES
 
 _NAMED = 3
@@ -54,11 +54,11 @@ COLUMNS = (
 
 
 def cycle_cells(
-    region: str, effect: PlacementEffect | None, compared: Compared
+    region: str, effect: PlacementEffect | None, found: CycleReport | None
 ) -> tuple[Cell, ...]:
     """A region's cells in the table of operations."""
     if effect is None:
-        cut = compared.cycles.cut if compared.cycles else ()
+        cut = found.cut if found else ()
         verdict = next((one.verdict for one in cut if one.name == region), None)
         word = cells.verdict(verdict.word) if verdict else cells.NOTHING
         return word, cells.NOTHING, cells.NOTHING, Cell(verdict.reason if verdict else "")
@@ -78,15 +78,14 @@ def _why(effect: PlacementEffect) -> str:
     return cycle_reason(verdict)
 
 
-def answers(report: CompareReport, compared: Compared, about: str) -> tuple[Answer, ...]:
+def answers(cpu: ReportedCPU | None, judged: CycleReport | None, about: str) -> tuple[Answer, ...]:
     """The verdict on model cycles in words, if they were judged."""
-    effects = compared.cycles.effects if compared.cycles else ()
-    if report.cpu is None or not effects:
+    effects = judged.effects if judged else ()
+    if cpu is None or not effects:
         return ()
     found = Counter(one.verdict.word for one in effects)
     chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
-    cpu = report.cpu.name
-    label = f"model cycles on {cpu}{f', {about}' if about not in ('', cpu) else ''}"
+    label = f"model cycles on {cpu.name}{f', {about}' if about not in ('', cpu.name) else ''}"
     return (Answer((sentence(effects),), chips, label, words.tone_of(found)),)
 
 
@@ -135,11 +134,12 @@ def cases(report: CycleReport) -> Iterator[Case]:
             yield Case(one.name, words.OUTCOMES[one.verdict.word], text)
 
 
-def sections(report: CompareReport, compared: Compared, about: str, mark: str) -> Iterator[Section]:
+def sections(
+    cpu: ReportedCPU | None, found: CycleReport | None, about: str, mark: str
+) -> Iterator[Section]:
     """The effects and the ensembles of one pair, and what was not as on the CPU."""
-    if report.cpu is None or compared.cycles is None:
+    if cpu is None or found is None:
         return
-    cpu, found = report.cpu, compared.cycles
     if found.effects:
         lead = (
             "Each kernel's code was replayed in random layouts. What the change does is the "

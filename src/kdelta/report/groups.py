@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from kdelta.report.model import CompareReport, Controllers
+from kdelta.report.model import Controllers
 from kdelta.report.words import listed
 
 _WITHOUT = {
@@ -12,15 +12,6 @@ _WITHOUT = {
     "cpu": "CPU time is not shared by groups",
 }
 """What a kernel does not do for programs in a group without that controller."""
-
-
-def report_groups(report: CompareReport) -> str:
-    """Return how the groups of a comparison's kernels differ; empty where they are alike."""
-    word = "other {}" if len(report.others) > 1 else "other"
-    others = [
-        (word.format(number), one.side.controllers) for number, one in enumerate(report.others, 1)
-    ]
-    return groups_text([("base", report.base.controllers), *others])
 
 
 def groups_text(kernels: Sequence[tuple[str, Controllers]]) -> str:

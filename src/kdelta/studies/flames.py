@@ -10,10 +10,11 @@ from kdelta.counts.profile import Profile
 from kdelta.host.command import quiet
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.report.flame import Flame, flames
-from kdelta.report.model import CompareReport, ReportedRun, RunReport
+from kdelta.report.model import ReportedRun
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import KdeltaError, LabError, leaves
 from kdelta.store.store import Store
+from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.gate.document import GateReport
@@ -23,6 +24,7 @@ from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
+from kdelta.studies.run.model import RunReport
 
 
 async def record_profiles(request: CompareRequest, store: Store, progress: Progress) -> None:

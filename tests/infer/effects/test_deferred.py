@@ -12,9 +12,10 @@ from kdelta.counts.model import LeftWork, RegionCounts, RunCounts, merged_region
 from kdelta.infer.effects.deferred import WITH_OTHERS, leaves_work, left_work
 from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, compare
 from kdelta.infer.effects.gate import Exit, decide, judge_path
-from kdelta.report.model import Compared, CompareReport, KernelRuns
+from kdelta.report.model import KernelRuns
 from kdelta.studies.compare.answer import LEAST, pair_of, path_text
 from kdelta.studies.compare.causes import cause_of
+from kdelta.studies.compare.model import Compared, CompareReport
 from tests.synthetic import interrupts, other, own, region, run, user
 
 MANY = 8

@@ -10,8 +10,9 @@ from kdelta.counts.profile import Profile
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.gate import Decision, Exit, Judged
 from kdelta.report.flame import Flame, flames
-from kdelta.report.model import CompareReport, ReportedOption
+from kdelta.report.model import ReportedOption
 from kdelta.report.stored import Stored
+from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.gate.document import GateReport
 from kdelta.studies.kinds import question_of
 from kdelta.studies.processes.document import ProcessesReport

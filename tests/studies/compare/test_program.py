@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.cli.reports import compare_reports
 from kdelta.host.native import native_folder
 from kdelta.infer.effects.effects import compare
-from kdelta.report.model import Compared, CompareReport
 from kdelta.store.store import Store
+from kdelta.studies.compare.assemble import compare_reports
+from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.progress import Silent

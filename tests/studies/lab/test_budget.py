@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.cli.reports import compare_reports
 from kdelta.counts.model import LeftWork
 from kdelta.cpus import CPU, load_cpu
 from kdelta.infer.effects.chance import ENOUGH, SO_FAR
 from kdelta.infer.effects.effects import Word
 from kdelta.store.store import Store
+from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.budget import (

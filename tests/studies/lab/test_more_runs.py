@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli.reports import compare_reports
 from kdelta.counts.model import RunCounts
 from kdelta.cpus import load_cpu
 from kdelta.guests.job import Job
 from kdelta.infer.effects.chance import ENOUGH, MOVED
 from kdelta.infer.effects.effects import MARGIN, Word
-from kdelta.report.model import comparison
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
+from kdelta.studies.compare.assemble import compare_reports
+from kdelta.studies.compare.model import comparison
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import path_judge, run_compare
 from kdelta.studies.documents import document_text

@@ -12,10 +12,10 @@ from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.report import figures, words
 from kdelta.report.lines import is_bare
-from kdelta.report.model import Compared, CompareReport
 from kdelta.report.names import SideNames, side_names
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.causes import cause_of
+from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.compare.tables import by_size, operations_of
 from kdelta.studies.lab.plan import COMMAND_REGION
 

@@ -32,8 +32,7 @@ from kdelta.report.document import (
     Table,
     Verbatim,
 )
-from kdelta.report.groups import report_groups
-from kdelta.report.model import Compared, CompareReport, KernelRuns, MoreRuns
+from kdelta.report.model import KernelRuns
 from kdelta.report.names import side_names
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
@@ -48,6 +47,7 @@ from kdelta.studies.compare.answer import (
     tally,
 )
 from kdelta.studies.compare.causes import terms_of
+from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns, report_groups
 from kdelta.studies.compare.tables import BACKGROUND_NAMES, in_order, operations_of
 from kdelta.studies.compare.variants import variants_section
 
@@ -105,7 +105,7 @@ def document(
         variants_section(pairs_of([report], least), f"-{at}")
         for at, report in enumerate(several, start=1)
     ]
-    if lines := cpus_lines(reports):
+    if lines := cpus_lines([(one.cpu, [each.cycles for each in one.others]) for one in reports]):
         shown = Verbatim("\n".join(line.rstrip() for line in lines), wide=True)
         sections.append(Section("cpus", "Kernels by CPUs", (shown,)))
     groups = dict.fromkeys(map(report_groups, reports))
@@ -206,7 +206,7 @@ def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
         f"instructions executed{f', {pair.about}' if pair.about else ''}",
         words.tone_of(Counter({word: found.get(word, 0) for word in Word})),
     )
-    return (path, *cycles.answers(pair.report, pair.compared, pair.about))
+    return (path, *cycles.answers(pair.report.cpu, pair.compared.cycles, pair.about))
 
 
 def sections_of(pair: ComparedPair) -> Iterator[Section]:
@@ -222,7 +222,7 @@ def sections_of(pair: ComparedPair) -> Iterator[Section]:
     )
     yield Section(f"operations{pair.mark}", pair.title("Operations"), tuple(_tables(pair)))
     yield from packets.sections(compared, pair.cycles, pair.report.cpu, pair.about, pair.mark)
-    yield from cycles.sections(pair.report, compared, pair.about, pair.mark)
+    yield from cycles.sections(pair.report.cpu, compared.cycles, pair.about, pair.mark)
     like = pair.report.cpu.name if pair.report.cpu else like_name(pair.report)
     yield from common.unlike_section(like, compared.unlike, f"unlike{pair.mark}")
     yield from common.gains_section(like, compared.gains, f"gains{pair.mark}")
@@ -346,7 +346,7 @@ def _operations_table(
     ids = functions.fold_ids(in_order(pair.operations), pair.mark)
     for one in operations:
         effect = pair.cycles.get(one.name)
-        more = cycles.cycle_cells(one.name, effect, pair.compared) if known else ()
+        more = cycles.cycle_cells(one.name, effect, pair.compared.cycles) if known else ()
         rows.append((*_operation_cells(one, ids.get(one.name, "")), *more))
     columns += cycles.COLUMNS if known else ()
     return Table(id_, caption, tuple(columns), tuple(rows), filtered=True)

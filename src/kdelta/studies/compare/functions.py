@@ -14,7 +14,8 @@ from kdelta.infer.effects.functions import FunctionChange, FunctionEffect
 from kdelta.report import cells, figures, words
 from kdelta.report.document import Cell, Column, Fold, Prose, Section, Table
 from kdelta.report.lines import function_name
-from kdelta.report.model import Compared, ReportedOption
+from kdelta.report.model import ReportedOption
+from kdelta.studies.compare.model import Compared
 from kdelta.studies.compare.tables import BACKGROUND_NAMES
 
 MOST = 25

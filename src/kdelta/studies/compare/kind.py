@@ -13,16 +13,21 @@ from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.report import words
 from kdelta.report.document import Document
-from kdelta.report.groups import report_groups
 from kdelta.report.json import Shape
 from kdelta.report.kind import ALL, Kind
-from kdelta.report.model import Compared, CompareReport, ComparisonReport, comparison
 from kdelta.report.packets import NOT_IN_IT, ModelRate, model_rates
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.answer import least_of, pairs_of
 from kdelta.studies.compare.document import document
 from kdelta.studies.compare.first_screen import first_screen
+from kdelta.studies.compare.model import (
+    Compared,
+    CompareReport,
+    ComparisonReport,
+    comparison,
+    report_groups,
+)
 
 
 def _question(*reports: CompareReport) -> str:

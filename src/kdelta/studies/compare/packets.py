@@ -9,8 +9,9 @@ from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.report import cells
 from kdelta.report.document import Block, Cell, Column, Prose, Section, Table
-from kdelta.report.model import Compared, ReportedCPU
+from kdelta.report.model import ReportedCPU
 from kdelta.report.packets import NOT_IN_IT, OF_THE_MODEL, ModelRate, model_rates
+from kdelta.studies.compare.model import Compared
 
 _SIDES = ("base", "other")
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
 from kdelta.report.document import Block, Cell, Column, Facts, Items, Section, Table
-from kdelta.report.model import CompareReport
 from kdelta.report.names import differences, side_names
 from kdelta.report.words import TONES
 from kdelta.studies.compare.answer import Pair, change
 from kdelta.studies.compare.causes import cause_of, is_by_insns
+from kdelta.studies.compare.model import CompareReport
 
 
 def variants_section(pairs: Sequence[Pair], mark: str = "") -> Section:

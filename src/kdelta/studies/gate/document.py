@@ -27,10 +27,10 @@ from kdelta.report.document import (
 )
 from kdelta.report.kind import ALL
 from kdelta.report.lines import ascii_only
-from kdelta.report.model import CompareReport
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import document as compare
+from kdelta.studies.compare.model import CompareReport
 
 
 class GateReport(msgspec.Struct, frozen=True):

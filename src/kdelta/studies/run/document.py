@@ -27,11 +27,12 @@ from kdelta.report.document import (
     Verbatim,
 )
 from kdelta.report.lines import function_name
-from kdelta.report.model import ReportedRun, RunReport
+from kdelta.report.model import ReportedRun
 from kdelta.report.names import kernel_name
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import UserError
+from kdelta.studies.run.model import RunReport
 
 _MOST = 40
 _FEW = 3

@@ -17,11 +17,11 @@ from kdelta.counts.model import (
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
-from kdelta.report.model import RunReport
 from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 from kdelta.store.model import Study
 from kdelta.studies.run.document import RunDetail, document
+from kdelta.studies.run.model import RunReport
 
 
 def _question(first: RunReport, *_: RunReport) -> str:

@@ -1,37 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What studies return, with what the store knows besides it, as reports."""
+"""What a comparison returns, with what the store knows besides it, as a report."""
 
 import itertools
 from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.infer.effects.effects import Effects, compare
-from kdelta.infer.effects.marks import region_warnings
 from kdelta.infer.effects.packets import packet_effects
-from kdelta.report.model import (
-    Compared,
-    CompareReport,
-    CycleReport,
-    KernelRuns,
-    Mismatch,
-    MoreRuns,
-    ReportedCPU,
-    ReportedRun,
-    RunReport,
-)
-from kdelta.spec.run import RunStatus
-from kdelta.store.model import Run
+from kdelta.report.model import CycleReport, KernelRuns, Mismatch, ReportedCPU
 from kdelta.store.store import Store
-from kdelta.studies.compare import study
+from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns
 from kdelta.studies.compare.parameters import warnings_on_parameters
-from kdelta.studies.lab.attachments import FOUND
+from kdelta.studies.compare.study import Comparison, RunSide
 from kdelta.studies.lab.judges import OperationRuns
-from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.plan import COMMAND_REGION
 from kdelta.studies.lab.reports import (
     attachment,
     config_changes,
@@ -43,16 +27,13 @@ from kdelta.studies.lab.reports import (
     unlike,
 )
 from kdelta.studies.lab.work import Work
-from kdelta.studies.recorded.recorded import own_regions
 from kdelta.studies.tracing.gains import like_of
 
 _SHOWN = ("cpuinfo", "vulnerabilities")
 """What guests show of their CPU, and of what their kernel does about it."""
 
 
-def compare_reports(
-    comparisons: Sequence[study.Comparison], store: Store
-) -> tuple[CompareReport, ...]:
+def compare_reports(comparisons: Sequence[Comparison], store: Store) -> tuple[CompareReport, ...]:
     """The report of one base against each of the others, for each CPU."""
     cpus = {one.cpu.name if one.cpu else "": None for one in comparisons}
     groups = [
@@ -61,7 +42,7 @@ def compare_reports(
     return tuple(_compare_report(group, store) for group in groups)
 
 
-def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> CompareReport:
+def _compare_report(comparisons: Sequence[Comparison], store: Store) -> CompareReport:
     base = comparisons[0].base
     work = comparisons[0].work or Work(comparisons[0].workload)
     machine = base.done or next((one.other.done for one in comparisons if one.other.done), ())
@@ -89,7 +70,7 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
     )
 
 
-def _effects(one: study.Comparison, store: Store) -> Effects:
+def _effects(one: Comparison, store: Store) -> Effects:
     """The effects, with what is known of boot parameters that the kernels differ in."""
     effects = one.effects or compare(one.base.counts, one.other.counts)
     sides = one.base, one.other
@@ -107,7 +88,7 @@ def _effects(one: study.Comparison, store: Store) -> Effects:
     return msgspec.structs.replace(effects, warnings=warnings)
 
 
-def _output_differs(one: study.Comparison, store: Store) -> str:
+def _output_differs(one: Comparison, store: Store) -> str:
     """How what a program printed under both kernels differs, in words; empty where it does not."""
     done = [next((run for run in side.done if run.counts), None) for side in (one.base, one.other)]
     for name in ("stdout", "stderr"):
@@ -119,7 +100,7 @@ def _output_differs(one: study.Comparison, store: Store) -> str:
     return ""
 
 
-def _cpu(comparisons: Sequence[study.Comparison]) -> ReportedCPU | None:
+def _cpu(comparisons: Sequence[Comparison]) -> ReportedCPU | None:
     """The CPU; of prices that were not measured, those that are in the effects."""
     if comparisons[0].cpu is None:
         return None
@@ -131,7 +112,7 @@ def _cpu(comparisons: Sequence[study.Comparison]) -> ReportedCPU | None:
     return msgspec.structs.replace(cpu, guessed=tuple(guessed))
 
 
-def _cycle_report(one: study.Comparison, store: Store) -> CycleReport | None:
+def _cycle_report(one: Comparison, store: Store) -> CycleReport | None:
     if one.cpu is None or one.cycles is None:
         return None
     relinked = tuple(name for name, code in one.cycles.codes.items() if code is CodeChange.RELINKED)
@@ -139,13 +120,13 @@ def _cycle_report(one: study.Comparison, store: Store) -> CycleReport | None:
     return CycleReport(one.cycles.effects, relinked, found, one.cycles.notes, one.cycles.cut)
 
 
-def _unlike_default(one: study.Comparison, store: Store) -> tuple[Mismatch, ...]:
+def _unlike_default(one: Comparison, store: Store) -> tuple[Mismatch, ...]:
     """What either kernel did otherwise than on the default CPU, where none is named."""
     like = None if one.cpu else like_of(None, one.base.done)
     return _unlike(one, like, store) if like else ()
 
 
-def _unlike(one: study.Comparison, cpu: CPU, store: Store) -> tuple[Mismatch, ...]:
+def _unlike(one: Comparison, cpu: CPU, store: Store) -> tuple[Mismatch, ...]:
     """What either kernel did otherwise than on that CPU; what both did, once."""
     firsts = [
         (who, next((done for done in side.done if done.counts is not None), None))
@@ -156,31 +137,7 @@ def _unlike(one: study.Comparison, cpu: CPU, store: Store) -> tuple[Mismatch, ..
     )
 
 
-def done_report(done: RunResult, store: Store) -> RunReport:
-    """The report of a run that was just made or found."""
-    return _run_report(reported_run(done.run, store, stored=done.stored), done, store)
-
-
-def stored_report(run: Run, store: Store) -> RunReport:
-    """The report of a run of the store."""
-    counts = store.counts(run) if run.status is RunStatus.OK else None
-    return _run_report(reported_run(run, store), RunResult(run, counts), store)
-
-
-def _run_report(reported: ReportedRun, done: RunResult, store: Store) -> RunReport:
-    return RunReport(
-        run=reported,
-        counts=done.counts,
-        files=tuple(attachment(done.run, FOUND, store).splitlines()),
-        stdout=attachment(done.run, "stdout", store),
-        stderr=attachment(done.run, "stderr", store),
-        warnings=region_warnings(
-            own_regions(merged_regions(done.counts or RunCounts(()))).values(), COMMAND_REGION
-        ),
-    )
-
-
-def _side(side: study.RunSide, store: Store) -> KernelRuns:
+def _side(side: RunSide, store: Store) -> KernelRuns:
     spec = side.kernel.spec if side.kernel else side.spec
     return reported_side(spec, side.kernel, side.done, side.failure, store)
 

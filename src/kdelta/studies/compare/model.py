@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a report of `kdelta compare` is made of."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.infer.effects.effects import Effects
+from kdelta.infer.effects.gains import PathGain
+from kdelta.infer.effects.packets import PacketEffect, PhaseCost
+from kdelta.report.groups import groups_text
+from kdelta.report.model import (
+    CycleReport,
+    Facts,
+    KernelRuns,
+    Mismatch,
+    ReportedCPU,
+    ReportedOption,
+    ReportedRun,
+)
+
+
+class MoreRuns(msgspec.Struct, frozen=True):
+    """The further runs of base and other that an operation's path is judged by, since of fewer
+    chance could have made its verdict. They may be of other operations, too.
+    """
+
+    operation: str
+    base: tuple[ReportedRun, ...]
+    other: tuple[ReportedRun, ...]
+
+
+Phases = dict[str, dict[str, tuple[PhaseCost, ...]]]
+"""By side ("base", "other") and region: what each phase of it costs a packet, the rest last."""
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """Another kernel, and its effects against the base. `config`: how their configs differ; None
+    where one of them is not known. `unlike`: what kernels did otherwise than on the default CPU,
+    where none is named (else `cycles` has it). `gains`: what paths could add that QEMU cannot
+    offer. `output`: how what a program printed under both differs.
+    """
+
+    side: KernelRuns
+    effects: Effects
+    cycles: CycleReport | None = None
+    more: tuple[MoreRuns, ...] = ()
+    packets: tuple[PacketEffect, ...] = ()
+    phases: Phases = {}
+    config: tuple[ReportedOption, ...] | None = None
+    unlike: tuple[Mismatch, ...] = ()
+    gains: tuple[PathGain, ...] = ()
+    output: str = ""
+
+
+class CompareReport(msgspec.Struct, frozen=True):
+    """One base and its others, under one workload on one machine.
+
+    `machine` are facts to be shown: name, memory_mib, qemu (its version), cpu (as asked for),
+    cpu_model (as the guest names it), cpu_like (the title of the CPU file that it is like since the
+    user named none), force (the features of the CPU that are forced in the kernel, with spaces
+    between), and whatever else there is to be known. `bytes_worked_on`: how many bytes
+    an iteration works on, for the operations where that is a fixed number. `cpu`: what the machine
+    was made to look like; None where it is nothing in particular.
+    """
+
+    workload: str
+    machine: Facts
+    base: KernelRuns
+    others: tuple[Compared, ...]
+    warnings: tuple[str, ...] = ()
+    bytes_worked_on: dict[str, int] = {}
+    cpu: ReportedCPU | None = None
+
+
+class ComparisonReport(msgspec.Struct, frozen=True):
+    """The whole of `kdelta compare`: one machine for each CPU that was named, or a single one."""
+
+    workload: str
+    machines: tuple[CompareReport, ...]
+
+
+def comparison(reports: Sequence[CompareReport]) -> ComparisonReport:
+    """Return the comparisons of one workload as one, of a machine each."""
+    return ComparisonReport(reports[0].workload, tuple(reports))
+
+
+def report_groups(report: CompareReport) -> str:
+    """Return how the groups of a comparison's kernels differ; empty where they are alike."""
+    word = "other {}" if len(report.others) > 1 else "other"
+    others = [
+        (word.format(number), one.side.controllers) for number, one in enumerate(report.others, 1)
+    ]
+    return groups_text([("base", report.base.controllers), *others])
