@@ -32,7 +32,7 @@ from kdelta.cpus.catalog import load_cpu  # noqa: E402
 from kdelta.guests.job import job_archive  # noqa: E402
 from kdelta.host.files import write_atomic  # noqa: E402
 from kdelta.host.lock import work_folder  # noqa: E402
-from kdelta.kernels.build.failure import NoKernel  # noqa: E402
+from kdelta.kernels.kbuild.failure import NoKernel  # noqa: E402
 from kdelta.kernels.model import Kernel  # noqa: E402
 from kdelta.machines.outcome import GuestOutcome  # noqa: E402
 from kdelta.machines.snapshots import obtain_forcing, obtain_snapshot  # noqa: E402

@@ -25,7 +25,7 @@ from kdelta.host.files import write_atomic
 from kdelta.infer.profiles.diff import DiffLine, diff_lines, figures_of
 from kdelta.infer.profiles.processes import Processes
 from kdelta.infer.profiles.profile import Part, Selection, Sort, region_profile
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.report.text import table_lines
 from kdelta.spec.errors import LabError

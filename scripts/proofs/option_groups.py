@@ -24,8 +24,8 @@ import kdelta
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
-from kdelta.kernels.build.built import load_built
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.built import load_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblationReport
 from kdelta.studies.ablate.request import AblateRequest

@@ -30,7 +30,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement import placement_effects
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN, CodeChange, PlacementEffect
 from kdelta.infer.cycles.prices import prices_of
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store

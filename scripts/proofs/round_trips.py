@@ -33,7 +33,7 @@ from kdelta.guests.cpio import Entry, archive, file, folder
 from kdelta.host.files import write_atomic
 from kdelta.host.lock import work_folder
 from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.machines.tcg import Guest, command_line
 from kdelta.spec.errors import LabError

@@ -30,7 +30,7 @@ from kdelta.counts.model import merged_regions
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.host.files import write_atomic
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store

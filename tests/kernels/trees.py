@@ -14,8 +14,8 @@ import shutil
 from pathlib import Path
 
 from kdelta.host.command import log_to_stderr
-from kdelta.kernels.build.built import LOG, BuiltKernel, load_built
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.built import LOG, BuiltKernel, load_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.spec.kernel import parse_kernel_spec

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.dirs import cache_dir
-from kdelta.kernels.build.built import built_kernels
+from kdelta.kernels.kbuild.built import built_kernels
 from tests.conftest import FakeProgram, wait_for
 from tests.kernels.trees import compiled, fake_tree, kernel
 from tests.robust.conftest import SmallDisk

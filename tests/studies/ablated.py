@@ -10,8 +10,8 @@ import pytest
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.paths import RegionPath
-from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import Config, parse_config
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import RunStatus
 from kdelta.studies.search import measure as measuring

@@ -14,7 +14,7 @@ import pytest
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.paths import RegionPath
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import RunStatus

@@ -4,10 +4,10 @@
 from collections.abc import Sequence
 
 from kdelta.cli.listing import lines_text
-from kdelta.kernels.build.built import BuiltKernel, load_built
-from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.configure import some
 from kdelta.kernels.config.kconfig import line_of
+from kdelta.kernels.kbuild.built import BuiltKernel, load_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.cached import CachedKernel
 from kdelta.spec.identity import short

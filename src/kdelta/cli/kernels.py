@@ -14,8 +14,8 @@ from kdelta.cli.output import echo_commands, emit, silence_progress
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.upkeep import pruned_text
 from kdelta.host.cache import GIB, Pruning
-from kdelta.kernels.build.built import built_kernels, find_built
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.built import built_kernels, find_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words

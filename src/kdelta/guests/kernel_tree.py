@@ -25,9 +25,9 @@ from kdelta.host.gcc import Compiler, compiler_identity
 from kdelta.host.lock import fill_once
 from kdelta.host.machine import cores
 from kdelta.host.pin import Pin, gcc_part, obtain
-from kdelta.kernels.build.failure import first_error, lab_failure
-from kdelta.kernels.build.toolchain import FIXED, build_environment
 from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.kbuild.failure import first_error, lab_failure
+from kdelta.kernels.kbuild.toolchain import FIXED, build_environment
 from kdelta.kernels.objects.cmdfiles import cmd_path
 from kdelta.kernels.sources.git import GitStore
 from kdelta.kernels.sources.patches import PatchFailure

@@ -10,9 +10,9 @@ import msgspec
 from kdelta.host.command import Log, quiet
 from kdelta.host.target import targets
 from kdelta.kernels.arches import kernel_arch
-from kdelta.kernels.build.build import build_kernel
-from kdelta.kernels.build.failure import NoKernel
-from kdelta.kernels.build.granted import refused_first
+from kdelta.kernels.kbuild.build import build_kernel
+from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.kernels.kbuild.granted import refused_first
 from kdelta.kernels.model import Kernel, booted_with
 from kdelta.kernels.packages.deb import check_deb, obtain_deb
 from kdelta.kernels.packages.files import check_files, obtain_files, obtain_from_repository

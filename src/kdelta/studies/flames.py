@@ -8,7 +8,7 @@ import msgspec
 
 from kdelta.counts.profile import Profile
 from kdelta.host.command import quiet
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.report.flame import Flame, flames
 from kdelta.report.model import ReportedRun
 from kdelta.report.stored import Stored

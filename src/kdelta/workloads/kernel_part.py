@@ -17,7 +17,7 @@ from kdelta.host.gcc import Compiler, compiler_identity
 from kdelta.host.lock import fill_once
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, native_folder
 from kdelta.host.target import Target, target
-from kdelta.kernels.build.workbench import module_build
+from kdelta.kernels.kbuild.workbench import module_build
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.cmdfiles import read_cmd
 from kdelta.spec.errors import KdeltaError, LabError

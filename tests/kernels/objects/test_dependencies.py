@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.build.built import DEPENDENCIES
+from kdelta.kernels.kbuild.built import DEPENDENCIES
 from kdelta.kernels.objects.dependencies import (
     Dependencies,
     dependencies_of,

@@ -11,7 +11,7 @@ import pytest
 
 from kdelta.host.command import quiet
 from kdelta.host.manifest import is_manifest
-from kdelta.kernels.build.workbench import module_build
+from kdelta.kernels.kbuild.workbench import module_build
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.headers import headers_command
 from kdelta.spec.errors import LabError, UserError

@@ -10,9 +10,9 @@ import pytest
 from kdelta.infer.effects.chance import ENOUGH, region_runs
 from kdelta.infer.effects.estimate import Adds
 from kdelta.infer.effects.paths import region_paths
-from kdelta.kernels.build.built import DIGEST, built_kernels
-from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import Config, parse_config
+from kdelta.kernels.kbuild.built import DIGEST, built_kernels
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store

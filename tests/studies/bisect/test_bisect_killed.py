@@ -47,7 +47,7 @@ class Log:
 
 def watched(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
     """Has each build say when it begins, and when a kernel has come of it."""
-    module = importlib.import_module("kdelta.kernels.build.build")
+    module = importlib.import_module("kdelta.kernels.kbuild.build")
     build, kernel = module._build, Lab.kernel
 
     def _build(request: Any, config: Any, *rest: Any) -> Any:

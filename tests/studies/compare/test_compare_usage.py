@@ -10,7 +10,7 @@ import pytest
 
 from kdelta.cpus import CPU, load_cpu
 from kdelta.cpus.model import Cache
-from kdelta.kernels.build.built import built_kernels
+from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions

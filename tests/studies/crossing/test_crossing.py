@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.cycles.crossing import VARIANTS
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec

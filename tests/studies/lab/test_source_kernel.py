@@ -13,7 +13,7 @@ import pytest
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import remove
 from kdelta.infer.effects.effects import Effects, Word
-from kdelta.kernels.build.built import DIGEST, LOG
+from kdelta.kernels.kbuild.built import DIGEST, LOG
 from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest

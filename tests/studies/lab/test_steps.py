@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec

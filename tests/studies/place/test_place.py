@@ -10,7 +10,7 @@ import pytest
 from kdelta.cli.place import weights_of
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
-from kdelta.kernels.build.order_file import read_order
+from kdelta.kernels.kbuild.order_file import read_order
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kdelta.guests.job import Job
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus

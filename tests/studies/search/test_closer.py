@@ -12,9 +12,9 @@ from kdelta.host.command import quiet
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import NOT_EXECUTED, Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import HARMLESS, TouchedFiles, Tree, reach_of_changes, tree_of
-from kdelta.kernels.build.built import DEPENDENCIES, DIGEST
-from kdelta.kernels.build.workbench import Workbench
 from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.kbuild.built import DEPENDENCIES, DIGEST
+from kdelta.kernels.kbuild.workbench import Workbench
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.kernels.sources.source import Source, source_of, with_files

@@ -11,8 +11,8 @@ import pytest
 
 from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.search.series_model import PatchFate
-from kdelta.kernels.build.built import BuiltKernel, load_built
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.built import BuiltKernel, load_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.git import GitStore
 from kdelta.spec.run import RunStatus

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from kdelta.host.dirs import cache_dir, data_dir
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab as RealLab

@@ -9,7 +9,7 @@ import pytest
 
 from kdelta.infer.search.minimal import PatchRole
 from kdelta.infer.search.series_model import PatchFate, View
-from kdelta.kernels.build.built import built_kernels
+from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.store.store import Store

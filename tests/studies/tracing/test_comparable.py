@@ -17,7 +17,7 @@ from kdelta.infer.cycles.placement_model import ComparedRegion
 from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.effects import Effects, Word, compare
 from kdelta.infer.effects.paths import function_paths, region_paths
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store

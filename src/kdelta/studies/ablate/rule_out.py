@@ -15,9 +15,9 @@ from kdelta.infer.reach.reach import (
     objects_to_recompile,
     reach,
 )
-from kdelta.kernels.build.workbench import Workbench
 from kdelta.kernels.config.kconfig import Config, render_config
 from kdelta.kernels.config.option_groups import OptionGroup, flipped
+from kdelta.kernels.kbuild.workbench import Workbench
 from kdelta.studies.ablate.model import GroupOutcome
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.search.closer import batches

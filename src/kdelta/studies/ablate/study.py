@@ -13,10 +13,10 @@ from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.search import Search, begin
 from kdelta.infer.search.search_model import FlipSet, Limits, SearchAnswer, SearchUnit, Step
 from kdelta.infer.search.search_model import Measured as Run
-from kdelta.kernels.build.workbench import workbench
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.config.option_groups import OptionGroup, find_units, flipped, flipped_units
 from kdelta.kernels.config.switches import boot_switch
+from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed

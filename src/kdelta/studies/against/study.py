@@ -19,7 +19,7 @@ from kdelta.infer.profiles.system_calls import (
     kernel_parts,
     part_changes,
 )
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
 from kdelta.machines.arch import arch_machine

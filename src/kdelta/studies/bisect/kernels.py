@@ -17,9 +17,9 @@ from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import differences_that_matter
 from kdelta.infer.reach.touched import Tree, tree_of
-from kdelta.kernels.build.built import DEPENDENCIES, load_built
-from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import Config
+from kdelta.kernels.kbuild.built import DEPENDENCIES, load_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.sources.given import announce, given_in

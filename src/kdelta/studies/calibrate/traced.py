@@ -17,7 +17,7 @@ from kdelta.cpus.model import CPU
 from kdelta.guests.job import Job
 from kdelta.guests.libraries import carry, is_static, parse_file_option
 from kdelta.infer.calibration.model import F64, ProgramRows
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.replay.as_executed import data_events
 from kdelta.replay.front_end.replay import EVENTS, PreparedFrontEnd

@@ -16,7 +16,7 @@ from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.infer.effects.effects import MARGIN, Effects
 from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PhaseCost
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
 from kdelta.spec.errors import KdeltaError, UserError

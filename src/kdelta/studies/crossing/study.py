@@ -18,7 +18,7 @@ from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.crossing import VARIANTS, Crossing, VariantName, crossing
 from kdelta.infer.cycles.prices import INSNS
 from kdelta.infer.effects.estimate import ZERO
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.report.model import Facts, Mismatch
 from kdelta.spec.change import KernelModeChange

@@ -8,9 +8,9 @@ from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import NotExcluded, reach
-from kdelta.kernels.build.built import DIGEST, BuiltKernel
-from kdelta.kernels.build.workbench import workbench
 from kdelta.kernels.config.kconfig import Config, OptionFlip, explain_diff, parse_config
+from kdelta.kernels.kbuild.built import DIGEST, BuiltKernel
+from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import EXECUTED, open_store

@@ -11,8 +11,8 @@ from kdelta.cpus.forced import features
 from kdelta.cpus.representative import not_taken
 from kdelta.infer.effects.same import partings
 from kdelta.kernels.arches import kernel_arch
-from kdelta.kernels.build.built import load_built
 from kdelta.kernels.config.lab_config import missing_options
+from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.outcome import GuestOutcome

@@ -20,7 +20,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.host.lock import work_folder
 from kdelta.host.target import target
 from kdelta.infer.effects.same import partings
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
 from kdelta.kernels.sources.given import announce

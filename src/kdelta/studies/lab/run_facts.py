@@ -3,7 +3,7 @@
 
 import msgspec
 
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.machines.tcg import Guest
 from kdelta.spec.identity import identity

@@ -12,7 +12,7 @@ from kdelta.guests.shell import shell, terminal_description
 from kdelta.host.command import Log, echo_line, log_to_stderr
 from kdelta.host.interrupt import interruptible
 from kdelta.host.native import build
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of, check_kernels
 from kdelta.machines.outcome import GuestOutcome

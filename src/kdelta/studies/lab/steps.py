@@ -4,7 +4,7 @@
 import contextlib
 from collections.abc import Sequence
 
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import not_built, obtain
 from kdelta.spec.errors import KdeltaError, UserError

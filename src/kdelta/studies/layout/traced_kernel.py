@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.cpus import lab_like, must_fit, must_replay_data

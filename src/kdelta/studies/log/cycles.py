@@ -12,7 +12,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.lost_paths import GuestFacts
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import Effects
-from kdelta.kernels.build.built import built_kernels
+from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.kernels.model import Kernel, booted_identity
 from kdelta.kernels.obtain import booted_as
 from kdelta.kernels.packages.cached import cached_kernels

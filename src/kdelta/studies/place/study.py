@@ -14,7 +14,7 @@ from kdelta.cpus.model import MissKind
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.kernels.build.order_file import write_order
+from kdelta.kernels.kbuild.order_file import write_order
 from kdelta.kernels.model import Kernel
 from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
 from kdelta.replay.search import WeightedRegion

@@ -26,7 +26,7 @@ from kdelta.infer.profiles.profile import (
     nameless_text,
     region_profile,
 )
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.replay.as_executed import (
     LabelOf,
     data_misses_by_function,

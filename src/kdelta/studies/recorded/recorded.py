@@ -23,8 +23,8 @@ from kdelta.guests.modules import modules_for
 from kdelta.host.files import lab_errors
 from kdelta.host.lock import work_folder
 from kdelta.infer.profiles.source import Text, no_text
-from kdelta.kernels.build.built import built_kernels, load_built
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.built import built_kernels, load_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel, booted_identity
 from kdelta.kernels.obtain import booted_as, obtain
 from kdelta.kernels.packages.cached import cached_kernels

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta run`: any program of the host under a kernel."""
 
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import Lab, RunResult

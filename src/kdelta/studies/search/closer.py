@@ -22,10 +22,10 @@ from kdelta.infer.reach.reach import (
     objects_to_recompile,
 )
 from kdelta.infer.reach.touched import TouchedFiles, Tree, reach_of_changes, touches_config
-from kdelta.kernels.build.built import DIGEST, BuiltKernel, Memo
-from kdelta.kernels.build.granted import grants
-from kdelta.kernels.build.workbench import Workbench, workbench
 from kdelta.kernels.config.kconfig import OFF, Config, parse_config
+from kdelta.kernels.kbuild.built import DIGEST, BuiltKernel, Memo
+from kdelta.kernels.kbuild.granted import grants
+from kdelta.kernels.kbuild.workbench import Workbench, workbench
 from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.lines import READERS
 from kdelta.kernels.sources.git import GitStore, batch_contents

@@ -20,14 +20,14 @@ from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.touched import Tree, tree_of
 from kdelta.infer.search.search_model import Failed, Outcome, RegionSum
 from kdelta.infer.search.search_model import Measured as Run
-from kdelta.kernels.build.built import DEPENDENCIES, DIGEST, BuiltKernel, forget, load_built
-from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import (
     Config,
     parse_config,
     render_config,
     without_modules,
 )
+from kdelta.kernels.kbuild.built import DEPENDENCIES, DIGEST, BuiltKernel, forget, load_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.objects.digest_file import is_current, load_digest

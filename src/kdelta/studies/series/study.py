@@ -15,7 +15,7 @@ from kdelta.infer.search.search_model import Failed, Outcome, builds_left
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.series_model import PatchSet, SeriesLimits, SeriesPatch, SeriesStep
-from kdelta.kernels.build.built import VMLINUX
+from kdelta.kernels.kbuild.built import VMLINUX
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.series import likely_needs
 from kdelta.spec.kernel import parse_kernel_spec

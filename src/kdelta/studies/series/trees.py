@@ -11,9 +11,9 @@ import msgspec
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
 from kdelta.infer.search.series_model import PatchSet
-from kdelta.kernels.build.build import question_of
-from kdelta.kernels.build.built import load_built
-from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.kbuild.build import question_of
+from kdelta.kernels.kbuild.built import load_built
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.patches import Patch, PatchFailure, with_fuzz
 from kdelta.kernels.sources.series import PatchSeries, read_series

@@ -28,10 +28,10 @@ from kdelta.infer.cycles.cycles import executed_estimates
 from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
 from kdelta.infer.cycles.prices import FIXED, L2_CODE, L2_DATA
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.kernels.build.built import DIGEST, VMLINUX, built_folder, load_built
-from kdelta.kernels.build.relink import Relink, orders_in_the_middle, relinking_variables
-from kdelta.kernels.build.toolchain import toolchain
 from kdelta.kernels.config.kconfig import Config, number, parse_config
+from kdelta.kernels.kbuild.built import DIGEST, VMLINUX, built_folder, load_built
+from kdelta.kernels.kbuild.relink import Relink, orders_in_the_middle, relinking_variables
+from kdelta.kernels.kbuild.toolchain import toolchain
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.digest_file import is_current, load_digest

@@ -7,8 +7,8 @@ from shutil import which
 import pytest
 
 from kdelta.host.dirs import cache_dir
-from kdelta.kernels.build.built import built_kernels
 from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.spec.errors import LabError, UserError
@@ -199,7 +199,7 @@ def test_file_that_an_option_names_and_that_is_missing_is_refused_before_the_bui
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The fake tree has no options with texts.
-    monkeypatch.setattr("kdelta.kernels.build.build.parse_config", lambda _: NAMING_ONE)
+    monkeypatch.setattr("kdelta.kernels.kbuild.build.parse_config", lambda _: NAMING_ONE)
     found = failure(tree)
     assert found.status is RunStatus.CONFIG_REFUSED
     assert found.detail.endswith('KSYMS_WHITELIST="away" names away, which is not there')

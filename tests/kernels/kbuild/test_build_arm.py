@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.build.built import DIGEST, DTBS, VMLINUX, BuiltKernel
-from kdelta.kernels.build.relink import orders_in_the_middle
+from kdelta.kernels.kbuild.built import DIGEST, DTBS, VMLINUX, BuiltKernel
+from kdelta.kernels.kbuild.relink import orders_in_the_middle
 from kdelta.kernels.objects.digest_file import load_digest
 from tests.kernels.trees import compiled, fake_tree, kernel
 

@@ -12,8 +12,8 @@ import msgspec
 from kdelta.host.command import Log, Result, run
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.stream import run_logged
-from kdelta.kernels.build.failure import first_error, lab_failure
-from kdelta.kernels.build.toolchain import Toolchain, build_environment
+from kdelta.kernels.kbuild.failure import first_error, lab_failure
+from kdelta.kernels.kbuild.toolchain import Toolchain, build_environment
 
 OUT = "out-"
 UNFINISHED = ".kdelta-unfinished"

@@ -19,7 +19,12 @@ from kdelta.host.lock import locked, locked_if_free
 from kdelta.host.machine import cores
 from kdelta.host.manifest import published
 from kdelta.kernels.arches import KernelArch, kernel_arch
-from kdelta.kernels.build.built import (
+from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured, configure
+from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
+from kdelta.kernels.config.lab_config import lab_options
+from kdelta.kernels.config.named_files import missing_files
+from kdelta.kernels.config.reasons import refusal_text
+from kdelta.kernels.kbuild.built import (
     DEPENDENCIES,
     DIGEST,
     DTBS,
@@ -31,10 +36,10 @@ from kdelta.kernels.build.built import (
     built_folder,
     load_built,
 )
-from kdelta.kernels.build.failure import NoKernel
-from kdelta.kernels.build.kbuild import Kbuild, install_modules
-from kdelta.kernels.build.linked_map import linked_map
-from kdelta.kernels.build.relink import (
+from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.kernels.kbuild.kbuild import Kbuild, install_modules
+from kdelta.kernels.kbuild.linked_map import linked_map
+from kdelta.kernels.kbuild.relink import (
     Relink,
     link_words,
     orders_in_the_middle,
@@ -42,12 +47,7 @@ from kdelta.kernels.build.relink import (
     relinkable,
     relinking_variables,
 )
-from kdelta.kernels.build.toolchain import Toolchain, toolchain
-from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured, configure
-from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
-from kdelta.kernels.config.lab_config import lab_options
-from kdelta.kernels.config.named_files import missing_files
-from kdelta.kernels.config.reasons import refusal_text
+from kdelta.kernels.kbuild.toolchain import Toolchain, toolchain
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.objects.dependencies import dependencies_of, save_dependencies
 from kdelta.kernels.objects.digest import Digest, digest_of

@@ -13,14 +13,14 @@ from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.machine import cores
-from kdelta.kernels.build.build import held
-from kdelta.kernels.build.built import BuiltKernel, load_built
-from kdelta.kernels.build.kbuild import Kbuild
-from kdelta.kernels.build.toolchain import build_environment, toolchain
 from kdelta.kernels.config.conf import fast_olddefconfig
 from kdelta.kernels.config.kconfig import Normalize
 from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
 from kdelta.kernels.config.mentions import Mentions, find_mentions
+from kdelta.kernels.kbuild.build import held
+from kdelta.kernels.kbuild.built import BuiltKernel, load_built
+from kdelta.kernels.kbuild.kbuild import Kbuild
+from kdelta.kernels.kbuild.toolchain import build_environment, toolchain
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest import Digest, ObjectDigest, digest_of
 from kdelta.kernels.objects.lines import without_lines

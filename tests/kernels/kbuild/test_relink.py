@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.build.built import DIGEST, LOG, BuiltKernel
-from kdelta.kernels.build.linked_map import Linked
+from kdelta.kernels.kbuild.built import DIGEST, LOG, BuiltKernel
+from kdelta.kernels.kbuild.linked_map import Linked
 from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
@@ -156,8 +156,8 @@ def test_a_relink_asks_for_no_config_again(tree: Path, monkeypatch: pytest.Monke
     words = ("+CONFIG_DEBUG_KERNEL=y", "+CONFIG_DEBUG_LIST=y")
     _, base = kernel(tree, *words, "+sections")
     kernel(tree, "+sections")
-    monkeypatch.setattr("kdelta.kernels.build.build.configure", None)
-    monkeypatch.setattr("kdelta.kernels.build.build.digest_of", None)
+    monkeypatch.setattr("kdelta.kernels.kbuild.build.configure", None)
+    monkeypatch.setattr("kdelta.kernels.kbuild.build.digest_of", None)
     found, built = kernel(tree, *words, "+shuffle:1")
     assert (found.release, built.asked, built.base) == ("6.12.99", base.asked, base.base)
     assert Path(found.config or "").read_text() == (base.path / base.config).read_text()
@@ -292,7 +292,7 @@ def test_another_linker_is_refused(tree: Path) -> None:
 
 
 def test_without_lld_nothing_is_relinked(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdelta.kernels.build.relink.LINKER", "ld.no-lld")
+    monkeypatch.setattr("kdelta.kernels.kbuild.relink.LINKER", "ld.no-lld")
     with pytest.raises(LabError, match=r"ld\.no-lld is missing"):
         made(tree, "+shuffle:1")
 

@@ -17,9 +17,9 @@ import msgspec
 
 from kdelta.host.command import Log, run
 from kdelta.host.files import lab_errors, make_folder
-from kdelta.kernels.build.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
-from kdelta.kernels.build.order_file import read_order
-from kdelta.kernels.build.toolchain import takes, toolchain
+from kdelta.kernels.kbuild.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
+from kdelta.kernels.kbuild.order_file import read_order
+from kdelta.kernels.kbuild.toolchain import takes, toolchain
 from kdelta.kernels.objects.elf import read_elf
 from kdelta.kernels.sources.source import Source, source_file, with_files
 from kdelta.spec.change import AlignChange, Change, OrderChange, RelinkChange, ShuffleChange

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.build.kbuild import Kbuild
-from kdelta.kernels.build.toolchain import toolchain
-from kdelta.kernels.build.workbench import CONFIGS, Workbench
+from kdelta.kernels.kbuild.kbuild import Kbuild
+from kdelta.kernels.kbuild.toolchain import toolchain
+from kdelta.kernels.kbuild.workbench import CONFIGS, Workbench
 from kdelta.spec.errors import LabError
 
 TARGET = "arch/x86/boot/compressed/sev.o"
@@ -39,7 +39,7 @@ def test_folder_that_makes_a_missed_file_is_built_first(
         return wrong if len(asked) == 1 else None
 
     monkeypatch.setattr(Workbench, "use", lambda *_: None)
-    monkeypatch.setattr("kdelta.kernels.build.workbench.digest_of", lambda *_: "digest")
+    monkeypatch.setattr("kdelta.kernels.kbuild.workbench.digest_of", lambda *_: "digest")
     kbuild = SimpleNamespace(tree=tmp_path, out=tmp_path, make=make)
     found = Workbench(kbuild, quiet).compile("", [TARGET])  # type: ignore[arg-type]
     if made is None:

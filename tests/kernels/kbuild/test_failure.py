@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.build.failure import NoKernel, first_error, lab_failure
+from kdelta.kernels.kbuild.failure import NoKernel, first_error, lab_failure
 from kdelta.spec.run import RunStatus
 
 TREE = Path("/cache/trees/linux-1/src")

@@ -11,9 +11,9 @@ from pathlib import Path
 from kdelta.host.command import Log
 from kdelta.host.files import make_folder, remove
 from kdelta.host.lock import locked
-from kdelta.kernels.build.build import granted_in, held_by_another, new_request, refused_in
-from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import Config
+from kdelta.kernels.kbuild.build import granted_in, held_by_another, new_request, refused_in
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.sources.git import GitStore
 from kdelta.kernels.sources.source import Source
 from kdelta.spec.kernel import SourceSpec

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.kernels.build.order_file import read_order, write_order
+from kdelta.kernels.kbuild.order_file import read_order, write_order
 from kdelta.spec.errors import UserError
 
 NAMES = st.from_regex(r"\A[A-Za-z_.][A-Za-z0-9_.$]{0,20}\Z")

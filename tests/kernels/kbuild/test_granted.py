@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.build.build import BuildRequest, held, refused_in
-from kdelta.kernels.build.failure import NoKernel
-from kdelta.kernels.build.granted import PURPOSE, grants, refused_first
+from kdelta.kernels.kbuild.build import BuildRequest, held, refused_in
+from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.kernels.kbuild.granted import PURPOSE, grants, refused_first
 from kdelta.kernels.obtain import check_kernels, not_built
 from kdelta.kernels.sources.source import Source, source_of, with_files
 from kdelta.spec.errors import UserError
@@ -130,7 +130,7 @@ def test_a_patch_of_code_asks_nothing_new(
         asked.append(request.spec)
         return refused_in(request, folder, purpose)
 
-    monkeypatch.setattr("kdelta.kernels.build.granted.refused_in", counted)
+    monkeypatch.setattr("kdelta.kernels.kbuild.granted.refused_in", counted)
     refused = f"{tree} +CONFIG_DEBUG_LIST=y"
     for spec in (str(tree), f"{tree} +{code}", f"{tree} +CONFIG_DEBUG_KERNEL=y", refused, refused):
         not_built(parse_kernel_spec(spec), quiet)

@@ -15,9 +15,9 @@ from kdelta.host.manifest import forget as forget_manifest
 from kdelta.host.manifest import whole_record
 from kdelta.host.sealed import read_sealed, write_sealed
 from kdelta.kernels.arches import kernel_arch
-from kdelta.kernels.build.linked_map import Linked
 from kdelta.kernels.config.kconfig import Config, OptionFlip
 from kdelta.kernels.config.lab_config import MissingOption
+from kdelta.kernels.kbuild.linked_map import Linked
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.note import SpecNote

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from kdelta.kernels.build.relink import Relink
+from kdelta.kernels.kbuild.relink import Relink
 from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.elf import (
     ALLOC,

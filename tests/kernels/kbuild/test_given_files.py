@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli.kernel_listing import built_text
-from kdelta.kernels.build.build import question_of
 from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.kbuild.build import question_of
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.given import GivenFile, read_given
 from kdelta.kernels.sources.source import Source, source_of

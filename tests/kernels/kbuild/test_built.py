@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.in_use import release
-from kdelta.kernels.build.built import (
+from kdelta.kernels.kbuild.built import (
     Memo,
     built_folder,
     built_kernels,
@@ -19,7 +19,7 @@ from kdelta.kernels.build.built import (
     forget,
     load_built,
 )
-from kdelta.kernels.build.workbench import module_build
+from kdelta.kernels.kbuild.workbench import module_build
 from kdelta.spec.errors import LabError, UserError
 from tests.caches import forget_checks
 from tests.kernels.trees import fake_tree, kernel

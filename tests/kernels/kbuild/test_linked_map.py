@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.build.linked_map import Linked, linked_map
-from kdelta.kernels.build.relink import Relink
+from kdelta.kernels.kbuild.linked_map import Linked, linked_map
+from kdelta.kernels.kbuild.relink import Relink
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.objects import read_object
 from kdelta.spec.errors import LabError

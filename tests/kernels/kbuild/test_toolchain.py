@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.build.toolchain import Toolchain, toolchain
+from kdelta.kernels.kbuild.toolchain import Toolchain, toolchain
 from kdelta.spec.errors import LabError, UserError
 from tests.conftest import FakeProgram
 

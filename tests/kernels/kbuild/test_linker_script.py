@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.kernels.build.linker_script import all_but, with_function_sections
+from kdelta.kernels.kbuild.linker_script import all_but, with_function_sections
 
 # As include/asm-generic/vmlinux.lds.h has it: its shape from 6.12 and from 4.14.
 NEW = """

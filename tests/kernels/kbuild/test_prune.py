@@ -23,8 +23,8 @@ from kdelta.host.cache import (
 from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
 from kdelta.host.in_use import release
-from kdelta.kernels.build.build import held
-from kdelta.kernels.build.built import BuiltKernel, built_kernels
+from kdelta.kernels.kbuild.build import held
+from kdelta.kernels.kbuild.built import BuiltKernel, built_kernels
 from kdelta.kernels.sources.source import Source
 from kdelta.spec.errors import UserError
 from tests.kernels.trees import fake_tree, kernel
@@ -105,7 +105,7 @@ def test_a_kernel_in_use_stays(tree: Path) -> None:
 def test_a_kernel_that_another_process_uses_stays(tree: Path) -> None:
     built = old_kernel(tree, 1)
     script = f"""
-from kdelta.kernels.build.built import load_built
+from kdelta.kernels.kbuild.built import load_built
 assert load_built("{built.key}")
 print("loaded", flush=True)
 input()
