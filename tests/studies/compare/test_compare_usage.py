@@ -77,7 +77,7 @@ def test_kernel_with_a_boot_parameter_boots_before_others_are_obtained(
         raise UserError(f"cannot boot {kernel.spec} as asked: 6.12 does not know bogus", "")
 
     monkeypatch.setattr("kdelta.studies.compare.study.check_kernels", lambda *_: None)
-    monkeypatch.setattr("kdelta.studies.lab.lab.must_fit", lambda *_: None)
+    monkeypatch.setattr("kdelta.studies.lab.lab.must_fit_in_command_line", lambda *_: None)
     monkeypatch.setattr("kdelta.studies.lab.lab.clears", lambda _: False)
     monkeypatch.setattr("kdelta.studies.lab.lab.known_refusal", lambda _: None)
     monkeypatch.setattr(Work, "plan", lambda *_, **__: None)

@@ -19,7 +19,7 @@ from kdelta.spec.parameters import REFUSED, parameter
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.explain import advice, must_be_taken, must_fit, not_reported
+from kdelta.studies.lab.explain import advice, must_be_taken, must_fit_in_command_line, not_reported
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.log.cycles import CachedKernels
 from kdelta.studies.log.lineage import lineages
@@ -63,10 +63,10 @@ def test_parameters_of_the_kernel_come_after_all_others() -> None:
 @pytest.mark.parametrize(("arch", "most"), [("x86_64", 2047), ("arm", 1023)])
 def test_a_command_line_longer_than_the_kernel_takes_is_refused(arch: str, most: int) -> None:
     kernel = Kernel("a" * 64, "image:x", "/vmlinuz", arch, "6.1.0", parameters=("a=" + "x" * 3000,))
-    must_fit(kernel, "x" * most)
+    must_fit_in_command_line(kernel, "x" * most)
     why = f"has {most + 1} bytes, and kernels for {arch} take {most} at most"
     with pytest.raises(UserError, match=why) as caught:
-        must_fit(kernel, "x" * (most + 1))
+        must_fit_in_command_line(kernel, "x" * (most + 1))
     assert "boot parameters are 3002 of these" in caught.value.hint
 
 

@@ -120,7 +120,7 @@ def needed_feature(code: bytes) -> str:
     return next((name for prefix, name in known.items() if rest.startswith(prefix)), "")
 
 
-def must_fit(kernel: Kernel, command_line: str) -> None:
+def must_fit_in_command_line(kernel: Kernel, command_line: str) -> None:
     """Raise UserError for a command line that is longer than the kernel can take: some hang then,
     and print nothing.
     """

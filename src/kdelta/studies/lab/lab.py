@@ -66,7 +66,7 @@ from kdelta.studies.lab.explain import (
     must_agree,
     must_be_forced,
     must_be_taken,
-    must_fit,
+    must_fit_in_command_line,
     must_not_clear,
 )
 from kdelta.studies.lab.failed_program import about_program
@@ -159,7 +159,7 @@ class Lab:
         memory as the work needs, for the perturbation of that index.
         """
         guest = self._guest(kernel, work, index)
-        must_fit(kernel, guest.command_line)
+        must_fit_in_command_line(kernel, guest.command_line)
         must_not_clear(kernel, guest)
         return guest
 
@@ -228,7 +228,7 @@ class Lab:
         with interruptible():
             guests = [(one, self._guest(one, plan(one), 0)) for one in kernels if one.parameters]
             for kernel, guest in guests:
-                must_fit(kernel, guest.command_line)
+                must_fit_in_command_line(kernel, guest.command_line)
                 guest.emulator.plugin(self._progress.log)
         async with asyncio.TaskGroup() as group:
             for kernel, guest in guests:
