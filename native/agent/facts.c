@@ -81,32 +81,31 @@ static void vdso(void)
     message_end();
 }
 
-/* What became of the command line. The kernel gives its init what it does not know, as arguments and environment; values that it
- * cannot read it reports in its log (init/main.c, kernel/params.c). */
-static void parameters(void)
+/* The kernel's messages since power-on, whatever of them its console shows. */
+static void kernel_log(void)
 {
-    static const char *const complaints[] = {"Malformed early option '", "' invalid for parameter `", "' too large for parameter `"};
-    char *text = malloc(LOG_MAX_BYTES), *rest = text, *line;
-    int size = text ? klogctl(LOG_READ_ALL, text, LOG_MAX_BYTES - 1) : 0;
+    char *text = malloc(LOG_MAX_BYTES);
+    int size = text ? klogctl(LOG_READ_ALL, text, LOG_MAX_BYTES) : 0;
 
-    file_message("arguments", "/proc/self/cmdline");
-    file_message("environment", "/proc/self/environ");
-    message_start("complaints");
-    if (size > 0) {
-        text[size] = '\0';
-        while ((line = strsep(&rest, "\n")))
-            for (size_t i = 0; i < sizeof complaints / sizeof *complaints; i++)
-                if (strstr(line, complaints[i]))
-                    message_text("%s\n", line);
-    }
+    message_start("kernel-log");
+    if (size > 0)
+        message_bytes(text, (size_t)size);
     message_end();
     free(text);
+}
+
+/* What became of the command line: the kernel gives its init what it does not know, as arguments and environment (init/main.c). */
+static void parameters(void)
+{
+    file_message("arguments", "/proc/self/cmdline");
+    file_message("environment", "/proc/self/environ");
 }
 
 void facts_send(const struct quiet *quiet)
 {
     hello(quiet);
     parameters();
+    kernel_log();
     file_message("cpuinfo", "/proc/cpuinfo");
     vulnerabilities();
     vdso();

@@ -312,15 +312,17 @@ def differences(base: Side, other: Side, options: Sequence[str] | None) -> str:
     return ", ".join(found) or (_UNCHANGED if asked else "nothing: it is the same kernel")
 
 
-def own_parameters(base: str, other: str) -> list[str]:
-    """Return the boot parameters that one of two specs has, if they differ in nothing else."""
+def own_parameters(base: str, other: str) -> tuple[list[str], list[str]]:
+    """Return the boot parameters that each of two specs has alone, if they differ in nothing else;
+    else none.
+    """
     sides = [_parts(spec, "") for spec in (base, other)]
     _, own = _split([one.changes for one in sides])
-    found = [one for changes in own for one in changes]
-    if len({one.base for one in sides}) > 1:
-        return []
-    words = [one.parameters for one in found if isinstance(one, CmdlineChange)]
-    return [word for found in words for word in found] if len(words) == len(found) else []
+    found = [[one for one in changes if isinstance(one, CmdlineChange)] for changes in own]
+    if found != own or len({one.base for one in sides}) > 1:
+        return [], []
+    ours, theirs = ([word for one in changes for word in one.parameters] for changes in found)
+    return ours, theirs
 
 
 def _config_texts(options: Sequence[str]) -> list[str]:

@@ -95,6 +95,14 @@ def test_what_the_kernel_does_not_report_is_in_the_report() -> None:
         assert f"{word} may be without effect on 6.12" in text
 
 
+def test_what_a_kernel_logs_only_with_a_parameter_is_in_the_report() -> None:
+    ended = kdelta("compare", NEW, "+cmdline:apparmor=0", "-o", "getppid", "--perturb", "1")
+    assert ended.code == 0
+    text = " ".join(ended.out.split())
+    assert "apparmor=0: as they boot, the kernels log 'LSM: initializing" in text
+    assert re.search(r"yama,selinux,\S+' with it and 'LSM: \S+ \S+yama,apparmor,\S+' without", text)
+
+
 def test_a_parameter_that_stops_the_boot_shows_the_kernels_last_words() -> None:
     words = ("run", f"{NEW} +cmdline:mem=8M", "--timeout", "60", "--", "/bin/true")
     ended = kdelta(*words)

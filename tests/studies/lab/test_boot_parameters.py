@@ -33,14 +33,14 @@ COMMAND_LINE = f"console=ttyS0 panic=-1 nokaslr {' '.join(WORDS)}"
 
 
 def sent(
-    arguments: str = "/init", environment: str = "", complaints: str = "", line: str = COMMAND_LINE
+    arguments: str = "/init", environment: str = "", log: str = "", line: str = COMMAND_LINE
 ) -> dict[str, bytes]:
     """The messages of a guest that has booted."""
     return {
         "hello": f"release 6.12.0\ncmdline {line}\nquiet yes\n".encode(),
         "arguments": b"".join(word.encode() + b"\0" for word in arguments.split("|")),
         "environment": f"HOME=/\0TERM=linux\0{environment}\0".encode(),
-        "complaints": complaints.encode(),
+        "kernel-log": log.encode(),
     }
 
 
@@ -86,11 +86,11 @@ def test_what_the_kernel_took_is_fine() -> None:
             'does not know nosmt dyndbg="file a.c +p"',
         ),
         (
-            sent(complaints="<4>[0.1] Malformed early option 'audit'\n"),
+            sent(log="<4>[0.1] Malformed early option 'audit'\n"),
             "6.12.0 cannot read the value of audit=0",
         ),
         (
-            sent(complaints="<3>Booting kernel: `file' invalid for parameter `dyndbg'\n"),
+            sent(log="<3>Booting kernel: `file' invalid for parameter `dyndbg'\n"),
             "cannot read the value of dyndbg=",
         ),
         (sent(line="console=ttyS0"), "ignores its command line, or cuts it off"),

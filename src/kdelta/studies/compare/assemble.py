@@ -13,8 +13,9 @@ from kdelta.infer.effects.packets import packet_effects
 from kdelta.report.model import CycleReport, KernelRuns, Mismatch, ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns
-from kdelta.studies.compare.parameters import warnings_on_parameters
+from kdelta.studies.compare.parameters import GuestWords, warnings_on_parameters
 from kdelta.studies.compare.study import Comparison, RunSide
+from kdelta.studies.lab.attachments import KERNEL_LOG
 from kdelta.studies.lab.judges import OperationRuns
 from kdelta.studies.lab.reports import (
     attachment,
@@ -74,18 +75,20 @@ def _effects(one: Comparison, store: Store) -> Effects:
     """The effects, with what is known of boot parameters that the kernels differ in."""
     effects = one.effects or compare(one.base.counts, one.other.counts)
     sides = one.base, one.other
-    done = [next((run for run in side.done if run.counts), None) for side in sides]
-    if not all(done):
+    if not all(side.counts for side in sides):
         return effects
-    base, other = (
-        (
-            side.kernel.spec if side.kernel else side.spec,
-            "".join(attachment(run.run, name, store) for name in _SHOWN if run),
-        )
-        for side, run in zip(sides, done, strict=True)
-    )
-    warnings = warnings_on_parameters((base[0], other[0]), effects, (base[1], other[1]))
+    base, other = (side.kernel.spec if side.kernel else side.spec for side in sides)
+    ours, theirs = (_guest_words(side, store) for side in sides)
+    warnings = warnings_on_parameters((base, other), effects, (ours, theirs))
     return msgspec.structs.replace(effects, warnings=warnings)
+
+
+def _guest_words(side: RunSide, store: Store) -> GuestWords:
+    """What guests say of a kernel, of which a run went well."""
+    runs = [done.run for done in side.done if done.counts]
+    logs = (attachment(run, KERNEL_LOG, store) for run in runs)
+    shown = "".join(attachment(runs[0], name, store) for name in _SHOWN)
+    return GuestWords(shown, tuple(filter(None, logs)))
 
 
 def _output_differs(one: Comparison, store: Store) -> str:

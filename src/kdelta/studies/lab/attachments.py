@@ -45,8 +45,14 @@ MODULE_SYMBOLS = "module-symbols"
 FOUND = "files"
 """The attachment of a run that names the files of the host that its program was given."""
 
+KERNEL_LOG = "kernel-log"
+"""The attachment of a run with what its kernel logged before the agent began, as dmesg has it."""
+
 _MISSES = "misses-"
-_MESSAGES = ("hello", "cpuinfo", "vulnerabilities", "group", "stdout", "stderr", "note", "memory")
+_MESSAGES = (
+    *("hello", KERNEL_LOG, "cpuinfo", "vulnerabilities", "group"),
+    *("stdout", "stderr", "note", "memory"),
+)
 
 
 class Recordings(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.parameters import parameter, unknown_parameters
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
+from kdelta.studies.lab.attachments import KERNEL_LOG
 
 _PAGE_BYTES = 4096
 _TRAP = re.compile(
@@ -153,7 +154,7 @@ def must_be_taken(kernel: Kernel, messages: Mapping[str, bytes]) -> None:
             f"{' '.join(unknown)}",
             _HINT,
         )
-    complaints = _COMPLAINT.findall(_text(messages, "complaints"))
+    complaints = _COMPLAINT.findall(_text(messages, KERNEL_LOG))
     if refused := [word for word in kernel.parameters if parameter(word)[0] in complaints]:
         raise UserError(
             f"cannot boot {kernel.spec} as asked: {kernel.release} cannot read the value of "
