@@ -106,3 +106,47 @@ def test_a_caller_of_the_same_name_says_nothing() -> None:
         ]
         (found,) = compare(*sides).operations
         assert cause_of(found) == f"+200 {name}" + (", called by alloc" if name == "clear" else "")
+
+
+ALONE = {"check": (100, "do_open"), "do_open": (300, "")}
+DEEP = ALONE | {"deep": (100, "check")}
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "cause"),
+    [
+        ({"do_open": 500, "check": 60}, {"do_open": 572}, "+12 do_open (with inlined check)"),
+        ({"do_open": 72}, {"do_open": 20, "check": 40}, "-12 do_open (with check, inlined before)"),
+        (
+            {"do_open": 500, "check": 60, "deep": 40},
+            {"do_open": 620},
+            "+20 do_open (with inlined check and 1 more)",
+        ),
+        ({"do_open": 500, "check": 60}, {"do_open": 700}, "+200 do_open"),  # and more than that
+        ({"do_open": 500, "check": 60}, {"do_open": 480}, "-60 check, called by do_open"),
+        ({"do_open": 500, "check": 60}, {"do_open_one": 460}, "-60 check, called by do_open"),
+    ],
+)
+def test_what_was_inlined_is_one_with_its_only_caller(
+    base: dict[str, int], other: dict[str, int], cause: str
+) -> None:
+    assert cause_of(called(base, other, DEEP)) == cause
+
+
+@pytest.mark.parametrize("by", ["", "unknown", "deep", "check"])
+def test_what_several_call_or_none_that_is_known_is_not_inlined(by: str) -> None:
+    calls = ALONE | {"check": (100, by)}
+    found = called({"do_open": 500, "check": 600}, {"do_open": 1000}, calls)
+    assert len(causes(found.functions)) == 2
+
+
+def called(
+    base: dict[str, int], other: dict[str, int], calls: dict[str, tuple[int, str]]
+) -> OperationEffect:
+    """The effect where functions are called by these alone."""
+    sides = [
+        [run(region("op", {own(name): insns for name, insns in one.items()}, 1, calls=calls))] * 4
+        for one in (base, other)
+    ]
+    (found,) = compare(*sides).operations
+    return found

@@ -17,6 +17,7 @@ from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.weigh import terms_beyond, terms_text
 from kdelta.report import figures, words
 from kdelta.report.lines import function_name
+from kdelta.studies.compare.inlined import inlined_into
 
 _WHOLE_FROM = 10
 _TERMS = 3
@@ -40,23 +41,38 @@ _ALIKE_WORDS = 0.8
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """Functions that belong together, and by how many instructions they changed in sum: one, or new
-    ones and those whose names say that they did the same before.
+    """Functions that belong together, and by how many instructions they changed in sum: one; new
+    ones and those whose names say that they did the same before; or `into`, and what was inlined
+    into it on either side.
     """
 
     functions: tuple[FunctionEffect, ...]
-    value: Fraction
+    into: FunctionEffect | None = None
+
+    @property
+    def value(self) -> Fraction:
+        """Instructions an iteration, in sum."""
+        return sum((one.cost.effect.value for one in self.functions), Fraction(0))
 
     @property
     def name(self) -> str:
         """The largest function of now, and of before where that is another one, or by which one
         alone it is called, where that does so more often or less.
         """
+        if self.into:
+            return f"{_name([self.into])} ({self._inlined})"
         now = [one for one in self.functions if one.cost.other.value]
         gone = [one for one in self.functions if not one.cost.other.value]
         if not now or not gone:
             return _name(self.functions) + self._caller
         return f"{_name(now)} (was {_name(gone)})"
+
+    @property
+    def _inlined(self) -> str:
+        found = [one for one in self.functions if one is not self.into]
+        name = _name(found) + (f" and {len(found) - 1} more" if len(found) > 1 else "")
+        is_now = not found[0].cost.other.value
+        return f"with inlined {name}" if is_now else f"with {name}, inlined before"
 
     @property
     def _caller(self) -> str:
@@ -169,7 +185,7 @@ def others_of(one: OperationEffect, least: Fraction) -> str:
 
 def causes(functions: Sequence[FunctionEffect]) -> list[Cause]:
     """Return all functions that changed in sums that add up to the whole; what took the place of
-    others is one with them, by the likeness of names.
+    others is one with them, by the likeness of names or since it was inlined.
     """
     moved = sorted(
         (one for one in functions if one.cost.effect.value),
@@ -183,11 +199,11 @@ def causes(functions: Sequence[FunctionEffect]) -> list[Cause]:
         if ours is not theirs:
             ours += theirs
             groups |= dict.fromkeys(map(id, theirs), ours)
-    found = {id(group): group for group in groups.values()}
-    return [
-        Cause(tuple(group), sum((one.cost.effect.value for one in group), Fraction(0)))
-        for group in found.values()
-    ]
+    found = {id(group): group for group in groups.values()}.values()
+    inlined = inlined_into([group[0] for group in found if len(group) == 1])
+    together = [Cause((into, *callees), into) for into, callees in inlined]
+    taken = {id(one) for cause in together for one in cause.functions}
+    return [*together, *(Cause(tuple(group)) for group in found if id(group[0]) not in taken)]
 
 
 def _pairs(
