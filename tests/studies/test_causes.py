@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost
-from kdelta.infer.effects.effects import OperationEffect, compare
+from kdelta.infer.effects.effects import OperationEffect, Word, compare
 from kdelta.studies.compare.causes import cause_of, causes
 from tests.synthetic import own, region, run
 
@@ -150,3 +150,22 @@ def called(
     ]
     (found,) = compare(*sides).operations
     return found
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "cause"),
+    [
+        (Cost(100, string_bytes=4096), Cost(9_000), "+8900 f, -4096 string bytes"),
+        (Cost(9_000), Cost(100, string_bytes=4096), "-8900 f, +4096 string bytes"),
+        (Cost(100, specials={"lock": 2}), Cost(9_000, specials={"lock": 1}), "+8900 f, -1 lock"),
+        (Cost(100, specials={"lock": 1}), Cost(9_000, specials={"lock": 2}), "+8900 f"),
+        (Cost(100), Cost(9_000, string_bytes=4096), "+8900 f"),
+    ],
+)
+def test_what_goes_the_other_way_than_the_word_is_in_its_row(
+    base: Cost, other: Cost, cause: str
+) -> None:
+    sides = [[run(region("op", {own("f"): one}, 1))] * 4 for one in (base, other)]
+    (found,) = compare(*sides).operations
+    assert found.verdict.word in (Word.SLOWER, Word.FASTER)
+    assert cause_of(found) == cause

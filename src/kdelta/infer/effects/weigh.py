@@ -143,11 +143,16 @@ def _times(effect: Estimate, cost: Range) -> Range:
 
 
 def terms_beyond(found: EffectCycles, insns: Fraction) -> list[str]:
-    """Return those of the terms that certainly take more cycles than so many instructions."""
+    """Return those of the terms that certainly take more cycles than so many instructions, or have
+    the other sign.
+    """
     cycles = _weights_of(found.terms)
     least = abs(insns) * cycles.insn[1]
-    large = {kind for kind, value in found.terms.items() if abs(value) * cycles.of(kind)[0] > least}
-    terms = {kind: value for kind, value in found.terms.items() if kind in large}
+    terms = {
+        kind: value
+        for kind, value in found.terms.items()
+        if value * insns < 0 or abs(value) * cycles.of(kind)[0] > least
+    }
     return terms_text(msgspec.structs.replace(found, terms=terms))
 
 

@@ -102,7 +102,7 @@ def cause_of(one: OperationEffect) -> str:
         return _with_others(one.costs, others)
     whole = one.costs.insns.effect.value
     texts = [_largest_part(one, whole), *terms_beyond(weighed(one.costs), whole)]
-    return ", ".join(filter(None, texts))
+    return _listed(list(filter(None, texts)))
 
 
 def _with_others(costs: Costs, others: str) -> str:
@@ -164,6 +164,10 @@ def terms_of(costs: Costs) -> str:
     terms = [*contrary[:1], *(text for text in terms if text not in contrary[:1])]
     if effect:
         terms.insert(0, f"{figures.brief(Fraction(round(effect)), 6)} instructions")
+    return _listed(terms)
+
+
+def _listed(terms: Sequence[str]) -> str:
     more = len(terms) - _TERMS
     return ", ".join([*terms[:_TERMS], f"{more} more"] if more > 1 else terms)
 
