@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdelta.counts.model import LeftWork
 from kdelta.infer.effects.effects import compare
 from kdelta.infer.effects.gains import PathGain, Reach
 from kdelta.report.kind import ALL
@@ -251,6 +252,24 @@ def test_what_other_tasks_do_is_named_with_what_is_not_known_of_it() -> None:
     assert "- other tasks meanwhile, instructions: op +600 +-1200" in screen_of(base, varied)
     small = [{own("f"): 9_000, other("rcu"): each} for each in (0, 400, 0, 400)]
     assert "other tasks" not in screen_of(base, small).partition("Instructions of")[0]
+
+
+def test_what_is_left_hides_no_other_tasks_of_another_operation() -> None:
+    left = region("left", {own("f"): 10_000}, 1)
+    sides = [
+        [
+            run(
+                msgspec.structs.replace(left, left=LeftWork(insns, 1) if insns else None),
+                region("meanwhile", {own("f"): 10_000, other("rcu"): insns}, 1),
+            )
+        ]
+        * 4
+        for insns in (0, 700)
+    ]
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
+    text = " ".join(first_screen_of([found]).split())
+    assert "- left to other tasks, instructions: left +700 - other tasks meanwhile, " in text
+    assert "meanwhile, instructions: meanwhile +700" in text
 
 
 def test_the_same_sum_of_other_functions_is_apart_from_the_same_code() -> None:

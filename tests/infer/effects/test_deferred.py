@@ -176,6 +176,19 @@ def test_what_is_left_counts_and_not_what_is_done_meanwhile(
         assert cause_of(found) == said
 
 
+@pytest.mark.parametrize(("calls", "is_known"), [("call_rcu", False), ("kfree", True)])
+def test_what_was_not_counted_on_a_side_that_leaves_work_is_no_zero(
+    calls: str, *, is_known: bool
+) -> None:
+    base = [run(region("op", {own("f"): 999_900, own(calls): 100}, 100))] * MANY
+    counted = with_left(9_000, [1_000] * MANY)
+    for sides in ((base, counted), (counted, base)):
+        (found,) = compare(*sides).operations
+        assert found.costs
+        assert bool(found.costs.left) is is_known
+        assert (found.verdict.word is Word.SAME) is is_known
+
+
 def test_regions_of_one_name_leave_the_sum() -> None:
     (made,) = with_left(10_000, [30])
     (one,) = made.regions

@@ -7,6 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.model import Cost, RegionCounts
+from kdelta.infer.effects.deferred import leaves_work
 from kdelta.infer.effects.estimate import Quantity, Scale, estimate
 
 RegionRuns = Sequence[RegionCounts]
@@ -19,7 +20,7 @@ class Costs(msgspec.Struct, frozen=True):
     """What is compared of a region's own work, and of others' meanwhile, each an iteration.
 
     left: what is left to interrupts and other tasks (see `LeftWork`); None where nothing is on
-    either side, or it was not counted
+    either side, or it was not counted on one
     """
 
     insns: Quantity
@@ -71,8 +72,15 @@ def costs_of(sides: Sides, scales: tuple[Scale, Scale]) -> Costs:
         },
         interrupts=of_regions(lambda region: region.cost("interrupts").insns),
         background=of_regions(lambda region: region.cost("other").insns),
-        left=Quantity(*left) if any(one.left for side in sides for one in side) else None,
+        left=Quantity(*left) if _is_left(sides) else None,
     )
+
+
+def _is_left(sides: Sides) -> bool:
+    """Whether anything is left to others, and how much is known of each run that may leave it."""
+    regions = [one for side in sides for one in side]
+    known = all(one.left or not leaves_work(one) for one in regions)
+    return known and any(one.left for one in regions)
 
 
 def left_insns(region: RegionCounts) -> Fraction:
@@ -89,7 +97,7 @@ def with_other_tasks(sides: Sides, scales: tuple[Scale, Scale]) -> Quantity:
     """Return instructions an iteration of the measured tasks, with what these leave to others where
     that is known, else with what other tasks do meanwhile.
     """
-    if any(one.left for side in sides for one in side):
+    if _is_left(sides):
         means = [[one.mean_own_insns() + left_insns(one) for one in side] for side in sides]
         return Quantity(*map(estimate, means))
     return quantity(

@@ -247,25 +247,27 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
         _list("same", [one for one in same if one not in (*vary, *moved)]),
         _list("same in sum", moved, "", _moved_text),
         _list(f"same within {bound}", vary),
-        _others(pair),
+        *_others(pair),
         _unlike(pair),
     ]
     if listed := tuple(filter(None, texts)):
         yield Items(listed)
 
 
-def _others(pair: Pair) -> str:
-    """The operations that leave more or less to other tasks, by a part that matters; decided or
-    not. Where that was not looked for, those whose other tasks do more or less meanwhile.
+def _others(pair: Pair) -> Iterator[str]:
+    """Yield the operations that leave more or less to other tasks, by a part that matters, decided
+    or not; and those of which that is not known, but whose other tasks do more or less meanwhile.
     """
-    every = pair.of(*Word)
-    known = [one for one in every if one.costs and one.costs.left]
-    found = [(one, others_of(one, pair.least)) for one in known or every]
-    found = [(one, text) for one, text in found if text]
+    found = [(one, text) for one in pair.of(*Word) if (text := others_of(one, pair.least))]
     found.sort(key=lambda row: _part_of_others(row[0]), reverse=True)
-    texts = [f"{one.name} {text}" for one, text in found]
-    title = "left to other tasks" if known else "other tasks meanwhile"
-    return f"{title}, instructions: {words.some(texts, _OTHERS)}" if texts else ""
+    for title, is_left in (("left to other tasks", True), ("other tasks meanwhile", False)):
+        texts = [f"{one.name} {text}" for one, text in found if _has_left(one) is is_left]
+        if texts:
+            yield f"{title}, instructions: {words.some(texts, _OTHERS)}"
+
+
+def _has_left(one: OperationEffect) -> bool:
+    return bool(one.costs and one.costs.left)
 
 
 def _part_of_others(one: OperationEffect) -> Fraction:
