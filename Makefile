@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -97,9 +97,6 @@ ci:  ## run .ci/run in a fresh clone of HEAD: do so before you submit
 
 bench: setup  ## measure the figures of docs/results.md
 	$(BIN)/python scripts/bench
-
-bench-calibrate: setup  ## what a calibration of this host is worth, on generated and real programs
-	$(BIN)/python scripts/proofs/calibration.py --json docs/calibration/programs.json
 
 # Where records are kept, so that it goes on where it was, and how many runs.
 OUT ?= build/exactness

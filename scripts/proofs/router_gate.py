@@ -181,7 +181,7 @@ class Judgement(msgspec.Struct, frozen=True):
         (plant,) = [plant for plant in PLANTS if plant.name == self.planted]
         step = f"{' '.join(self.before) or 'nothing'}, then {self.planted}"
         wanted = Exit.SLOWER if plant.sign > 0 else Exit.NOT_SLOWER
-        # What a change of the path does to model cycles depends on prices that were not calibrated.
+        # What a change of the path does to model cycles depends on prices that were not measured.
         on_cpu = {wanted} if plant.sign >= 0 else {wanted, Exit.CANNOT_TELL}
         for code, allowed, how in (
             (self.code, {wanted}, "alone"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.cpus import list_cpus, load_cpu
+from kdelta.cpus import list_cpus
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.documents import read_document
@@ -96,32 +96,13 @@ def test_a_cpu_is_named_more_than_once_for_compare(studies: Studies) -> None:
     assert request.lab.machine == MachineOptions()
 
 
-def test_a_front_end_is_replayed_only_if_it_is_asked_for(
-    studies: Studies, capsys: Captured
-) -> None:
-    asked = ("compare", "image:a", "image:b")
-    assert kdelta(*asked, "--cpu", "zen3", "--cpu", "generic-x86-64") == 0
-    assert kdelta(*asked, "--cpu", "zen3", "--front-end") == 0
-    without, within = studies.asked
-    assert isinstance(without, CompareRequest)
-    assert isinstance(within, CompareRequest)
-    assert [cpu.front_end for cpu in without.cpus] == [None, None]
-    assert within.cpus == (load_cpu("zen3"),)
-    for words, error in (
-        ((), "cannot replay a front end: no CPU is named"),
-        (("--cpu", "generic-x86-64"), "the CPU generic-x86-64 describes none"),
-    ):
-        assert kdelta(*asked, *words, "--front-end") == 2
-        assert error in capsys.readouterr().err
-
-
 def test_both_verdicts_and_what_was_not_as_on_the_cpu(studies: Studies, capsys: Captured) -> None:
     arguments = ("compare", "image:a", "image:b", "--cpu", "zen3", "--all")
     assert kdelta(*arguments) == 0
     shown = capsys.readouterr().out
     flat = " ".join(shown.split())
-    assert "zen3 (AMD Zen 3: EPYC 7003); prices of misses are intervals; never cal" in flat
-    assert "never calibrated: l1i, itlb." in flat
+    assert "zen3 (AMD Zen 3: EPYC 7003); prices of misses are intervals; not mea" in flat
+    assert "not measured: l1i, itlb." in flat
     assert "the same code relinked: uname" in flat
     assert "uname 540 540 0 0% exact 0 model cycles: placement only" in flat
     assert "uname l1i misses 5.14 4.45 diff: -0.69" in flat

@@ -11,9 +11,6 @@ from kdelta.cli.guard import USAGE, guarded
 from kdelta.cli.options import known_cpus
 from kdelta.cpus import list_cpus, load_cpu
 from kdelta.cpus.catalog import user_path
-from kdelta.cpus.host import calibrated
-from kdelta.cpus.model import Calibration, Price
-from kdelta.cpus.text import write_cpu
 from kdelta.studies.documents import read_document
 from tests.cpus.machines import GRAVITON4, HASWELL, RK3588
 
@@ -35,58 +32,37 @@ def test_the_list(capsys: Captured) -> None:
     assert max(map(len, lines)) <= 80
 
 
-def calibrated_host(machine: str = "") -> None:
-    """The host's CPU file, as kdelta calibrate writes it."""
-    cpu = calibrated(
-        load_cpu("sapphire-rapids"),
-        name="host",
-        title="this host",
-        calibration=Calibration(
-            "2026-11-22T04:30:00", "A core", 12, 30, (0.8, 0.931), "kdelta", machine
-        ),
-        misses={"conditional": Price(15, 18), "l1i-exposed": Price(0.5, 1)},
-        how="kdelta calibrate",
-    )
-    write_cpu(cpu, user_path("host"))
+def own(name: str) -> None:
+    """A CPU file of the user's with two measured costs."""
+    path = user_path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cost = "[misses.{}]\ncycles = [1, 2]\ncalibrated = true\nsource = 'measured: here'\n"
+    costs = cost.format("itlb") + cost.format("l2")
+    path.write_text(f'name = "{name}"\ntitle = "my own"\nlike = "sapphire-rapids"\n{costs}')
 
 
-def test_who_was_calibrated(capsys: Captured) -> None:
-    calibrated_host()
+def test_which_costs_were_measured(capsys: Captured) -> None:
+    own("mine")
+    own("host")
     user_path("broken").write_text("name =")
     assert kdelta("cpus") == 0
     out = capsys.readouterr().out
-    known = len(load_cpu("host").misses)
-    assert f"\nhost            x86_64 decoupled  32 KiB  2/{known}  this host\n" in out
-    assert (
-        "\nhost: calibrated on A core, 2026-11-22, by 12 programs of 30 links each; rank\n"
-        "  correlation of predicted and measured cycles where branches are not\n"
-        "  predictable: least 0.80, median 0.93\n" in out
-    )
-    assert f"no CPU: {user_path('broken')}:" in " ".join(out.split())
-    assert kdelta("cpus", "host") == 0
+    timed = f"2/{len(load_cpu('mine').misses)}"
+    assert f"\nmine            x86_64 decoupled  32 KiB {timed:>5}  my own\n" in out
+    flat = " ".join(out.split())
+    assert f"no CPU: {user_path('broken')}:" in flat
+    assert f"no CPU: {user_path('host')} is not used: host is kdelta's file of this" in flat
+    assert kdelta("cpus", "mine") == 0
     out = capsys.readouterr().out
-    assert "  calibrated on A core, 2026-11-22, by 12 programs" in out
-    assert "  mispredicted if        15 to 18 cycles, calibrated\n    measured: kdelta c" in out
-    assert "  miss of a line         0 to 16 cycles, not calibrated\n" in out
-
-
-@pytest.mark.parametrize(("of", "another"), [("7", True), ("8", False), ("0", False), ("", False)])
-def test_the_hosts_file_may_be_another_machines(
-    of: str, another: bool, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kdelta.cli.cpus.machine_hash", lambda: "8")
-    calibrated_host(of)
-    for words in (["cpus"], ["cpus", "host"]):
-        assert kdelta(*words) == 0
-        said = " ".join(capsys.readouterr().out.split())
-        assert ("; that is another machine than this one: kdelta c" in said) is another
+    assert "  miss of a page         1 to 2 cycles, measured\n    measured: here" in out
+    assert "  miss of a line         0 to 16 cycles, not measured\n" in out
 
 
 @pytest.mark.parametrize(
     "case",
     [(GRAVITON4, "neoverse-v2", ""), (RK3588, "cortex-a55", "; it has cores of cortex-a76, too")],
 )
-def test_the_host_without_a_calibration_says_which_file_it_is(
+def test_the_host_says_which_file_it_is(
     case: tuple[str, str, str],
     capsys: Captured,
     tmp_path: Path,
@@ -98,15 +74,14 @@ def test_the_host_without_a_calibration_says_which_file_it_is(
     assert kdelta("cpus", "host") == 0
     said = capsys.readouterr()
     assert said.out == cpu_text(load_cpu(name))
-    assert said.err == (
-        f"--cpu host: this machine's core is that of {name}, whose prices are not measured: "
-        f"kdelta calibrate measures them here{others}\n"
-    )
+    assert said.err == f"--cpu host: this machine's core is that of {name}{others}\n"
     assert [cpu.name for cpu in known_cpus(["host", name])] == [name]
-    calibrated_host()
+    own("host")
     capsys.readouterr()
     assert kdelta("cpus", "host") == 0
-    assert capsys.readouterr().err == ""
+    said = capsys.readouterr()
+    assert said.out == cpu_text(load_cpu(name))
+    assert f"{user_path('host')} is not used: give it another name" in said.err
 
 
 def test_a_host_that_is_unknown(
@@ -122,31 +97,17 @@ def test_a_host_that_is_unknown(
 
 
 def test_as_json(capsys: Captured) -> None:
-    calibrated_host()
+    own("mine")
     user_path("zen4").write_text("")
     assert kdelta("cpus", "--json") == 0
     found = read_document(capsys.readouterr().out)
-    assert [one.name for one in found.cpus] == [*list_cpus(), "host"]
+    assert [one.name for one in found.cpus] == [*list_cpus(), "mine"]
     assert found.wrong == [f"{user_path('zen4')} has the name of a CPU that comes with kdelta"]
-    host = found.cpus[-1]
-    assert host.calibration is not None
-    assert (host.calibration.programs, host.calibration.median_rank_correlation) == (12, 0.931)
-    assert host.misses["conditional"].calibrated
+    assert found.cpus[-1].misses["itlb"].calibrated
     assert not found.cpus[0].misses["l1i"].calibrated
-    assert kdelta("cpus", "--json", "host") == 0
+    assert kdelta("cpus", "--json", "mine") == 0
     found = read_document(capsys.readouterr().out)
-    assert [one.name for one in found.cpus] == ["host"]
-
-
-def test_a_front_end(capsys: Captured) -> None:
-    assert kdelta("cpus", "zen4") == 0
-    out = capsys.readouterr().out
-    assert "  branch targets         1536 branches, 6-way\n" in out
-    assert "  branch targets, second 7168 branches, 7-way\n" in out
-    assert "  whether they are taken 8192 entries by address; 2048 each by the last 5, 12," in out
-    assert "  return addresses       32 entries\n" in out
-    assert "  fetching               windows of 32 bytes, 24 of them ahead of execution" in out
-    assert "  decoded operations     768 windows of 64 bytes, 12-way\n" in out
+    assert [one.name for one in found.cpus] == ["mine"]
 
 
 def test_one_with_its_sources(capsys: Captured) -> None:
@@ -164,7 +125,7 @@ def test_one_with_its_sources(capsys: Captured) -> None:
     assert "  TLB, kernel's code     32 pages of 1 MiB, fully associative\n" in out
     assert "  branch targets         512 branches, 2-way\n" in out
     assert "  clock                  800 MHz\n" in out
-    assert "  miss of a line         15 to 19 cycles, not calibrated\n" in out
+    assert "  miss of a line         15 to 19 cycles, not measured\n" in out
 
 
 def test_one_with_the_kernels_paths(capsys: Captured) -> None:

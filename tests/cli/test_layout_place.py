@@ -63,14 +63,12 @@ def test_every_option_of_layout_reaches_the_study(studies: Studies, capsys: Capt
             *("--layouts", "9", "--seed", "4", "--again", "--no-snapshot", "--memory", "512"),
             *("--append", "quiet", "--timeout", "9", "--explain", "1", "--collisions", "2"),
             "--data",
-            "--front-end",
         )
     )
     assert code == 0
     (asked,) = studies.asked
     assert isinstance(asked, LayoutRequest)
     assert asked.lab.data_lines
-    assert asked.cpu.front_end is not None
     assert asked.kernel.endswith("+fix.patch")
     assert (asked.cpu.name, asked.workload, asked.operations) == ("zen2", "aes", ("x", "y"))
     assert (asked.layouts, asked.seed) == (9, 4)
@@ -80,15 +78,6 @@ def test_every_option_of_layout_reaches_the_study(studies: Studies, capsys: Capt
     text = capsys.readouterr().out
     assert text.count("put out each other's lines as linked") == 1
     assert "28 more pairs" in text
-
-
-@pytest.mark.parametrize("words", [["layout"], ["place", "-o", "order"]])
-def test_a_front_end_is_not_replayed_unless_it_is_asked_for(
-    words: list[str], studies: Studies
-) -> None:
-    assert cli.ended([*words, "image:a", "--cpu", "zen2"]) == 0
-    (asked,) = studies.asked
-    assert asked.cpu == load_cpu("zen2").without_front_end
 
 
 def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Path) -> None:
@@ -142,7 +131,6 @@ def test_a_run_without_a_whole_trace_did_not_fail(studies: Studies) -> None:
     [
         (["layout", "image:a", "image:b"], "2 kernels, not one"),
         (["layout", "image:a", "--cpu", "zen9"], "no CPU is called 'zen9'"),
-        (["layout", "image:a", "--front-end"], "the CPU generic-x86-64 describes none"),
         (["layout", "image:a", "--layouts", "1"], "cannot use --layouts 1: it is at least 2"),
         (["layout", "image:a", "--seed", "-1"], "cannot use --seed -1: it is at least 0"),
         (["place", "image:a", "image:b", "-o", "f"], "2 kernels, not one"),

@@ -4,18 +4,13 @@
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kdelta.cpus import DEFAULT_CPU, list_cpus, load_cpu
-from kdelta.cpus.file import counts_of_front_end
 from kdelta.cpus.model import (
     ASSUMED,
     CPU,
-    DATA_MISS_KINDS,
-    FRONT_END_KINDS,
     MEASURED,
-    MissPrice,
 )
 from kdelta.spec.errors import UserError
 
@@ -103,42 +98,6 @@ def test_known_geometries() -> None:
     for name in ("generic-x86-64", *servers):
         l1i = load_cpu(name).l1i
         assert (l1i.bytes, l1i.ways, l1i.line_bytes) == (32 << 10, 8, 64)
-
-
-@every_cpu
-def test_what_predicts_branches_has_prices(cpu: CPU) -> None:
-    there = {kind for kind, known in counts_of_front_end(cpu).items() if known}
-    # These have prices by a calibration only.
-    unpriced = {"l1i-exposed", "fetch-windows", "op-cache", "fetch-waits"}
-    assert there - unpriced == set(cpu.misses) & set(FRONT_END_KINDS) | set(cpu.misses) & {"btb"}
-    assert (cpu.front_end is None) == (cpu.name == DEFAULT_CPU)  # which is no CPU in particular
-
-
-@every_cpu
-def test_a_front_end_waits_for_the_l2(cpu: CPU) -> None:
-    if cpu.front_end is not None:
-        assert cpu.front_end.miss_cycles == cpu.misses["l1i"].exposed
-        assert (cpu.front_end.run_ahead is None) == (cpu.frontend == "coupled")
-
-
-@every_cpu
-def test_without_its_front_end_a_cpu_has_no_price_of_it(cpu: CPU) -> None:
-    plain = cpu.without_front_end
-    assert plain.front_end is None
-    assert not any(counts_of_front_end(plain).values())
-    kept = {"l1i", "itlb", "l2", *DATA_MISS_KINDS, *(("btb",) if cpu.btb else ())}
-    assert plain.misses == {kind: cpu.misses[kind] for kind in cpu.misses if kind in kept}
-    assert plain.without_front_end == plain
-
-
-@pytest.mark.parametrize(("name", "hidden"), [("zen3", 0.0), ("cortex-a9", 9.0)])
-def test_without_its_front_end_a_missing_line_costs_nothing_where_fetching_runs_ahead(
-    name: str, hidden: float
-) -> None:
-    cpu = load_cpu(name)
-    measured = {**cpu.misses, "l1i": MissPrice(9.0, 11.0, True)}
-    cpu = msgspec.structs.replace(cpu, misses=measured)
-    assert cpu.without_front_end.misses["l1i"] == MissPrice(hidden, 11.0, True)
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:

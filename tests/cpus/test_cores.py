@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import list_cpus, load_cpu
-from kdelta.cpus.catalog import user_path
 from kdelta.cpus.cores import cores_in, cpu_of_machine, nearest
 from kdelta.cpus.model import CPU
-from kdelta.cpus.text import write_cpu
 from kdelta.spec.errors import UserError
 from tests.cpus import machines
-from tests.cpus.test_host import host
 
 CPUS = tuple(list_cpus().values())
 
@@ -54,7 +51,7 @@ def test_cpu_of_machine_unknown_core_names_the_nearest(cpuinfo: str, said: str, 
         cpu_of_machine(CPUS, cpuinfo)
     assert said in raised.value.message
     assert raised.value.hint.startswith(f"the nearest are {near}, ")
-    assert "kdelta calibrate" in raised.value.hint
+    assert "name one" in raised.value.hint
 
 
 def test_cpu_of_machine_features_without_hypervisor_are_not_looked_at() -> None:
@@ -97,16 +94,10 @@ def cpuinfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_host_uncalibrated_is_the_cpu_with_its_core(cpuinfo: Path) -> None:
+def test_host_is_the_cpu_with_its_core(cpuinfo: Path) -> None:
     cpuinfo.write_text(machines.TURIN)
     assert load_cpu("host") == load_cpu("zen5")
     assert load_cpu("host,clock=4GHz").name == "zen5,clock=4GHz"
-
-
-def test_host_calibrated_is_the_users_file(cpuinfo: Path) -> None:
-    cpuinfo.write_text(machines.TURIN)
-    write_cpu(host(), user_path("host"))
-    assert load_cpu("host") == host()
 
 
 def test_host_without_cpuinfo_is_an_error(cpuinfo: Path) -> None:

@@ -11,7 +11,6 @@ from kdelta.cpus.file import CPUFileError, decode_cpu
 from kdelta.cpus.forced import features, words_of
 from kdelta.cpus.model import CPU
 from kdelta.cpus.representative import not_taken
-from kdelta.cpus.text import to_toml
 
 from .good_file import GOOD
 
@@ -37,7 +36,6 @@ def test_hints_and_switches_are_read() -> None:
     cpu = decode_cpu(forcing("fsrm", "ibrs").encode())
     assert cpu.qemu.force == ("fsrm", "ibrs")
     assert cpu.qemu.force_source == "Somebody, Manual, document 12, section 10"
-    assert decode_cpu(to_toml(cpu).encode()) == cpu
 
 
 @pytest.mark.parametrize("name", ["avx512f", "pcid", "invpcid", "xsaves", "rdrand", "FSRM", ""])

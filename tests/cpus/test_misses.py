@@ -4,13 +4,13 @@
 import pytest
 
 from kdelta.cpus.misses import MISSES
-from kdelta.cpus.model import DATA_MISS_KINDS, FRONT_END_KINDS, MISS_KINDS
+from kdelta.cpus.model import DATA_MISS_KINDS, MISS_KINDS
 
 COLUMN = 14
 
 
 def test_every_kind_has_names_and_nothing_else_has() -> None:
-    assert tuple(MISSES) == (*MISS_KINDS, *FRONT_END_KINDS, *DATA_MISS_KINDS)
+    assert tuple(MISSES) == (*MISS_KINDS, *DATA_MISS_KINDS)
 
 
 @pytest.mark.parametrize("field", ["price", "label", "plural", "column"])

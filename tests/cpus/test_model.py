@@ -39,11 +39,6 @@ def test_each_figure_says_where_it_is_from() -> None:
     assert sources["path.strings by the byte"] == "Somebody, Manual, document 12, section 9"
 
 
-def test_calibrated_is_what_all_misses_are() -> None:
-    assert not decode_cpu(GOOD.encode()).calibrated
-    assert decode_cpu(GOOD.replace("false", "true").encode()).calibrated
-
-
 def test_the_same_size_without_sets() -> None:
     cache = Cache(64, 8, 64)
     assert cache.entries == 512

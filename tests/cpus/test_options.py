@@ -4,6 +4,7 @@
 import pytest
 
 from kdelta.cpus import load_cpu
+from kdelta.cpus.model import MissPrice
 from kdelta.spec.errors import UserError
 
 A9 = load_cpu("cortex-a9")
@@ -89,13 +90,5 @@ def test_lru_besides_it() -> None:
     assert zen.least_recent == zen
 
 
-def test_the_front_end_waits_as_long_as_the_l2_takes() -> None:
-    cpu = load_cpu("cortex-a9,l2-latency=25")
-    assert cpu.front_end is not None
-    assert cpu.front_end.miss_cycles == cpu.misses["l1i"].exposed == 25
-
-
-def test_a_btb_is_the_same_in_the_front_end() -> None:
-    cpu = load_cpu("zen4,replacement=random")
-    assert cpu.front_end is not None
-    assert {level.replacement for level in cpu.front_end.btb} == {"random"}
+def test_latency_of_decoupled_front_end_may_be_hidden_whole() -> None:
+    assert load_cpu("zen4,l2-latency=30").misses["l1i"] == MissPrice(0, 30, calibrated=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.cli import removed
 from scripts.docs_pages import kdelta
 from tests.docs.commands import COMMANDS
 
@@ -40,6 +41,8 @@ def commands(page: Path) -> Iterator[list[str]]:
 def unknown(words: list[str]) -> list[str]:
     """The command or the options in these words that do not exist."""
     name, *rest = words
+    if name in removed.COMMANDS:
+        return []
     if name not in COMMANDS:
         return [name]
     known = EVERYWHERE.union(*(one.opts for one in COMMANDS[name].params))

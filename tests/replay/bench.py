@@ -13,7 +13,6 @@ from kdelta.counts.arrays import U64
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import CPU, Cache
 from kdelta.replay.as_executed import data_misses
-from kdelta.replay.front_end.replay import PreparedFrontEnd
 from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 
 from .synthetic import loop_trace
@@ -101,36 +100,6 @@ def data_rate(trace: Trace, cpu: CPU, rounds: int = 5) -> DataRate:
     by_piece = np.diff(is_data[trace.starts.astype(np.int64)])
     accesses = int(by_piece[trace.sequence].sum())
     return DataRate(accesses, accesses / min(seconds))
-
-
-class FrontEndRate(NamedTuple):
-    """Of one region: branches of one pass, and how many are replayed in a second on one core, by
-    processor time, with the pass that warms up.
-    """
-
-    branches: int
-    a_second: float
-
-
-def front_end_rate(
-    trace: Trace, placed: PlacedBlocks, layouts: U64, cpu: CPU, rounds: int = 5, **how: Any
-) -> FrontEndRate:
-    """What a replay through the front end takes on one core."""
-    prepared = PreparedFrontEnd(trace, placed)
-    seconds = []
-    for _ in range(rounds):
-        started = time.process_time()
-        prepared.replay(layouts, cpu, threads=1, **how)
-        seconds.append(time.process_time() - started)
-    branches = prepared.branches
-    return FrontEndRate(branches, 2 * branches * len(layouts) / min(seconds))
-
-
-def front_end_seconds(trace: Trace, placed: PlacedBlocks, layouts: U64, cpu: CPU) -> float:
-    """Seconds for all layouts on all cores, with the preparation."""
-    started = time.perf_counter()
-    PreparedFrontEnd(trace, placed).replay(layouts, cpu)
-    return time.perf_counter() - started
 
 
 def accessing(n_lines: int) -> Trace:

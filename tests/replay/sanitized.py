@@ -13,12 +13,10 @@ import numpy as np
 
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.catalog import load_cpu
-from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead
 from kdelta.cpus.model import Cache, Replacement
 from kdelta.replay import native
 from kdelta.replay.as_executed import data_misses
 from kdelta.replay.collisions import collisions
-from kdelta.replay.front_end.replay import PreparedFrontEnd
 from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.replay.phases import PhasedTrace
 from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
@@ -87,31 +85,6 @@ def replay_all(made: Made) -> None:
             data_misses(msgspec.structs.replace(with_data(trace), physical=None), cpu)
 
 
-def front_ends(made: Made) -> None:
-    """Jumps of all kinds through front ends of all mechanisms, and of few."""
-    trace, placed, layouts = made
-    jumps = np.resize(np.array([1, 3, 6, 2, 4, 5, 0, 7, 1], dtype=np.uint8), len(trace.addresses))
-    prepared = PreparedFrontEnd(msgspec.structs.replace(trace, jumps=jumps), placed)
-    large = FrontEnd(
-        conditional=Predictor(64, 16, 8, (1, 2, 3, 4, 5, 8, 13, 21, 34, 55, 600, 1000)),
-        indirect=Predictor(1, 1, 1, (1, 2, 3, 1000)),
-        returns=256,
-        btb=(Cache(4, 4, 1), Cache(16, 4, 1, "random")),
-        op_cache=Cache(8, 4, 64),
-        next_line=True,
-        run_ahead=RunAhead(256, 1, 2),
-        miss_cycles=14,
-    )
-    small = FrontEnd(conditional=Predictor(1, 1, 1, (3,)), returns=1, run_ahead=RunAhead(1, 1, 0))
-    for front in (large, small, FrontEnd()):
-        for window in (None, 16, 4096):
-            cpu = msgspec.structs.replace(
-                CPU, l1i=SMALL, front_end=msgspec.structs.replace(front, fetch_bytes=window)
-            )
-            for portable in (True, False):
-                prepared.replay(layouts, cpu, threads=2, by_function=portable, portable=portable)
-
-
 def nothing() -> Made:
     """No block and no layout."""
     trace, placed = make_trace([], [], [])
@@ -129,7 +102,6 @@ def main() -> None:
     native.build = lambda *_: Path(sys.argv[1])  # type: ignore[attr-defined]
     for made in (looping(40, noise=7), sprawling()):
         replay_all(made)
-        front_ends(made)
     trace, placed, layouts = nothing()
     PreparedTrace(trace, PlacedBlocks(placed.function, placed.offset)).replay(layouts, SMALL)
     print("all is well")

@@ -27,7 +27,6 @@ from tests.report import test_packets_report
 from tests.report.example import base_counts, failed_report, run_report
 from tests.report.example import stored as stored_run
 from tests.report.example_against import against_report
-from tests.report.example_calibration import calibration_report, check_report
 from tests.report.example_cycles import with_cycles
 from tests.report.example_stored import EXAMPLES, GATE
 from tests.report.test_profile_report import diff_report, profile_report
@@ -130,8 +129,6 @@ def reports() -> dict[str, msgspec.Struct]:
     study = Study("compare", "What?", "kdelta compare a b", 1.5, VERSION, "ab12", id="93551f17")
     return {
         **{kind: EXAMPLES[name].reports[0] for kind, name in kinds.items()},
-        "calibration": calibration_report(),
-        "calibration-check": check_report(),
         "compare": compared(with_cycles(data=True)),
         "compare-packets": compared(test_packets_report.report()),
         "cpus": listed_cpus([load_cpu("zen3")], ["host.toml: no such field"]),

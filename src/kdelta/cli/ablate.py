@@ -59,7 +59,6 @@ def ablate(
         ),
     ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
-    front_end: options.FrontEnd = False,
     regions: Annotated[int, options.explain_option(help="Operations to break down by group.")] = 8,
     json: options.Json = False,
     html: options.HtmlFile = None,
@@ -83,7 +82,7 @@ def ablate(
         rule_out=not keep_all,
         recompile=not no_recompile,
         switches=not no_switches,
-        cpu=options.only_cpu(cpu, lab, front_end=front_end),
+        cpu=options.only_cpu(cpu, lab),
         layouts=layouts,
         lab=options.on_cpu(lab, cpu),
     )

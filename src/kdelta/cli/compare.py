@@ -42,7 +42,6 @@ def compare(
     cpu: options.Cpus = None,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
-    front_end: options.FrontEnd = False,
     margin: Annotated[
         float, options.margin_option(help="Differences of model cycles that do not matter.")
     ] = options.DEFAULT_MARGIN_PERCENT,
@@ -93,7 +92,7 @@ def compare(
         workload=workload or DEFAULT_WORKLOAD,
         operations=tuple(operation or ()),
         program=program,
-        cpus=options.known_cpus(cpu or (), lab.machine.cpu, front_end=front_end),
+        cpus=options.known_cpus(cpu or (), lab.machine.cpu),
         layouts=layouts,
         margin=float(options.fraction_of(margin, positive=True)),
         path_margin=MARGIN if path_margin is None else least,

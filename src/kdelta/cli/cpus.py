@@ -10,18 +10,10 @@ from kdelta import __version__
 from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.options import Json
 from kdelta.cli.output import emit
-from kdelta.cpus.catalog import HOST, list_cpus, load_user_cpu, refuse_shadow, user_paths
-from kdelta.cpus.front_end import FrontEnd, Predictor
+from kdelta.cpus.catalog import list_cpus, load_user_cpu, refuse_shadow, user_paths
 from kdelta.cpus.misses import MISSES
 from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
-from kdelta.host.machine import machine_hash
-from kdelta.report.cpus import (
-    bytes_text,
-    calibrated_on,
-    listed_cpus,
-    of_another_machine,
-    prices_word,
-)
+from kdelta.report.cpus import bytes_text, listed_cpus, prices_word
 from kdelta.report.lines import finished, wrapped
 from kdelta.spec.errors import UserError
 from kdelta.studies.documents import document_text
@@ -42,12 +34,6 @@ _LABELS = {
     "base": "base rate",
     "clock": "clock",
     "strings": "string operations",
-    "btb_second": "branch targets, second",
-    "predictor": "whether they are taken",
-    "indirect": "where indirect ones go",
-    "returns": "return addresses",
-    "fetch": "fetching",
-    "op_cache": "decoded operations",
     "dtlb": "TLB, data",
     "dtlb_large": "TLB, data, large pages",
     "dtlb_store": "TLB, stores",
@@ -64,13 +50,12 @@ def cpus(
     *,
     json: Json = False,
 ) -> None:
-    """List the CPUs that have model cycles, and which have calibrated prices.
+    """List the CPUs that have model cycles, and which have measured costs.
 
     With a CPU's name, or the path of a CPU file: its caches and prices, each with where the figure
     is from, and the paths of a kernel that depend on it. What a buyer chooses may follow the name,
     as in cortex-a9,l2=256KiB,clock=1GHz (l1i, l1d, l2, l2-latency, replacement, clock). The user's
-    own files, such as the host's by kdelta calibrate, are in $XDG_CONFIG_HOME/kdelta/cpus. Without
-    one, host is kdelta's file for this machine's core.
+    own files are in $XDG_CONFIG_HOME/kdelta/cpus; host is kdelta's file of this machine's core.
     """
     if names:
         chosen = [named_cpu(name) for name in names]
@@ -80,14 +65,6 @@ def cpus(
     own, wrong = _own()
     known = [*list_cpus().values(), *own]
     emit(document_text(listed_cpus(known, wrong), __version__) if json else cpus_text(known, wrong))
-
-
-def _on(cpu: CPU) -> str:
-    """On what a CPU was calibrated; of the file for this machine, whether it is of another one."""
-    text = calibrated_on(cpu.calibration)
-    if cpu.name == HOST and of_another_machine(cpu.calibration, machine_hash()):
-        text += "; that is another machine than this one: kdelta calibrate measures this one"
-    return text
 
 
 def _own() -> tuple[list[CPU], list[str]]:
@@ -103,8 +80,8 @@ def _own() -> tuple[list[CPU], list[str]]:
 
 
 def cpus_text(known: Iterable[CPU], wrong: Iterable[str] = ()) -> str:
-    """A line for each CPU, with how many of its prices of misses were timed by a clock; then what
-    on, when and how well; and which files are none.
+    """A line for each CPU, with how many of its prices of misses were timed by a clock; and which
+    files are none.
     """
     every = list(known)
     lines = [f"{'CPU':<{_NAME}} {'arch':<6} {'front end':<9} {'L1I':>7} {'timed':>5}  what it is"]
@@ -115,9 +92,6 @@ def cpus_text(known: Iterable[CPU], wrong: Iterable[str] = ()) -> str:
     ]
     like = ", ".join(f"{cpu.arch} guests are like {cpu.name}" for cpu in default_cpus())
     lines += ["", *wrapped(f"Without --cpu and --qemu-cpu {like}.", "", "  ")]
-    calibrated = [f"{cpu.name}: {_on(cpu)}" for cpu in every if cpu.calibration]
-    if calibrated:
-        lines += ["", *(line for one in calibrated for line in wrapped(one, "", "  "))]
     lines += [line for one in wrong for line in ["", *wrapped(f"no CPU: {one}", "", "  ")]]
     return "".join(f"{line}\n" for line in lines)
 
@@ -125,7 +99,6 @@ def cpus_text(known: Iterable[CPU], wrong: Iterable[str] = ()) -> str:
 def cpu_text(cpu: CPU) -> str:
     """All that is known of a CPU, in lines of 80 columns."""
     lines = [f"{cpu.name}: {cpu.title}, {cpu.arch}"]
-    lines += wrapped(_on(cpu), "  ", "  ") if cpu.calibration else []
     lines.append("")
     for field, value in _figures(cpu):
         lines += wrapped(value, f"  {_LABELS[field]:<{_FIELD}} ", " " * (_FIELD + 3))
@@ -159,19 +132,15 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
     for name in ("itlb", "itlb_small", "dtlb", "dtlb_large", "dtlb_store", "stlb"):
         if tlb := getattr(cpu, name):
             yield name, _pages(tlb)
-    levels = cpu.front_end.btb if cpu.front_end else ()
-    levels = levels or ((cpu.btb,) if cpu.btb else ())
-    for name, level in zip(("btb", "btb_second"), levels, strict=False):
-        yield name, f"{level.entries} branches, {level.ways}-way{_policy(level)}"
-    if cpu.front_end:
-        yield from _front_end(cpu.front_end, cpu.cycles_per_insn)
+    if cpu.btb:
+        yield "btb", f"{cpu.btb.entries} branches, {cpu.btb.ways}-way{_policy(cpu.btb)}"
     yield "base", f"{cpu.cycles_per_insn:g} cycles an instruction"
     if cpu.clock_mhz is not None:
         yield "clock", f"{cpu.clock_mhz:g} MHz"
     strings = cpu.string_bytes_per_cycle
     yield "strings", f"{strings.low:g} to {strings.high:g} bytes a cycle"
     for kind, miss in cpu.misses.items():
-        word = "calibrated" if miss.calibrated else "not calibrated"
+        word = "measured" if miss.calibrated else "not measured"
         yield f"misses.{kind}", f"{miss.hidden:g} to {miss.exposed:g} cycles, {word}"
 
 
@@ -183,32 +152,6 @@ def _core(core: Core) -> str:
     ]
     flags = [*core.flags, *(f"no {flag}" for flag in core.without)]
     return ", ".join(words) + (f"; else {', '.join(flags)}" if flags else "")
-
-
-def _front_end(ahead: FrontEnd, rate: float) -> Iterator[tuple[str, str]]:
-    if ahead.conditional:
-        yield "predictor", _predictor(ahead.conditional)
-    if ahead.indirect:
-        yield "indirect", _predictor(ahead.indirect)
-    if ahead.returns:
-        yield "returns", f"{ahead.returns} entries"
-    words = (
-        f"windows of {ahead.fetch_bytes} bytes" if ahead.fetch_bytes else "",
-        f"{ahead.run_ahead.windows} of them ahead of execution at most" if ahead.run_ahead else "",
-        "the next line with each" if ahead.next_line else "",
-        f"{ahead.cycles_per_insn:g} cycles an instruction" if ahead.cycles_per_insn != rate else "",
-        f"{ahead.miss_cycles:g} cycles for a line that is missing",
-    )
-    yield "fetch", ", ".join(filter(None, words))
-    if ahead.op_cache:
-        held = ahead.op_cache
-        yield "op_cache", f"{held.entries} windows of {held.line_bytes} bytes, {held.ways}-way"
-
-
-def _predictor(one: Predictor) -> str:
-    lengths = ", ".join(map(str, one.histories))
-    more = f"; {one.entries} each by the last {lengths} taken branches" if lengths else ""
-    return f"{one.base_entries} entries by address{more}"
 
 
 def _specials(cpu: CPU) -> Iterator[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from kdelta.cli import removed
 from kdelta.cli.invoked import use_defaults
 from kdelta.cli.output import log
 from kdelta.host.dirs import config_dir
@@ -125,6 +126,9 @@ def _sections(path: Path | None, commands: Iterable[str]) -> dict[str, dict[str,
                 f"cannot use {name} in {path}: it is in no section",
                 f"write [{ALL}] or the name of a command, such as [compare], above it",
             )
+        if gone := removed.COMMANDS.get(name):
+            message = f"cannot use [{name}] in {path}: it was removed, since {gone.reason}"
+            raise UserError(message, gone.instead)
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise UserError(
@@ -138,6 +142,9 @@ _WITHOUT = "correct it; KDELTA_DEFAULTS= in front of a command does without the 
 
 
 def _unknown(key: str, options: Iterable[str], where: str, lacking: str) -> UserError:
+    if gone := removed.OPTIONS.get(f"--{key}"):
+        message = f"cannot use {key} in {where}: it was removed, since {gone.reason}"
+        return UserError(message, gone.instead)
     near = difflib.get_close_matches(key, [*options], n=1)
     return UserError(
         f"cannot use {key} in {where}: {lacking} option --{key}",

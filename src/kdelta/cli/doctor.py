@@ -11,14 +11,13 @@ from kdelta.cli.main import COMMANDS, load_command
 from kdelta.cli.named_cpu import host_text
 from kdelta.cli.options import Qemu, Verbose
 from kdelta.cli.output import echo_commands, emit
-from kdelta.cpus.catalog import HOST, load_cpu, uncalibrated_host, user_path
+from kdelta.cpus.catalog import host_cpu
 from kdelta.host.cache import GIB, disk_bytes, limit_bytes, megabytes, usage
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.doctor import Check, checks
 from kdelta.host.target import target
 from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.machines.kvm import why_no_kvm
-from kdelta.report.cpus import calibrated_on
 from kdelta.spec.errors import LabError, UserError
 from kdelta.store.check import must_be_whole
 from kdelta.store.store import Store
@@ -76,11 +75,7 @@ def _defaults() -> Check:
 def _cpu() -> Check:
     """What --cpu host is here."""
     try:
-        cpu = load_cpu(HOST)
-        if user_path(HOST).is_file():
-            detail = f"--cpu {HOST}: {user_path(HOST)}, {calibrated_on(cpu.calibration)}"
-        else:
-            detail = host_text(uncalibrated_host())
+        detail = host_text(host_cpu())
     except UserError as error:
         return Check("CPU", False, error.message, error.hint, required=False)
     return Check("CPU", True, detail, required=False)

@@ -65,7 +65,6 @@ def gate(
     cpu: options.Cpus = None,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
-    front_end: options.FrontEnd = False,
     margin: Annotated[
         float | None,
         options.margin_option(
@@ -97,7 +96,7 @@ def gate(
             f"{len(kernels)} kernels, not two: {', '.join(kernels)}",
             "a gate holds one kernel against one other: kdelta gate BASE OTHER",
         )
-    cpus = options.known_cpus(cpu or (), lab.machine.cpu, front_end=front_end)
+    cpus = options.known_cpus(cpu or (), lab.machine.cpu)
     if margin is None and cpus:
         margin = options.DEFAULT_MARGIN_PERCENT
     named = None if margin is None else options.fraction_of(margin, positive=bool(cpus))

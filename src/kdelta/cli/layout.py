@@ -44,7 +44,6 @@ def layout(
     cpu: ModelCpu = DEFAULT_CPU,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
-    front_end: options.FrontEnd = False,
     seed: Seed = 1,
     lab: LabRequest,
     explain: Annotated[
@@ -69,7 +68,7 @@ def layout(
     in_place_of(program, workload, operation or ())
     request = LayoutRequest(
         kernel=options.one_kernel(words, "kdelta compare --cpu holds kernels against each other"),
-        cpu=options.modelled(named_cpu(cpu), front_end=front_end),
+        cpu=named_cpu(cpu),
         workload=workload or DEFAULT_WORKLOAD,
         operations=tuple(operation or ()),
         program=program,

@@ -53,7 +53,6 @@ def log(
         ),
     ] = USUAL_LAB.perturbations,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
-    front_end: options.FrontEnd = False,
     since: Annotated[
         str,
         typer.Option(
@@ -77,7 +76,7 @@ def log(
         workload=workload,
         operations=tuple(operation or ()),
         kernels=tuple(kernel or ()),
-        cpus=options.known_cpus(cpu or (), front_end=front_end),
+        cpus=options.known_cpus(cpu or ()),
         mode=options.known_mode(mode) if mode else None,
         since=since,
         limit=limit,

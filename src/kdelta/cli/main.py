@@ -73,10 +73,9 @@ COMMANDS: Mapping[str, _Command] = {
     "build": _Command("kernels", "Build kernels without measuring them.", specs=True),
     "kernels": _Command("kernels", "List the kernels that are kept here, and how they came about."),
     "cpus": _Command(
-        "cpus", "List the CPUs that have model cycles, and which have calibrated prices."
+        "cpus", "List the CPUs that have model cycles, and which have measured costs."
     ),
     "schema": _Command("schema", "Print the JSON Schema of a document."),
-    "calibrate": _Command("calibrate", "Measure what misses cost on a machine, by its clock."),
     "workloads": _Command("workloads", "List the workloads and their operations."),
     "doctor": _Command("doctor", "Say what is missing here."),
     "pin": _Command("pin", "Show, fetch or pack the pinned QEMU, compilers and packages."),

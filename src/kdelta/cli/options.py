@@ -198,13 +198,6 @@ Cpus = Annotated[
 Layouts = Annotated[
     int, layouts_option(help="With --cpu: random layouts that each kernel's code is replayed in.")
 ]
-FrontEnd = Annotated[
-    bool,
-    typer.Option(
-        "--front-end",
-        help="With --cpu: replay branch prediction and fetching, too; experimental and slow.",
-    ),
-]
 Data = Annotated[
     bool,
     typer.Option(
@@ -385,41 +378,22 @@ def one_of(option: str, given: str, known: Sequence[_Word]) -> _Word:
     raise UserError(message, f"use {', '.join(known)}", (given, near))
 
 
-def known_cpus(
-    names: Sequence[str], qemu_cpu: str = "", *, front_end: bool = False
-) -> tuple[CPU, ...]:
-    """The CPUs of these names, each once, without a front end unless that is asked for; empty names
-    are none. UserError for one that is unknown, and where the machine is to look like two at once.
+def known_cpus(names: Sequence[str], qemu_cpu: str = "") -> tuple[CPU, ...]:
+    """Return the CPUs of these names, each once; empty names are none. UserError for one that is
+    unknown, and where the machine is to look like two at once.
     """
     wanted = list(dict.fromkeys(name for name in names if name))
-    if front_end and not wanted:
-        raise UserError(
-            "cannot replay a front end: no CPU is named", "add --cpu NAME: kdelta cpus lists them"
-        )
     if wanted and qemu_cpu:
         raise UserError(
             f"--cpu {wanted[0]} and --qemu-cpu {qemu_cpu} at once",
             "--cpu sets QEMU's model, too; copy the CPU's file for another one",
         )
-    cpus = (modelled(_known_cpu(name), front_end=front_end) for name in wanted)
-    return tuple({cpu.name: cpu for cpu in cpus}.values())
+    return tuple({cpu.name: cpu for cpu in map(_known_cpu, wanted)}.values())
 
 
-def only_cpu(name: str, lab: LabRequest, *, front_end: bool = False) -> CPU | None:
-    """The CPU of that name; None if it is empty. UserError: see known_cpus."""
-    return next(iter(known_cpus([name], lab.machine.cpu, front_end=front_end)), None)
-
-
-def modelled(cpu: CPU, *, front_end: bool = False) -> CPU:
-    """The CPU as a study is to see it. UserError if its front end is asked for and not known."""
-    if not front_end:
-        return cpu.without_front_end
-    if cpu.front_end is None:
-        raise UserError(
-            f"cannot replay a front end: the file of the CPU {cpu.name} describes none",
-            "take another one, such as --cpu zen4: kdelta cpus lists them",
-        )
-    return cpu
+def only_cpu(name: str, lab: LabRequest) -> CPU | None:
+    """Return the CPU of that name; None if it is empty. UserError: see known_cpus."""
+    return next(iter(known_cpus([name], lab.machine.cpu)), None)
 
 
 def _known_cpu(name: str) -> CPU:

@@ -89,7 +89,7 @@ def place(
     """
     request = PlaceRequest(
         kernel=options.one_kernel(words, "an order is for one kernel"),
-        cpu=options.modelled(named_cpu(cpu)),
+        cpu=named_cpu(cpu),
         file=file,
         workloads=tuple(workload or ("syscalls",)),
         operations=tuple(operation or ()),

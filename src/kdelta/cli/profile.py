@@ -218,7 +218,7 @@ def _modelled(cpu: str, shown: Set[Sort], *, data: bool) -> CPU | None:
     """Return the CPU of that name, if one is named; UserError if figures that are shown need one,
     or need accesses to data to be recorded.
     """
-    model = options.modelled(named_cpu(cpu)) if cpu else None
+    model = named_cpu(cpu) if cpu else None
     if model is None and not shown.isdisjoint({Sort.MISSES, Sort.CYCLES}):
         raise UserError(
             "misses and model cycles are those of a CPU, and none is named",

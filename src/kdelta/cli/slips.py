@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from kdelta.cli import removed
 from kdelta.cli.main import COMMANDS, load_command
 from kdelta.spec.errors import UserError
 
@@ -101,6 +102,9 @@ def _no_command(words: Words) -> Slip:
     rest = tuple(word for word in words if word != name)
     if name == "help":
         return Slip("cannot run help: --help is an option", corrected=((*rest[:1], "--help"),))
+    if gone := removed.COMMANDS.get(name):
+        message = f"cannot run {name}: it was removed, since {gone.reason}"
+        return Slip(message, gone.instead, (gone.command,))
     message = f"cannot run {name}: there is no such command"
     later = next((word for word in rest if word in COMMANDS), None)
     if later is not None:
@@ -115,6 +119,9 @@ def _no_command(words: Words) -> Slip:
 
 def _no_option(error: Any, words: Words) -> Slip:
     wrong = error.option_name
+    if gone := removed.OPTIONS.get(wrong):
+        message = f"cannot use {wrong}: it was removed, since {gone.reason}"
+        return Slip(message, gone.instead, (tuple(word for word in words if word != wrong),))
     known = [name for param in error.ctx.command.params for name in (*param.opts, "--help")]
     elsewhere = _who_has(wrong)
     near = [] if elsewhere else difflib.get_close_matches(wrong, dict.fromkeys(known), n=1)

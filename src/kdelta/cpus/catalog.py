@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The CPUs that come with kdelta, and the user's own: those that `kdelta calibrate` writes, and
-others, in $XDG_CONFIG_HOME/kdelta/cpus/NAME.toml each. Options may follow a name, for what of a CPU
+"""The CPUs that come with kdelta, and the user's own, in $XDG_CONFIG_HOME/kdelta/cpus/NAME.toml
+each. Options may follow a name, for what of a CPU
 its buyer chooses: "cortex-a9,l2=256KiB,clock=1GHz" is a cortex-a9 with these.
 
 l1i, l1d, l2=SIZE    of the sizes that the file says it comes in; the ways stay
@@ -74,12 +74,10 @@ def _size(cpu: CPU, field: str, value: str) -> CPU:
 def _latency(cpu: CPU, name: str, value: str) -> CPU:
     cycles = _number(cpu, name, value)
     price = cpu.misses["l1i"]
-    hidden = max(0.0, price.hidden + cycles - price.exposed)
+    ahead = cpu.frontend == "decoupled"  # then it may be hidden whole
+    hidden = 0.0 if ahead else max(0.0, price.hidden + cycles - price.exposed)
     misses = {**cpu.misses, "l1i": MissPrice(hidden, cycles, price.calibrated)}
-    fields: dict[str, object] = {"misses": misses}
-    if cpu.front_end is not None:
-        fields["front_end"] = msgspec.structs.replace(cpu.front_end, miss_cycles=cycles)
-    return _replaced(cpu, "misses.l1i", f"{value} cycles", fields)
+    return _replaced(cpu, "misses.l1i", f"{value} cycles", {"misses": misses})
 
 
 def _replacement(cpu: CPU, name: str, value: str) -> CPU:
@@ -94,14 +92,6 @@ def _replacement(cpu: CPU, name: str, value: str) -> CPU:
         for field, cache in {"l1i": cpu.l1i, **held}.items()
         if cache is not None and cache.replacement == cpu.l1i.replacement
     }
-    if cpu.front_end is not None:
-        levels = (
-            msgspec.structs.replace(level, replacement=value)
-            if level.replacement == cpu.l1i.replacement
-            else level
-            for level in cpu.front_end.btb
-        )
-        changed["front_end"] = msgspec.structs.replace(cpu.front_end, btb=tuple(levels))
     return msgspec.structs.replace(cpu, **changed)
 
 
@@ -214,7 +204,7 @@ def list_cpus() -> Mapping[str, CPU]:
 def load_cpu(name_or_path: str) -> CPU:
     """The CPU of that name, of those that come with kdelta or the user's own; or of a file: what
     has a slash or ends in .toml. Options may follow, as in "cortex-a9,l2=256KiB,clock=1GHz". "host"
-    is the user's file for this machine, or without one kdelta's for this machine's core.
+    is kdelta's file of this machine's core.
 
     UserError if there is no such CPU or file, if the file is not as it must be, if a file of the
     user's has the name of one that comes with kdelta, and for an option that it has not.
@@ -226,14 +216,14 @@ def load_cpu(name_or_path: str) -> CPU:
 def _load(name_or_path: str) -> CPU:
     if "/" in name_or_path or name_or_path.endswith(SUFFIX):
         return load_file(Path(name_or_path))
+    if name_or_path == HOST:
+        return host_cpu().cpu
     known, own = list_cpus(), user_paths()
     if name_or_path in own:
         refuse_shadow(name_or_path)
         return load_user_cpu(name_or_path)
     if name_or_path in known:
         return known[name_or_path]
-    if name_or_path == HOST:
-        return uncalibrated_host().cpu
     names = [*known, *own]
     near = difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.4)
     raise UserError(
@@ -243,13 +233,18 @@ def _load(name_or_path: str) -> CPU:
     )
 
 
-def uncalibrated_host() -> HostCPU:
+def host_cpu() -> HostCPU:
     """Return the CPU that comes with kdelta for this machine's core; UserError if there is none."""
     return cpu_of_machine(list_cpus().values(), read_cpuinfo())
 
 
 def refuse_shadow(name: str) -> None:
-    """UserError for a name of the user's that a CPU of kdelta's has already."""
+    """UserError for a name of the user's that means a CPU of kdelta's already."""
+    if name == HOST:
+        raise UserError(
+            f"{user_path(name)} is not used: {HOST} is kdelta's file of this machine's core",
+            "to use its costs, give it, and the `name` in it, another name",
+        )
     if name in list_cpus():
         raise UserError(
             f"{user_path(name)} has the name of a CPU that comes with kdelta",

@@ -71,9 +71,7 @@ def cpu_of_machine(cpus: Iterable[CPU], cpuinfo: str) -> HostCPU:
         near = ", ".join(one.name for one in nearest(every, core.arch, core.numbers))
         raise UserError(
             f"no CPU file is of this machine's core: {core.text}",
-            f"the nearest are {near}: name one; kdelta calibrate --cpu NAME measures this machine"
-            if near
-            else "docs/cpus.md describes a file",
+            f"the nearest are {near}: name one" if near else "docs/cpus.md describes a file",
         )
     others = [found.name for _, found in known[1:] if found is not None and found is not cpu]
     return HostCPU(cpu, tuple(dict.fromkeys(others)))

@@ -5,25 +5,20 @@ user's slip, and named with its field. docs/cpus.md describes the file.
 
 import math
 from collections.abc import Iterable
-from datetime import datetime
 
 import msgspec
 
 from kdelta.cpus.cache import LRU, Cache, Replacement, is_power_of_two
 from kdelta.cpus.forced import FORCED_ON, features
-from kdelta.cpus.front_end import FrontEnd, FrontEndError, FrontEndTables, SourcedTable, front_end
 from kdelta.cpus.like import LikeError, Table, whole
 from kdelta.cpus.model import (
     ASSUMED,
     CPU,
     DATA_MISS_KINDS,
     DATA_TLBS,
-    EXPOSED,
     MAX_WAYS,
     MEASURED,
     MISS_KINDS,
-    WAITS,
-    Calibration,
     Core,
     Frontend,
     KernelPath,
@@ -33,7 +28,18 @@ from kdelta.cpus.model import (
     Qemu,
 )
 
-_FRONT_END_TABLES = FrontEndTables.__struct_fields__
+_FRONT_END = ("predictor", "indirect", "returns", "btb_second", "fetch", "op_cache")
+_FRONT_END_COSTS = (
+    *("conditional", "indirect", "return", "btb-first"),
+    *("l1i-exposed", "fetch-windows", "op-cache", "fetch-waits"),
+)
+"""Tables of a front end, and costs of what it does, that older files have; they are left out."""
+
+
+class SourcedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of a CPU's file, and where its figures are from."""
+
+    source: str
 
 
 class _Array(SourcedTable, frozen=True, kw_only=True):
@@ -73,7 +79,7 @@ class _SpecialPrices(SourcedTable, frozen=True, kw_only=True):
 
 
 class _CPUTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields of a CPU's TOML, but for those of `FrontEndTables`."""
+    """The fields of a CPU's TOML."""
 
     name: str
     title: str
@@ -98,7 +104,6 @@ class _CPUTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     special: tuple[_SpecialPrices, ...] = ()
     qemu: Qemu = Qemu()
     path: tuple[KernelPath, ...] = ()
-    calibration: Calibration | None = None
     core: Core | None = None
 
 
@@ -108,10 +113,9 @@ class CPUFileError(ValueError):
 
 def decode_cpu(text: bytes) -> CPU:
     """A CPU from the text of its file; raises CPUFileError, which names the field."""
-    own, raw, tables = _parsed(text)
+    own, raw = _parsed(text)
     _check_names(raw)
-    ahead = _front_end(raw, tables)
-    sources = _sources(raw, tables, own.get("sources", {}))
+    sources = _sources(raw, own)
     cpu = CPU(
         name=raw.name,
         title=raw.title,
@@ -123,13 +127,10 @@ def decode_cpu(text: bytes) -> CPU:
         l2_shared=bool(raw.l2.shared),
         itlb=_pages("itlb", raw.itlb),
         itlb_small=_pages("itlb_small", raw.itlb_small) if raw.itlb_small else None,
-        btb=_targets(raw.btb) if raw.btb and not _for_front_end_only(raw, ahead) else None,
+        btb=_targets(raw.btb) if raw.btb else None,
         cycles_per_insn=_positive("base.cycles_per_insn", raw.base.cycles_per_insn),
         string_bytes_per_cycle=_rate(raw.strings),
-        misses={
-            kind: MissPrice(*_interval(f"misses.{kind}.cycles", miss.cycles), miss.calibrated)
-            for kind, miss in raw.misses.items()
-        },
+        misses=_misses(raw),
         specials={
             kind: Price(*_interval(f"special.{kind}.cycles", special.cycles))
             for special in raw.special
@@ -144,50 +145,56 @@ def decode_cpu(text: bytes) -> CPU:
         sizes={
             field: sizes for field in ("l1i", "l1d", "l2") if (sizes := getattr(raw, field).sizes)
         },
-        front_end=ahead,
-        calibration=raw.calibration,
         core=raw.core and msgspec.structs.replace(raw.core, source=sources["core"]),
         **_data_tlbs(raw),
     )
     _check_prices(cpu)
-    _check_calibration(cpu)
     _check_forced(cpu)
     return cpu
 
 
-def _parsed(text: bytes) -> tuple[Table, _CPUTables, FrontEndTables]:
-    """The file's own tables, and with those of the CPU that it is like: those of the front end have
-    types of their own.
+def _parsed(text: bytes) -> tuple[list[str], _CPUTables]:
+    """The documents that the file has to name as sources, and its tables with those of the CPU that
+    it is like.
     """
     try:
         own: Table = msgspec.toml.decode(text)
-        found = whole(own)
-        tables = {name: found[name] for name in _FRONT_END_TABLES if name in found}
-        rest = {name: value for name, value in found.items() if name not in tables}
-        return own, msgspec.convert(rest, _CPUTables), msgspec.convert(tables, FrontEndTables)
+        tables = _without_front_end(own)
+        found = msgspec.convert(whole(tables), _CPUTables)
+        return list(own.get("sources", {})) if tables is own else [], found
     except (msgspec.DecodeError, UnicodeDecodeError, LikeError) as error:
         raise CPUFileError(str(error)) from error
     except RecursionError as error:
         raise CPUFileError("its brackets are nested too deeply") from error
 
 
-def _front_end(raw: _CPUTables, tables: FrontEndTables) -> FrontEnd | None:
-    try:
-        return front_end(
-            tables,
-            decoupled=raw.frontend == "decoupled",
-            btb=_targets(raw.btb) if raw.btb else None,
-            cycles_per_insn=_positive("base.cycles_per_insn", raw.base.cycles_per_insn),
-        )
-    except FrontEndError as error:
-        raise CPUFileError(str(error)) from error
-
-
-def _for_front_end_only(raw: _CPUTables, ahead: FrontEnd | None) -> bool:
-    """Whether the BTB's geometry is assumed: then the plain replay, which knows no predictor, takes
-    none of it.
+def _without_front_end(own: Table) -> Table:
+    """A file's tables without what older ones have: a front end, with a BTB that was for it alone,
+    and by what costs were calibrated.
     """
-    return ahead is not None and raw.btb is not None and raw.btb.source.startswith(ASSUMED)
+    gone = {*_FRONT_END, "calibration"}
+    misses = own.get("misses")
+    if not isinstance(misses, dict) or gone.isdisjoint(own):
+        return own
+    btb = own.get("btb")
+    costs = set(_FRONT_END_COSTS)
+    if "fetch" in own and isinstance(btb, dict) and str(btb.get("source")).startswith(ASSUMED):
+        gone.add("btb")
+        costs.add("btb")
+    kept = {name: table for name, table in own.items() if name not in gone}
+    kept["misses"] = {kind: one for kind, one in misses.items() if kind not in costs}
+    return kept
+
+
+def _misses(raw: _CPUTables) -> dict[MissKind, MissPrice]:
+    """The costs of misses. Where fetching runs ahead, a missing line may cost nothing."""
+    found = {
+        kind: MissPrice(*_interval(f"misses.{kind}.cycles", miss.cycles), miss.calibrated)
+        for kind, miss in raw.misses.items()
+    }
+    if raw.frontend == "decoupled" and "l1i" in found:
+        found["l1i"] = msgspec.structs.replace(found["l1i"], hidden=0.0)
+    return found
 
 
 def _data_tlbs(raw: _CPUTables) -> dict[str, Cache]:
@@ -214,11 +221,9 @@ def _check_names(raw: _CPUTables) -> None:
 
 
 def _check_prices(cpu: CPU) -> None:
-    ahead = counts_of_front_end(cpu)
     there: dict[MissKind, bool] = {
         **dict.fromkeys(MISS_KINDS, True),
-        **ahead,
-        "btb": cpu.btb is not None or ahead["btb"],
+        "btb": cpu.btb is not None,
         **{
             kind: getattr(cpu, level) is not None
             for kind in DATA_MISS_KINDS
@@ -230,45 +235,6 @@ def _check_prices(cpu: CPU) -> None:
             raise CPUFileError(f"`misses.{kind}` is missing: there is a [{kind}]")
         if kind in cpu.misses and not is_there:
             raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
-
-
-def counts_of_front_end(cpu: CPU) -> dict[MissKind, bool]:
-    """What can miss in a front end -> whether this CPU has such a thing, as far as is known."""
-    ahead = cpu.front_end or FrontEnd()
-    return {
-        "conditional": ahead.conditional is not None,
-        "indirect": ahead.indirect is not None,
-        "return": bool(ahead.returns),
-        "btb-first": len(ahead.btb) > 1,
-        "btb": bool(ahead.btb),
-        EXPOSED: cpu.front_end is not None,
-        "fetch-windows": ahead.fetch_bytes is not None,
-        "op-cache": ahead.op_cache is not None,
-        WAITS: ahead.run_ahead is not None and ahead.run_ahead.delivery_cycles > 0,
-    }
-
-
-def _check_calibration(cpu: CPU) -> None:
-    found = cpu.calibration
-    if found is None:
-        return
-    for field in ("when", "host", "by"):
-        if not getattr(found, field).strip():
-            raise CPUFileError(f"`calibration.{field}` is empty")
-    try:
-        datetime.fromisoformat(found.when)
-    except ValueError as error:
-        raise CPUFileError(f"`calibration.when` is {found.when!r}, which is no date") from error
-    if min(found.programs, found.relinks) < 1:
-        raise CPUFileError("`calibration` is by no program, or by no link of it")
-    least, median = found.rank_correlation
-    if not -1 <= least <= median <= 1:
-        raise CPUFileError(
-            f"`calibration.rank_correlation` is {[least, median]}: the least and the median, "
-            "from -1 to 1"
-        )
-    if not any(price.calibrated for price in cpu.misses.values()):
-        raise CPUFileError("there is a [calibration], and no price of a miss is `calibrated`")
 
 
 def _check_forced(cpu: CPU) -> None:
@@ -367,7 +333,7 @@ def _rate(strings: _Strings) -> Price:
     return Price(_positive(field, low), high)
 
 
-def _sources(raw: _CPUTables, tables: FrontEndTables, own: Iterable[str]) -> dict[str, str]:
+def _sources(raw: _CPUTables, own: Iterable[str]) -> dict[str, str]:
     """Where each field's figures are from, in full: the file names each document once. `own` are
     the keys of the file's own documents, each of which has to be the source of something.
     """
@@ -384,7 +350,6 @@ def _sources(raw: _CPUTables, tables: FrontEndTables, own: Iterable[str]) -> dic
         **{f"path.{path.name}": path.source for path in raw.path},
         **({"core": raw.core.source} if raw.core else {}),
         **({"qemu.force": raw.qemu.force_source} if raw.qemu.force else {}),
-        **tables.sources(),
     }
     full = {field: _source(field, text, raw.sources) for field, text in short.items()}
     used = {text.split(maxsplit=1)[0].rstrip(",:;") for text in short.values()}

@@ -10,7 +10,7 @@ import msgspec
 
 SUFFIX = ".toml"
 
-_OF_ONE_CPU = ("name", "title", "core", "calibration")
+_OF_ONE_CPU = ("name", "title", "core")
 """What no CPU takes from another."""
 
 Table = dict[str, Any]

@@ -30,22 +30,6 @@ _ALL = (
     MissNames("itlb", "miss of a page", "ITLB miss", "ITLB misses", "itlb misses"),
     MissNames("btb", "miss of a target", "BTB miss", "BTB misses", "btb misses"),
     MissNames("l2", "miss in the L2", "L2 miss (code)", "L2 misses of code and data", "l2 misses"),
-    MissNames("conditional", "mispredicted if",
-              "conditional mispredicted", "mispredicted conditional branches", "mispred., if"),
-    MissNames("indirect", "mispredicted target",
-              "indirect mispredicted", "mispredicted indirect branches", "mispred., to"),
-    MissNames("return", "mispredicted return",
-              "return mispredicted", "mispredicted returns", "mispred., ret"),
-    MissNames("btb-first", "miss of a near target",
-              "first-level BTB miss", "misses of the first BTB", "btb 1st misses"),
-    MissNames("l1i-exposed", "a cycle not hidden",
-              "cycle of an L1I miss not hidden", "cycles that L1I misses leave exposed",
-              "l1i exposed"),
-    MissNames("fetch-windows", "a window", "fetch window", "fetched windows", "fetch windows"),
-    MissNames("op-cache", "miss of operations",
-              "op cache miss", "misses of decoded operations", "op cache"),
-    MissNames("fetch-waits", "a cycle of waiting",
-              "cycle of waiting for windows", "cycles of waiting for windows", "fetch waits"),
     MissNames("l1d", "load: line", "L1D miss (load)", "L1D misses of loads", "l1d misses"),
     MissNames("l1d-store", "store: line",
               "L1D miss (store)", "L1D misses of stores", "l1d, stores"),
@@ -63,7 +47,7 @@ _ALL = (
 )  # fmt: skip
 
 MISSES: Mapping[str, MissNames] = {one.kind: one for one in _ALL}
-"""All kinds: those that depend on where code lies, of the front end, and of data."""
+"""All kinds: those that depend on where code lies, and those of data."""
 
 PLURALS: Mapping[str, str] = {
     **{kind: names.plural for kind, names in MISSES.items()},

@@ -8,7 +8,6 @@ import msgspec
 from kdelta.cpus.cache import LRU as LRU  # noqa: PLC0414 (for others to import from here)
 from kdelta.cpus.cache import Cache as Cache  # noqa: PLC0414
 from kdelta.cpus.cache import Replacement as Replacement  # noqa: PLC0414
-from kdelta.cpus.front_end import FrontEnd
 
 DataMissKind = Literal[
     "l1d", "l1d-store", "l2-data", "l2-data-store", "dtlb", "dtlb-store", "stlb", "stlb-store"
@@ -18,27 +17,9 @@ in the first-level TLB of data; in the second-level TLB, too."""
 
 DATA_MISS_KINDS: tuple[DataMissKind, ...] = get_args(DataMissKind)
 
-FrontEndKind = Literal[
-    "conditional",
-    "indirect",
-    "return",
-    "btb-first",
-    "l1i-exposed",
-    "fetch-windows",
-    "op-cache",
-    "fetch-waits",
-]
-"""What a replay of the front end counts besides plain misses: mispredicted conditional branches,
-indirect ones and returns; branches that the first of two BTBs did not have and the second had;
-cycles of latency of the L1I's misses that were left when fetching could run ahead no longer;
-aligned windows that were fetched; windows that the cache of decoded operations did not have; cycles
-that execution, at its best, would wait for windows and branches if no line ever missed."""
-
-FRONT_END_KINDS: tuple[FrontEndKind, ...] = get_args(FrontEndKind)
-
-MissKind = Literal["l1i", "itlb", "btb", "l2", FrontEndKind, DataMissKind]
-"""What can miss: a line of code, a page of code, a branch's target (in the last BTB), a line in the
-unified L2; what else a front end does; and what accesses to data can."""
+MissKind = Literal["l1i", "itlb", "btb", "l2", DataMissKind]
+"""What can miss: a line of code, a page of code, a branch's target, a line in the unified L2; and
+what accesses to data can."""
 
 MISS_KINDS: tuple[MissKind, ...] = ("l1i", "itlb", "btb", "l2")
 """Those that depend on where code lies; all CPUs have prices of them, if they have such a thing."""
@@ -47,16 +28,6 @@ LINES: MissKind = "l1i"
 
 L2_OF_DATA: tuple[DataMissKind, ...] = ("l2-data", "l2-data-store")
 """Those that depend on where code lies, since the L2 holds code, too."""
-
-EXPOSED: FrontEndKind = "l1i-exposed"
-"""Where the front end is replayed and this has a price, it stands for "l1i", which costs nothing
-then: a miss costs what is left of its latency."""
-
-MISPREDICTIONS: tuple[FrontEndKind, ...] = ("conditional", "indirect", "return")
-
-WAITS: FrontEndKind = "fetch-waits"
-"""Where each instruction waits for the one before, this is next to nothing; code whose instructions
-wait for none of each other is as slow as it is fetched."""
 
 Frontend = Literal["coupled", "decoupled"]
 """Whether fetching waits for the branch that it follows ("coupled"), or runs ahead of execution
@@ -169,33 +140,12 @@ class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     without: tuple[str, ...] = ()
 
 
-class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """By what the prices that are `calibrated` were measured.
-
-    when              date and time, as ISO 8601 has them
-    host              the CPU's name, as its /proc/cpuinfo has it
-    programs          how many were timed, each linked `relinks` times
-    rank_correlation  of predicted and measured cycles over the links of a program whose branches
-                      are not predictable, by prices from the other programs: least, and median
-    by                kdelta and its version
-    machine           the hash of the machine's id; empty if unknown
-    """
-
-    when: str
-    host: str
-    programs: int
-    relinks: int
-    rank_correlation: tuple[float, float]
-    by: str
-    machine: str = ""
-
-
 class CPU(msgspec.Struct, frozen=True):
     """All that is known about a CPU.
 
     itlb         for pages of the size in which the kernel's own code is mapped
     itlb_small   for pages of 4 KiB, in which modules and programs are; None where not published
-    btb          None where its geometry was not published; the front end may have an assumed one
+    btb          None where its geometry was not published
     dtlb         of data, for pages of 4 KiB; for all sizes where there is no other. None where
                  nothing is known of the TLBs of data
     dtlb_large   for larger pages, where these have one of their own
@@ -208,8 +158,6 @@ class CPU(msgspec.Struct, frozen=True):
     sources      field of the file -> where its figures are from, in full
     clock_mhz    at which such a core runs; None where no device is meant
     sizes        "l1i", "l1d", "l2" -> what sizes it comes in, in bytes, where a licensee chooses
-    front_end    what predicts branches and fetches ahead; None where nothing is known of it
-    calibration  of the prices that were measured with a clock; None where none was, or if unknown
     core         by what such a core is known
     """
 
@@ -237,8 +185,6 @@ class CPU(msgspec.Struct, frozen=True):
     dtlb_large: Cache | None = None
     dtlb_store: Cache | None = None
     stlb: Cache | None = None
-    front_end: FrontEnd | None = None
-    calibration: Calibration | None = None
     core: Core | None = None
 
     @property
@@ -249,28 +195,4 @@ class CPU(msgspec.Struct, frozen=True):
             for name in ("l1i", "l1d", "l2", "itlb", "itlb_small", "btb", *DATA_TLBS)
             if (cache := getattr(self, name)) is not None
         }
-        ahead = self.front_end
-        if ahead is not None:
-            ahead = msgspec.structs.replace(
-                ahead,
-                btb=tuple(level.least_recent for level in ahead.btb),
-                op_cache=ahead.op_cache and ahead.op_cache.least_recent,
-            )
-        return msgspec.structs.replace(self, **caches, front_end=ahead)
-
-    @property
-    def without_front_end(self) -> "CPU":
-        """The same where nothing is known of the front end, so that it is not replayed. What only
-        its replay counts has no price then; and where fetching runs ahead, which hides misses, a
-        missing line may cost nothing.
-        """
-        unknown: set[MissKind] = {*FRONT_END_KINDS, *(() if self.btb else ("btb",))}
-        misses = {kind: price for kind, price in self.misses.items() if kind not in unknown}
-        if self.frontend == "decoupled" and "l1i" in misses:
-            misses["l1i"] = msgspec.structs.replace(misses["l1i"], hidden=0.0)
-        return msgspec.structs.replace(self, misses=misses, front_end=None)
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether all prices of misses were measured with a clock on such a CPU."""
-        return all(price.calibrated for price in self.misses.values())
+        return msgspec.structs.replace(self, **caches)

@@ -84,11 +84,11 @@ KINDS = (
     CacheKind(DEBUG, "debuginfod/*", Goes.ASKED),
     CacheKind("package lists", "apt*/lists", Goes.ASKED),
     CacheKind("package lists", "apt*/cache", Goes.ASKED),
-    CacheKind("calibration", "calibration/*", Goes.AGE),
     CacheKind(ANSWER, "*-answers/*", Goes.AGE),
     CacheKind(ANSWER, "recompiled/*", Goes.AGE),
     CacheKind(ANSWER, "forcing/*", Goes.AGE),
     CacheKind("names of files", "found/*", Goes.AGE),
+    CacheKind("calibration", "calibration/*", Goes.AGE),  # by versions that had the command
     CacheKind("config", "configs/*", Goes.AGE),
     CacheKind("patch", "series/*", Goes.AGE),
     CacheKind("damaged", "damaged/*"),

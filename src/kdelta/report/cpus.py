@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPUs in reports: what `kdelta cpus` lists for programs, and how well prices were measured."""
+"""CPUs in reports: what `kdelta cpus` lists for programs."""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from kdelta.cpus.model import CPU, Calibration, MissKind
-
-_UNKNOWN = ("", "0")
-"""What a machine without an id has for its hash."""
+from kdelta.cpus.model import CPU, MissKind
 
 
 class ListedPrice(msgspec.Struct, frozen=True):
@@ -23,7 +20,7 @@ class ListedPrice(msgspec.Struct, frozen=True):
 
 
 class ListedCPU(msgspec.Struct, frozen=True):
-    """A CPU whose model cycles are available. calibration: null where there was none."""
+    """A CPU whose model cycles are available."""
 
     name: str
     title: str
@@ -31,7 +28,6 @@ class ListedCPU(msgspec.Struct, frozen=True):
     frontend: str
     cycles_per_insn: float
     misses: dict[MissKind, ListedPrice]
-    calibration: Calibration | None
 
 
 class CPUList(msgspec.Struct, frozen=True):
@@ -53,36 +49,7 @@ def _listed(cpu: CPU) -> ListedCPU:
         )
         for kind, price in cpu.misses.items()
     }
-    return ListedCPU(
-        cpu.name, cpu.title, cpu.arch, cpu.frontend, cpu.cycles_per_insn, prices, cpu.calibration
-    )
-
-
-def calibrated_on(found: Calibration | None) -> str:
-    """In words: calibrated on what, when, by how much, and the rank correlation reached."""
-    if found is None:
-        return "not calibrated"
-    least, median = found.rank_correlation
-    return (
-        f"calibrated on {found.host}, {found.when[:10]}, by {found.programs} programs of "
-        f"{found.relinks} links each; rank correlation of predicted and measured cycles where "
-        f"branches are not predictable: least {least:.2f}, median {median:.2f}"
-    )
-
-
-def of_another_machine(found: Calibration | None, here: str) -> bool:
-    """Whether another machine than that of this hash was calibrated, as far as both are known."""
-    known = found is not None and found.machine not in _UNKNOWN and here not in _UNKNOWN
-    return known and found is not None and found.machine != here
-
-
-def calibrated_shortly(found: Calibration) -> str:
-    """On what, when, and the rank correlation reached."""
-    least, median = found.rank_correlation
-    return (
-        f"calibrated on {found.host}, {found.when[:10]}, rank correlation {median:.2f} "
-        f"(least {least:.2f})"
-    )
+    return ListedCPU(cpu.name, cpu.title, cpu.arch, cpu.frontend, cpu.cycles_per_insn, prices)
 
 
 def bytes_text(count: int) -> str:
@@ -91,6 +58,6 @@ def bytes_text(count: int) -> str:
 
 
 def prices_word(cpu: CPU) -> str:
-    """For a table: how many of the prices of misses were calibrated, of how many."""
+    """For a table: how many of the prices of misses were measured, of how many."""
     known = [price.calibrated for price in cpu.misses.values()]
     return f"{sum(known)}/{len(known)}" if any(known) else "none"

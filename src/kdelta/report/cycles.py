@@ -9,7 +9,6 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import CycleVerdict, PlacementEffect
 from kdelta.infer.effects.effects import FIRM, OPEN, Verdict, Word
 from kdelta.report import figures
-from kdelta.report.cpus import calibrated_shortly
 from kdelta.report.lines import WIDTH, wrapped
 from kdelta.report.model import CycleReport, ReportedCPU
 
@@ -37,13 +36,9 @@ _CELL = 20
 
 
 def cpu_line(cpu: ReportedCPU) -> str:
-    """Whose prices they are, and whether anybody measured them."""
+    """Return whose prices they are, and which of them were not measured."""
     words = f"{cpu.name} ({cpu.title}); prices of misses are intervals"
-    if cpu.calibration:
-        words += f"; {calibrated_shortly(cpu.calibration)}"
-    elif not cpu.guessed:
-        words += "; calibrated"
-    return words + (f"; never calibrated: {', '.join(cpu.guessed)}" if cpu.guessed else "")
+    return words + (f"; not measured: {', '.join(cpu.guessed)}" if cpu.guessed else "; measured")
 
 
 def data_kind(kind: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kdelta.cpus.model import Calibration
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.report.cut import CutRegion
 from kdelta.spec.note import SpecNote
@@ -56,8 +55,8 @@ class KernelRuns(msgspec.Struct, frozen=True):
 
 class ReportedCPU(msgspec.Struct, frozen=True):
     """The CPU whose prices model cycles have. `kinds` are the misses that have a price, `guessed`
-    those of them whose price was not calibrated; the others were by `calibration`, if their file
-    says by what. `clock_mhz`: at which it runs, where its file says so.
+    those of them whose price was not measured. `clock_mhz`: at which it runs, where its file says
+    so.
     """
 
     name: str
@@ -65,7 +64,6 @@ class ReportedCPU(msgspec.Struct, frozen=True):
     kinds: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
     clock_mhz: float | None = None
-    calibration: Calibration | None = None
 
 
 class Mismatch(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from kdelta.cpus.model import Calibration
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import Bounds, Draws, PlacementEffect
 from kdelta.infer.effects.effects import Verdict
@@ -42,15 +41,6 @@ BY_REGION = Shape(adds={"effects": by_region})
 """Effects by region are written without their mean, which has an entry of its own."""
 
 
-def _least_correlation(one: Calibration) -> float:
-    """Over the links of a program whose branches are not predictable."""
-    return one.rank_correlation[0]
-
-
-def _median_correlation(one: Calibration) -> float:
-    return one.rank_correlation[1]
-
-
 def _unlike(effect: PlacementEffect, report: _HasUnlike) -> tuple[int, ...]:
     """Indexes of what its path depends on that was not as on the CPU."""
     return tuple(index for index, one in enumerate(report.unlike) if effect.region in one.regions)
@@ -67,13 +57,6 @@ def _cut_reason(one: CutRegion) -> str:
 
 SHAPES: dict[type, Shape] = {
     Bounds: Shape(unbounded=("low", "high")),
-    Calibration: Shape(
-        adds={
-            "least_rank_correlation": _least_correlation,
-            "median_rank_correlation": _median_correlation,
-        },
-        omits=("rank_correlation", "machine"),
-    ),
     CutRegion: Shape(adds={"word": _cut_word, "reason": _cut_reason}, omits=("verdict",)),
     Draws: Shape(omits=("draws",)),
     Estimate: Shape(adds={"exact": "exact"}, omits=("variance",)),
@@ -82,7 +65,7 @@ SHAPES: dict[type, Shape] = {
         adds={"unlike": _unlike}, sparse=("lru", "data", "data_cycles", "unpriced")
     ),
     Quantity: Shape(adds={"effect": "effect", "percent": "percent"}),
-    ReportedCPU: Shape(omits=("kinds", "clock_mhz"), later=("calibration",)),
+    ReportedCPU: Shape(omits=("kinds", "clock_mhz")),
     ReportedRun: Shape(flat=("run",)),
     Run: Shape(
         adds={"status": "word"},

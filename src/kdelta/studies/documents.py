@@ -12,13 +12,10 @@ from kdelta.report.cpus import CPUList
 from kdelta.report.json import Shape, Writer
 from kdelta.report.model import RunList, StudyList
 from kdelta.spec.errors import UserError
-from kdelta.studies.calibrate.model import CalibrationReport, CheckReport
 from kdelta.studies.kinds import KINDS
 
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     **{kind.json: kind.json_type for kind in KINDS.values()},
-    "kdelta.calibration-check/1": CheckReport,
-    "kdelta.calibration/1": CalibrationReport,
     "kdelta.cpus/1": CPUList,
     "kdelta.runs/1": RunList,
     "kdelta.studies/1": StudyList,
@@ -30,9 +27,11 @@ added under the same number; what changes or removes one gets the next.
 SHAPES: dict[type, Shape] = {
     **shapes.SHAPES,
     **{type_: shape for kind in KINDS.values() for type_, shape in kind.shapes.items()},
-    CalibrationReport: Shape(flat=("fitted",)),
 }
 """How JSON differs from its types, of all documents."""
+
+_REMOVED = ("kdelta.calibration/1", "kdelta.calibration-check/1")
+_PAGE = "docs/what-a-miss-costs.md has what was found"
 
 _WRITER = Writer(SHAPES)
 _NAMES = {kind: name for name, kind in DOCUMENTS.items()}
@@ -75,6 +74,8 @@ def _known(name: str) -> str:
     """Return that name; UserError, with the nearest, if no document has it."""
     if name in DOCUMENTS:
         return name
+    if name in _REMOVED:
+        raise UserError(f"{name} is a document of kdelta calibrate, which was removed", _PAGE)
     kind, _, number = name.partition("/")
     other = next((one for one in DOCUMENTS if one.partition("/")[0] == kind), None)
     if other is None or not number:

@@ -67,7 +67,7 @@ def test_fewer_misses_are_most_expensive_at_the_lowest_price() -> None:
 def test_a_price_that_nothing_measured_may_be_zero() -> None:
     found = effect(with_data(flat(), l1d=10), with_data(flat(), l1d=30), prices(calibrated=False))
     assert found.verdict.word is Word.UNRESOLVED
-    assert found.verdict.reason.endswith("never calibrated for this CPU: l1d")
+    assert found.verdict.reason.endswith("this CPU's file has no measured cost of l1d")
     assert found.guessed == ("l1d",)
     assert found.cycles == found.data_cycles == Interval(0, 200)
 

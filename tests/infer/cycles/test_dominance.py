@@ -45,7 +45,7 @@ def test_all_counts_fall_and_prices_decide_by_how_much_is_not_slower() -> None:
     assert found.verdict.word is Word.NOT_SLOWER
     assert found.verdict.reason == (
         "nothing that is counted grows; not called faster, since it depends on what a miss costs; "
-        "never calibrated for this CPU: l1i, itlb"
+        "this CPU's file has no measured cost of l1i, itlb"
     )
     assert found.cycles == Interval(-70.5, -0.5)
     assert found.within_bound

@@ -198,13 +198,13 @@ def test_a_verdict_that_depends_on_prices_is_unresolved() -> None:
     assert found.cycles == Interval(0, 50)
 
 
-def test_prices_that_were_never_calibrated_carry_no_verdict_alone() -> None:
+def test_prices_that_were_never_measured_carry_no_verdict_alone() -> None:
     guessed = priced(1, l1i=(10, 10), calibrated=False)
     base, more_misses = steady(1000, 10), steady(1000, 15)
     assert effect(base, more_misses, ONE_PRICE).verdict.word is Word.SLOWER
     found = effect(base, more_misses, guessed)
     assert found.verdict.word is Word.UNRESOLVED
-    assert found.verdict.reason.endswith("never calibrated for this CPU: l1i")
+    assert found.verdict.reason.endswith("this CPU's file has no measured cost of l1i")
     assert found.guessed == ("l1i",)
     assert found.cycles == Interval(0, 50)
     # Where the path says the same, they may confirm it.
@@ -212,7 +212,7 @@ def test_prices_that_were_never_calibrated_carry_no_verdict_alone() -> None:
     assert effect(base, steady(1001, 10), guessed).verdict.word is Word.SAME
 
 
-def test_only_prices_that_were_never_calibrated_may_be_zero() -> None:
+def test_only_prices_that_were_never_measured_may_be_zero() -> None:
     prices = Prices(
         {"insns": Price(1, 1)},
         {"l1i": MissPrice(10, 10, calibrated=True), "itlb": MissPrice(10, 10, calibrated=False)},

@@ -22,10 +22,10 @@ from kdelta.studies.layout.model import LayoutReport
 from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.study import (
     L2_IS_NOT,
+    NOT_IN_THE_MODEL,
     cache_texts,
     guessed_of,
     layout_regions,
-    not_in_the_model,
     notes_on,
     run_layout,
 )
@@ -170,28 +170,21 @@ def test_what_was_cut_off_is_reported_with_what_is_not_in_the_model() -> None:
     notes = notes_on(load_cpu("zen2"), made(trace))
     assert any(note.startswith("loop: its trace was cut off") for note in notes)
     assert any("BTB of zen2 was not published" in note for note in notes)
-    assert not_in_the_model(()) in notes
+    assert NOT_IN_THE_MODEL in notes
     whole = notes_on(load_cpu("zen2"), made(made_trace([0, 1], [0, 0])))
     assert not any("cut off" in note for note in whole)
 
 
-def test_what_the_front_end_counts_is_not_said_to_be_missing() -> None:
-    one = made(made_trace([0, 1], [0, 0]))
-    notes = notes_on(load_cpu("zen2"), one, counted={"l1i", "conditional", "btb", "op-cache"})
-    assert not any("mispredicted" in note or "BTB" in note for note in notes)
-    assert "not in the model: how code lies within a line (fetch windows), pre" in notes[0]
-
-
 def test_prices_that_nothing_measured_are_those_that_count() -> None:
     cpu = load_cpu("zen2")
-    known = {"l1i-exposed": MissPrice(0.5, 1, True), "l1d": MissPrice(0, 9, False)}
+    known = {"l2": MissPrice(0.5, 1, True), "l1d": MissPrice(0, 9, False)}
     cpu = msgspec.structs.replace(cpu, misses={**cpu.misses, **known})
     (plain,) = layout_regions(made(made_trace([0, 1], [0, 0])), small_cpu(), layouts=4, seed=1)
     assert guessed_of(cpu, [plain]) == ("l1i", "itlb")
-    held = {**plain.misses, "conditional": plain.misses["l1i"], "l1i-exposed": plain.misses["l1i"]}
-    ahead = msgspec.structs.replace(plain, misses=held, data={"l1d": 0.5, "dtlb": 0.0})
-    assert guessed_of(cpu, [ahead]) == ("itlb", "conditional", "l1d")
-    assert guessed_of(cpu, [ahead, plain]) == ("l1i", "itlb", "conditional", "l1d")
+    held = {"itlb": plain.misses["itlb"], "l2": plain.misses["l1i"]}
+    more = msgspec.structs.replace(plain, misses=held, data={"l1d": 0.5, "dtlb": 0.0})
+    assert guessed_of(cpu, [more]) == ("itlb", "l1d")
+    assert guessed_of(cpu, [more, plain]) == ("l1i", "itlb", "l1d")
 
 
 def test_what_is_not_in_packets_is_reported_of_packets() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from kdelta.counts.by_key import by_key
 from kdelta.counts.model import Cost, RegionCounts, RunCounts, merged_regions
-from kdelta.cpus.model import CPU, EXPOSED, LINES, MissKind
+from kdelta.cpus.model import CPU, MissKind
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.prices import INSNS, STRING_BYTES, prices_of
 from kdelta.infer.effects.estimate import Estimate
@@ -37,8 +37,7 @@ def model_cycles(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Inte
 
     It is linear, and prices are one CPU's: so to price a difference, give it differences of counts
     (they may be negative), never subtract intervals. Raises ValueError for a kind of miss that the
-    CPU has no price for, and LabError if the parts do not add up. With "l1i-exposed" among the
-    misses, "l1i" costs nothing.
+    CPU has no price for, and LabError if the parts do not add up.
     """
     unknown = [kind for kind in misses if kind not in cpu.misses]
     if unknown:
@@ -50,8 +49,6 @@ def model_cycles(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Inte
         if name in executed
     }
     prices |= {kind: (cpu.misses[kind].hidden, cpu.misses[kind].exposed) for kind in misses}
-    if EXPOSED in misses and LINES in misses:
-        prices[LINES] = (0.0, 0.0)  # what is left of its latency has a price of its own
     amounts = {name: float(executed[name]) for name in prices if name in executed}
     amounts |= {str(kind): count for kind, count in misses.items()}
     total = _total(amounts, prices)

@@ -259,8 +259,12 @@ def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> Cyc
     else:
         reason = "it depends on what a miss costs"
         if guessed := _guessed(case, prices):
-            reason += f"; never calibrated for this CPU: {', '.join(guessed)}"
+            reason += _unmeasured(guessed)
     return CycleVerdict(Word.UNRESOLVED, reason=reason)
+
+
+def _unmeasured(kinds: Sequence[str]) -> str:
+    return f"; this CPU's file has no measured cost of {', '.join(kinds)}"
 
 
 def _on_executed(case: _Case, prices: Prices) -> str:
@@ -270,7 +274,7 @@ def _on_executed(case: _Case, prices: Prices) -> str:
         return "it depends on what special instructions and string operations cost"
     reason = "it depends on what special instructions, string operations and misses of data cost"
     guessed = [kind for kind in _guessed(case, prices) if kind in FIXED]
-    return reason + (f"; never calibrated for this CPU: {', '.join(guessed)}" if guessed else "")
+    return reason + (_unmeasured(guessed) if guessed else "")
 
 
 def _effect(case: _Case, prices: Prices, margin: float, error: float) -> PlacementEffect:

@@ -8,9 +8,7 @@ import msgspec
 from kdelta.cpus.model import (
     CPU,
     DATA_MISS_KINDS,
-    EXPOSED,
     L2_OF_DATA,
-    LINES,
     DataMissKind,
     MissPrice,
     Price,
@@ -84,10 +82,5 @@ def believed(prices: Prices, name: str) -> Price:
 
 
 def priced_kinds(prices: Prices, kinds: Iterable[str]) -> tuple[str, ...]:
-    """Those of these kinds of misses that cost anything. Where the front end was replayed and there
-    is a price of what it leaves of a line's latency, a missing line costs that and no more.
-    """
-    priced = tuple(kind for kind in kinds if kind in prices.misses)
-    if EXPOSED not in priced:
-        return priced
-    return tuple(kind for kind in priced if kind != LINES)
+    """Return those of these kinds of misses that cost anything."""
+    return tuple(kind for kind in kinds if kind in prices.misses)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.cpus.model import CPU, DATA_MISS_KINDS, FRONT_END_KINDS
+from kdelta.cpus.model import CPU, DATA_MISS_KINDS
 from kdelta.cpus.representative import differences
 from kdelta.infer.effects.marks import marked_regions
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
@@ -113,13 +113,12 @@ def attachment(run: Run, name: str, store: Store) -> str:
 
 
 def reported_cpu(cpu: CPU) -> ReportedCPU:
-    """The CPU, and which of its prices were not measured. Those of misses of data and of the front
-    end are left to the effects, since not all runs and studies know these.
+    """The CPU, and which of its prices were not measured. Those of misses of data are left to the
+    effects, since not all runs and studies know these.
     """
-    besides = {*DATA_MISS_KINDS, *FRONT_END_KINDS, *(() if cpu.btb else ("btb",))}
-    kinds = tuple(kind for kind in cpu.misses if kind not in besides)
+    kinds = tuple(kind for kind in cpu.misses if kind not in DATA_MISS_KINDS)
     guessed = tuple(kind for kind in kinds if not cpu.misses[kind].calibrated)
-    return ReportedCPU(cpu.name, cpu.title, kinds, guessed, cpu.clock_mhz, cpu.calibration)
+    return ReportedCPU(cpu.name, cpu.title, kinds, guessed, cpu.clock_mhz)
 
 
 def unlike(cpu: CPU, done: RunResult, store: Store, who: str = "kernel") -> tuple[Mismatch, ...]:

@@ -2,13 +2,13 @@
 """How much a workload's regions depend on where the linker put the code."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
 from kdelta.counts.model import merged_regions
-from kdelta.cpus.model import CPU, LINES, LRU, MISPREDICTIONS, WAITS, Cache
+from kdelta.cpus.model import CPU, LINES, LRU, Cache
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.ensembles import Interval, RegionCost
 from kdelta.infer.cycles.prices import FIXED, INSNS, priced_kinds, prices_of
@@ -34,7 +34,6 @@ from kdelta.studies.layout.model import (
 from kdelta.studies.layout.phases import with_phases
 from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
-from kdelta.studies.tracing.front_end import note_on_front_end
 from kdelta.studies.tracing.placement import (
     PAGES,
     PlacedKernel,
@@ -57,23 +56,10 @@ ALIGNMENTS = (16, 32, 64)
 _NAMED = 50
 _SMALL_PAGE_BYTES = 4096
 _SILENT = Silent()
-_WITHIN_LINES: dict[str, frozenset[str]] = {
-    "fetch windows": frozenset({"fetch-windows", WAITS}),
-    "decoded operations": frozenset({"op-cache"}),
-}
-
-
-def not_in_the_model(counted: Collection[str]) -> str:
-    """What model cycles leave out, in words. counted: the kinds of misses and of what happens in a
-    front end that are in them.
-    """
-    left = [] if set(counted).intersection(MISPREDICTIONS) else ["mispredicted branches"]
-    within = [words for words, kinds in _WITHIN_LINES.items() if kinds.isdisjoint(counted)]
-    if within:
-        some = "" if len(within) == len(_WITHIN_LINES) else f" ({', '.join(within)})"
-        left.append(f"how code lies within a line{some}")
-    left += ["prefetching", "page walks", "other CPUs"]
-    return f"not in the model: {', '.join(left)}; docs/cpus.md has all of it"
+NOT_IN_THE_MODEL = (
+    "not in the model: mispredicted branches, how code lies within a line (fetch windows, decoded "
+    "operations), prefetching, page walks, other CPUs; docs/cpus.md has all of it"
+)
 
 
 L2_IS_NOT = (
@@ -178,7 +164,6 @@ class _LayoutStudy:
             self._cpu,
             self._drawn,
             data=self._data,
-            front_end=True,
             doing=lambda region: progress.doing(step, region),
         )
         policies = policies_of(self._cpu)
@@ -187,7 +172,6 @@ class _LayoutStudy:
                 self._placed,
                 self._cpu.least_recent,
                 self._drawn,
-                front_end=True,
                 doing=lambda region: progress.doing(step, f"{region}, LRU for comparison"),
             )
             if policies
@@ -319,15 +303,7 @@ def _report(
         regions=regions,
         cut=cut_regions(placed, {one.name: counted_by_lru(one) for one in regions}),
         unlike=unlike(request.cpu, found.done[0], store),
-        notes=(
-            *notes_on(
-                request.cpu,
-                placed,
-                data=data,
-                counted={kind for one in regions for kind in one.misses},
-            ),
-            *note_on_front_end(request.cpu, {one.name: [one.misses] for one in regions}),
-        ),
+        notes=notes_on(request.cpu, placed, data=data),
         warnings=placed.counts.warnings,
     )
 
@@ -369,20 +345,16 @@ def _policy(cache: Cache) -> str:
     return "" if cache.replacement == LRU else f", replaced {REPLACEMENTS[cache.replacement]}"
 
 
-def notes_on(
-    cpu: CPU, placed: PlacedKernel, *, data: bool = False, counted: Collection[str] = ()
-) -> tuple[str, ...]:
-    """What is not in the figures; data: whether accesses to data were to be recorded; counted: the
-    kinds that are in model cycles.
-    """
+def notes_on(cpu: CPU, placed: PlacedKernel, *, data: bool = False) -> tuple[str, ...]:
+    """What is not in the figures; data: whether accesses to data were to be recorded."""
     unknown = [trace.region for trace in placed.traces if not has_data(trace)]
     notes = [
-        not_in_the_model(counted),
+        NOT_IN_THE_MODEL,
         AS_LINKED,
         PAGES,
         *(notes_on_l2(cpu, unknown) if data else [L2_IS_NOT]),
     ]
-    if cpu.btb is None and "btb" not in counted:
+    if cpu.btb is None:
         notes.append(f"branch targets are not in it: the BTB of {cpu.name} was not published")
     if cpu.itlb.line_bytes > _SMALL_PAGE_BYTES:
         notes.append(

@@ -26,7 +26,6 @@ from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.same_code import KernelCode, codes_of
-from kdelta.studies.tracing import front_end
 from kdelta.studies.tracing.placement import (
     L2,
     PAGES,
@@ -183,9 +182,6 @@ def cycles_between(
             *not_counted(other.placed, "other"),
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
             *(notes_on_l2(cpu, without) if data else ()),
-            *front_end.note_on_front_end(
-                cpu, {one.name: (one.base.shipped, one.other.shipped) for one in regions}
-            ),
             *notes_on_replacement(cpu, effects),
         ),
         regions=tuple(regions),
@@ -203,7 +199,7 @@ def _replayed(
 ) -> list[dict[str, RegionCost]]:
     """What kernels cost on a CPU, each in its layouts. doing: is called with each region."""
     return [
-        costs(placed, cpu, mine, runs=one.counts, data=data, front_end=True, doing=doing)
+        costs(placed, cpu, mine, runs=one.counts, data=data, doing=doing)
         for (one, placed), mine in zip(kernels, layouts, strict=True)
     ]
 
@@ -261,10 +257,7 @@ def _verdict(found: Mapping[str, CutMisses]) -> CycleVerdict | None:
 
 
 def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:
-    """Both without misses of the L2, if one has none; and with those of data that both have; and
-    with what both have of the front end.
-    """
-    base, other = front_end.alike(base, other)
+    """Both without misses of the L2, if one has none; and with those of data that both have."""
     if (L2 in base.shipped) != (L2 in other.shipped):
         base, other = without_l2(base), without_l2(other)
     unknown = {kind for kind in FIXED if (kind in base.executed) != (kind in other.executed)}

@@ -55,7 +55,6 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import RunResult, symbols_of, traces_of
 from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.tracing.front_end import own_events, with_events
 
 OWN = CONTEXTS.index("own")
 
@@ -317,7 +316,6 @@ def costs(
     *,
     runs: Sequence[RunCounts] = (),
     data: bool = False,
-    front_end: bool = False,
     doing: Callable[[str], None] = quiet,
 ) -> dict[str, RegionCost]:
     """region -> what it costs an iteration: what its own work executes, and its own misses in the
@@ -325,9 +323,8 @@ def costs(
 
     runs: all runs of this kernel, over which what is executed is an estimate; without any, that is
     known of the traced one alone. data: replay the L2, too, where the trace has what that takes.
-    front_end: replay that, too, where the CPU's file has prices of it; of a long region in fewer of
-    the layouts. doing: is called with each region. In the replay, interrupts and other tasks evict
-    what they evict, but their misses are not counted.
+    doing: is called with each region. In the replay, interrupts and other tasks evict what they
+    evict, but their misses are not counted.
     """
     executed = executed_estimates(runs or (one.counts,))
     caches = caches_of(cpu)
@@ -347,18 +344,12 @@ def costs(
             if data and has_data(trace):
                 in_l2 = l2_totals(one, index, every["l1i"], cpu)
                 misses |= {kind: row / per for kind, row in in_l2.items()}
-            if front_end:
-                placed = one.places[index]
-                misses = with_events(misses, own_events(trace, placed, every["l1i"], cpu, per))
             amounts = executed.get(trace.region, {})
             if data and trace.data_virtual is not None:
                 amounts = amounts | own_data_misses(one, index, cpu, amounts)
         found[trace.region] = RegionCost(
             executed=amounts,
-            ensemble=Ensemble(
-                layouts.draws[: len(misses["l1i"]) - 1],
-                {kind: row[1:] for kind, row in misses.items()},
-            ),
+            ensemble=Ensemble(layouts.draws, {kind: row[1:] for kind, row in misses.items()}),
             shipped={kind: float(row[0]) for kind, row in misses.items()},
         )
     return found

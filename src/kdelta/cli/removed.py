@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands and options that kdelta once had: why they were removed, and what to use instead."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Removed(NamedTuple):
+    """A command or an option that was removed.
+
+    reason   why
+    instead  what to use, or where to read what was found
+    command  the words of a command to use in place of a removed one
+    """
+
+    reason: str
+    instead: str
+    command: tuple[str, ...] = ()
+
+
+_PAGE = "docs/what-a-miss-costs.md has the figures"
+
+COMMANDS: Mapping[str, Removed] = {
+    "calibrate": Removed(
+        "the costs that it measured were intervals from zero on, by which no verdict was decided",
+        f"--cpu host takes the file of this machine's core; {_PAGE}",
+        ("cpus", "host"),
+    ),
+}
+OPTIONS: Mapping[str, Removed] = {
+    "--front-end": Removed("what it predicted did not hold for real programs", _PAGE),
+}

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is reported of a command or an option that was removed."""
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli import main as cli
+from kdelta.cli.guard import USAGE
+from kdelta.cli.removed import COMMANDS, OPTIONS
+from kdelta.cli.slips import parses
+from kdelta.spec.errors import UserError
+from kdelta.studies.documents import read_document, schema_text
+
+Captured = pytest.CaptureFixture[str]
+
+LINES = {"--front-end": "compare image:a image:b --cpu zen4 --front-end"}
+"""A command line with each option."""
+
+
+def test_every_removed_option_has_a_line() -> None:
+    assert set(LINES) == set(OPTIONS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_removed_command_names_what_to_use(name: str, capsys: Captured) -> None:
+    assert cli.ended([name, "--quick"]) == USAGE
+    said = capsys.readouterr()
+    gone = COMMANDS[name]
+    assert said.out == ""
+    assert said.err == (
+        f"kdelta: cannot run {name}: it was removed, since {gone.reason}\n"
+        f"hint: {gone.instead}\ntry: kdelta {' '.join(gone.command)}\n"
+    )
+    assert parses(gone.command)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_removed_option_names_what_to_use(option: str, capsys: Captured) -> None:
+    assert cli.ended(LINES[option].split()) == USAGE
+    gone = OPTIONS[option]
+    assert capsys.readouterr().err == (
+        f"kdelta: cannot use {option}: it was removed, since {gone.reason}\n"
+        f"hint: {gone.instead}\ntry: kdelta {LINES[option].replace(f' {option}', '')}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[calibrate]\nquick = true\n", "cannot use [calibrate] in"),
+        ("[compare]\nfront-end = true\n", "cannot use front-end in [compare]"),
+    ],
+)
+def test_removed_one_in_the_file_of_defaults(
+    text: str, said: str, capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "defaults.toml").write_text(text)
+    monkeypatch.setenv("KDELTA_DEFAULTS", str(tmp_path / "defaults.toml"))
+    assert cli.ended(["compare", "image:a", "image:b"]) == USAGE
+    error = capsys.readouterr().err
+    assert said in error
+    assert "it was removed, since" in error
+
+
+@pytest.mark.parametrize("name", ["kdelta.calibration/1", "kdelta.calibration-check/1"])
+def test_removed_document_names_its_page(name: str) -> None:
+    for read in (lambda: schema_text(name), lambda: read_document(f'{{"schema": "{name}"}}')):
+        with pytest.raises(UserError, match="which was removed") as raised:
+            read()
+        assert "docs/what-a-miss-costs.md" in raised.value.hint
