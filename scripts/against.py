@@ -75,7 +75,7 @@ def took(tree: Path, data: Path, words: Sequence[str]) -> Took:
 
 def own_seconds_a_run(other: str, kernel: str, more: int) -> str:
     """What kdelta itself takes here and there for one more run of an operation from a snapshot."""
-    words = ["compare", kernel, kernel, "-o", "getppid", "-j", "1", "--again", "--perturb"]
+    words = ["compare", kernel, kernel, "-o", "getppid", "-j", "1", "--rerun", "--perturb"]
     with checkout(other) as there, tempfile.TemporaryDirectory() as folder:
         found = []
         for tree in (HERE, there):
@@ -90,7 +90,7 @@ def compared(other: str, words: Sequence[str], rounds: int) -> str:
     """Medians over the rounds of what a command takes here, with the ratio to what it takes there.
 
     Each has a store of its own. It is run once before the rounds, so that kernels, native parts,
-    snapshots and, without --again, runs are there.
+    snapshots and, without --rerun, runs are there.
     """
     with checkout(other) as there, tempfile.TemporaryDirectory() as folder:
         trees = {"here": HERE, "there": there}

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import typer
-
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src/kdelta"
 _NO_FILL = "\b\n"
@@ -52,7 +50,7 @@ def all_commands() -> tuple[Any, Any, dict[str, Any]]:
     """Return kdelta as click knows it, its context, and its commands by name."""
     from kdelta.cli.main import app  # noqa: PLC0415  (slow, and a fault in it must name the page)
 
-    group: Any = typer.main.get_command(app)
+    group: Any = app
     context = group.make_context("kdelta", [], resilient_parsing=True)
     return (
         group,

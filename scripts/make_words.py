@@ -4,45 +4,12 @@
 
 import json
 import sys
-from typing import Any
+import typing
+from pathlib import Path
 
+from kdelta.cli.command import ArgumentParam, OptionParam
 from kdelta.cli.main import COMMANDS, load_command
 from kdelta.cli.words import TABLE
-from kdelta.report.exports import EXPORTS
-from kdelta.spec.run import MODES
-from kdelta.studies.documents import DOCUMENTS
-from kdelta.studies.forms import FORMS
-
-_LISTED: dict[str, list[str]] = {
-    "--mode": [*MODES],
-    "--format": [*FORMS],
-    "--export": [*EXPORTS],
-    "--qemu": ["host", "pin"],
-}
-_KINDS = {
-    "--workload": "WORKLOAD",
-    "--operation": "OPERATION",
-    "--region": "OPERATION",
-    "--cpu": "CPU",
-    "--arch": "ARCH",
-    "--with": "KERNEL",
-    "--kernel": "KERNEL",
-}
-_FILES = ("FILE", "PATH", "DIR", "RESULTS", ".config", "OLD", "PROGRAM")
-_ARGUMENTS: dict[str, list[str] | str] = {
-    "show": "STUDY|RUN",
-    "report": "STUDY",
-    "rm": "STUDY|RUN",
-    "profile": "RUN|KERNEL",
-    "diff": "RUN|KERNEL",
-    "cpus": "CPU|FILE",
-    "series": "KERNEL|FILE",
-    "pin": ["show", "fetch", "pack"],
-    "completion": ["bash", "zsh", "fish"],
-    "schema": [*DOCUMENTS],
-    "log": "",
-    "kernels": "",
-}
 
 
 def table() -> dict[str, dict[str, list[str] | str]]:
@@ -51,25 +18,29 @@ def table() -> dict[str, dict[str, list[str] | str]]:
     for name in COMMANDS:
         row = found[name] = {}
         for param in load_command(name).params:
-            is_argument = param.param_type_name == "argument"
-            for one in ("",) if is_argument else param.opts:
-                value = _ARGUMENTS.get(name, "KERNEL") if is_argument else _value(param)
-                row[one] = "" if not is_argument and param.is_flag else value
+            if isinstance(param, ArgumentParam):
+                row[""] = _listed(param.asked.values or ("KERNEL" if param.asked.kernels else ""))
+            else:
+                row.update(dict.fromkeys(param.opts, "" if param.is_flag else _value(param)))
     return found
 
 
-def _value(param: Any) -> list[str] | str:
+def _value(param: OptionParam) -> list[str] | str:
     """The values of an option, or their kind; "?" if these are not known."""
-    name, shown = param.opts[-1], param.metavar or ""
+    if param.asked.values:
+        return _listed(param.asked.values)
+    if typing.get_origin(param.item) is typing.Literal:
+        return [*typing.get_args(param.item)]
+    if isinstance(param.item, type) and issubclass(param.item, Path):
+        return "FILE"
     if choices := getattr(param.type, "choices", None):
         return [str(one) for one in choices]
-    if name in _LISTED:
-        return _LISTED[name]
-    if "|" in shown:
-        return [*shown.split("|")]
-    if name in _KINDS:
-        return _KINDS[name]
-    return "FILE" if any(word in shown for word in _FILES) else "?"
+    return "?"
+
+
+def _listed(values: str) -> list[str] | str:
+    """The kinds of words in capitals as they are, else the words themselves."""
+    return values if values.isupper() or not values else values.split("|")
 
 
 def text() -> str:

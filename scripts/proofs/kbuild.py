@@ -145,7 +145,7 @@ class _Runs:
     def one(self, spec: str, operation: str, calls: Literal["off", "kernel"]) -> Counted:
         """An operation of a kernel."""
         machine = msgspec.structs.replace(RECORDED, timeout_seconds=SECONDS)
-        request = LabRequest(machine=machine, perturbations=1, calls=calls, again=self._again)
+        request = LabRequest(machine=machine, perturbations=1, calls=calls, rerun=self._again)
         lab = Lab(request, self._store, self._tell)
         kernel = lab.kernel(spec)
         if isinstance(kernel, NoKernel):
@@ -216,7 +216,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operation", default=OPERATION, help="what the listing is of")
     parser.add_argument("--json", type=Path, help="keep the record, and next to it the tables")
-    parser.add_argument("--again", action="store_true", help="see that it repeats")
+    parser.add_argument("--rerun", action="store_true", help="see that it repeats")
     parser.add_argument("specs", nargs="*", default=SPECS)
     words = parser.parse_args()
     record, tables = made(words.operation, words.specs, again=words.again)

@@ -204,7 +204,7 @@ async def trial(case: Case, store: Store) -> dict[str, object]:
     request = CompareRequest(base=KERNELS[0], others=KERNELS[1:], program=program, lab=once)
     (found,) = await run_compare(request, store, progress)
     sides = (found.base, found.other)
-    again = msgspec.structs.replace(request, lab=msgspec.structs.replace(once, again=True))
+    again = msgspec.structs.replace(request, lab=msgspec.structs.replace(once, rerun=True))
     await run_compare(again, store, progress)  # LabError if the counts are not the same
     runs = [side.done[0].run for side in sides]
     order: Callable[[str], str] = (

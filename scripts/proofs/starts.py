@@ -62,7 +62,7 @@ async def campaign(spec: str, out: Path, seed: int) -> None:
     operations = tuple(one.name for one in find_workload(WORKLOAD).operations)
     out.mkdir(parents=True, exist_ok=True)
     with open_store() as store:
-        request = msgspec.structs.replace(RECORDED_LAB, perturbations=1, again=True)
+        request = msgspec.structs.replace(RECORDED_LAB, perturbations=1, rerun=True)
         lab = Lab(request, store, Silent())
         kernel = lab.kernel(spec)
         if not isinstance(kernel, Kernel):

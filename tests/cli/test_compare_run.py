@@ -62,7 +62,7 @@ def test_a_step_says_how_long_it_took_before(
 def test_every_option_reaches_the_study(studies: Studies) -> None:
     code = kdelta(
         *("compare", "image:a", "image:b", "image:c", "-w", "w", "-o", "x", "-o", "y"),
-        *("--perturb", "5", "--again", "--no-snapshot", "-j", "7", "--memory", "512"),
+        *("--perturb", "5", "--rerun", "--no-snapshot", "-j", "7", "--memory", "512"),
         *("--qemu-cpu", "max", "--append", "quiet", "--timeout", "9", "--explain", "0"),
     )
     assert code == 0
@@ -78,7 +78,7 @@ def test_every_option_reaches_the_study(studies: Studies) -> None:
                 ),
                 perturbations=5,
                 jobs=7,
-                again=True,
+                rerun=True,
                 snapshots=False,
             ),
         )

@@ -8,9 +8,10 @@ import pytest
 from kdelta.cli import main as cli
 from kdelta.cli.cpus import cpu_text, cpus_text
 from kdelta.cli.guard import USAGE, guarded
-from kdelta.cli.options import known_cpus
-from kdelta.cpus import list_cpus, load_cpu
+from kdelta.cli.reading import READERS
+from kdelta.cpus import CPU, list_cpus, load_cpu
 from kdelta.cpus.catalog import user_path
+from kdelta.spec.option import OptionKind
 from kdelta.studies.documents import read_document
 from tests.cpus.machines import GRAVITON4, HASWELL, RK3588
 
@@ -75,7 +76,8 @@ def test_the_host_says_which_file_it_is(
     said = capsys.readouterr()
     assert said.out == cpu_text(load_cpu(name))
     assert said.err == f"--cpu host: this machine's core is that of {name}{others}\n"
-    assert [cpu.name for cpu in known_cpus(["host", name])] == [name]
+    cpus = READERS[OptionKind.CPU]("--cpu", ("host", name), tuple[CPU, ...])
+    assert cpus == (load_cpu(name),)
     own("host")
     capsys.readouterr()
     assert kdelta("cpus", "host") == 0

@@ -145,7 +145,7 @@ def test_a_mode_reaches_the_study(
         "profile ./linux -w syscalls --mode ring0",
         "diff ./linux +a.patch -w syscalls --mode ring0",
         "layout ./linux --mode ring0",
-        "place ./linux -o x --mode ring0",
+        "place ./linux --output x --mode ring0",
         "gate ./linux +a.patch --mode ring0",
         "ablate ./linux --from a.config --to b.config --mode ring0",
         "series ./linux queue --mode ring0",
@@ -156,5 +156,5 @@ def test_a_mode_reaches_the_study(
 def test_every_command_that_runs_something_has_modes(capsys: Captured, words: str) -> None:
     cli.ended(words.split())
     said = capsys.readouterr().err
-    assert "no mode is called 'ring0'" in said
-    assert "there is: user, kernel, kernel-direct, kernel-skip" in said
+    assert "cannot use --mode ring0: there is no such word" in said
+    assert "use user, kernel, kernel-direct, kernel-skip" in said

@@ -73,10 +73,10 @@ def test_the_file_is_in_the_config_folder(
 def test_the_report_names_them_and_its_command_line_has_them(
     studies: Studies, write: Write, capsys: Captured
 ) -> None:
-    path = write("[all]\nmemory = 512\nquiet = false\n[compare]\none-state = true\n")
+    path = write("[all]\nmemory = 512\nquiet = false\n[compare]\nskip-states = true\n")
     assert kdelta("compare", A, B, "-j", "2", "--all") == 0
     shown = capsys.readouterr()
-    words = "--one-state --memory 512"
+    words = "--skip-states --memory 512"
     assert f"defaults: {words} ({path})\n" in shown.err
     before, _, after = shown.out.partition("How to reproduce it")
     assert words in " ".join(before.partition("Environment")[2].split())
@@ -116,7 +116,7 @@ MISTAKES = [
     ("[all]\njobs = true\n", "it takes a whole number, not True", "KDELTA"),
     ("[all]\njobs = 2.5\n", "it takes a whole number, not 2.5", "KDELTA"),
     ("[all]\njobs = 0\n", "cannot use jobs in [all] of {path}: ", ""),
-    ("[all]\nagain = 1\n", "cannot use again in [all] of {path}: it takes true or false", "KDELTA"),
+    ("[all]\nrerun = 1\n", "cannot use rerun in [all] of {path}: it takes true or false", "KDELTA"),
     ("[compare]\noperation = [1]\n", "it takes text in quotes, not 1", "KDELTA"),
     ("[compare]\nworkload = ['a']\n", "it takes text in quotes, not ['a']", "KDELTA"),
     ("[all\njobs = 2\n", "cannot read {path}: ", "KDELTA"),
@@ -182,9 +182,9 @@ def test_doctor_shows_the_file(write: Write, monkeypatch: pytest.MonkeyPatch) ->
     from kdelta.cli import doctor
 
     assert not doctor._defaults().detail.partition("none: there is no ")[0]
-    path = write('[all]\njobs = 2\nagain = true\n[compare]\ncpu = "zen4"\n')
+    path = write('[all]\njobs = 2\nrerun = true\n[compare]\ncpu = "zen4"\n')
     assert doctor._defaults().detail == (
-        f"{path}: [all] jobs = 2, [all] again = true, [compare] cpu = 'zen4'"
+        f"{path}: [all] jobs = 2, [all] rerun = true, [compare] cpu = 'zen4'"
     )
     write("[all]\njbos = 2\n")
     found = doctor._defaults()

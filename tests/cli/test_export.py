@@ -74,8 +74,8 @@ def test_regions_contexts_and_code_are_chosen(own_data: Path, capsys: Captured) 
     assert whole("-o", "read") == WHOLE
     assert whole("-o", "read", "--context", "interrupts") == 110
     assert whole("-o", "read", "--context", "own") == WHOLE - 110
-    assert whole("-o", "read", "--only", "modules") == 1000
-    assert whole("-o", "read", "--only", "user") == 5
+    assert whole("-o", "read", "--code", "modules") == 1000
+    assert whole("-o", "read", "--code", "user") == 5
     assert whole("-o", "read", "--figure", "loads") == 100 + 3 + 4 + 30 + 60
 
 

@@ -33,7 +33,7 @@ def test_a_later_report_is_the_same_page(
 ) -> None:
     first, later = tmp_path / "first.html", tmp_path / "later.html"
     assert cli.ended([*COMPARE, "--html", str(first)]) == 0
-    assert cli.ended(["report", "-o", str(later)]) == 0
+    assert cli.ended(["report", "--output", str(later)]) == 0
     assert later.read_text() == first.read_text()
     assert capsys.readouterr().err.count(".html: html") == 2
     assert studies.asked

@@ -1,113 +1,146 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The options of how runs are made, put into commands."""
+"""Commands are made from their requests: each option is a field's, and nothing is written twice."""
 
-import inspect
+from functools import partial
+from typing import Annotated
 
+import click
+import msgspec
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from kdelta.cli.options import SINGLE, makes_runs
+from kdelta.cli.command import Command, OptionParam
+from kdelta.cli.examples import EXAMPLES
+from kdelta.cli.main import COMMANDS, load_command
 from kdelta.cli.output import shows_progress
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.slips import parses
+from kdelta.spec.errors import UserError
+from kdelta.spec.option import SHORT, Argument, OptionKind, option, without
 from kdelta.studies.lab.request import LabRequest
 
-NAMES = [
-    "perturb",
-    "again",
-    "no_snapshot",
-    "jobs",
-    "memory",
-    "qemu_cpu",
-    "qemu",
-    "compile_guest",
-    "append",
-    "mode",
-    "runs_as",
-    "timeout",
+_ONE = ("perturbations", "jobs", "cpu")
+LAB = [
+    "--memory",
+    "--qemu-cpu",
+    "--qemu",
+    "--append",
+    "--timeout",
+    "--as",
+    "--compile-guest",
+    "--perturb",
+    "--jobs",
+    "--rerun",
+    "--no-snapshot",
+    "--mode",
 ]
 
 
-def command(seen: list[LabRequest], **how: object) -> typer.Typer:
-    """A program of one command, which keeps the request that it was given."""
-    app = typer.Typer()
-
-    @app.command()
-    @makes_runs(**how)  # type: ignore[arg-type]
-    def one(word: str, *, before: int = 1, lab: LabRequest, after: int = 2) -> None:
-        assert (word, before, after) == ("word", 1, 2)
-        seen.append(lab)
-
-    return app
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    part: Annotated[float, option("--part", kind=OptionKind.PERCENT, help="A part.")] = 0.01
+    is_on: Annotated[bool, option("--off", off=True, help="Switch it off.")] = True
+    lab: Annotated[LabRequest, without("data_lines")] = LabRequest()
 
 
-def test_they_stand_where_the_request_is() -> None:
-    @makes_runs()
-    def one(*, before: int = 1, lab: LabRequest, after: int = 2) -> None:
-        del before, lab, after
-
-    assert list(inspect.signature(one).parameters) == [
-        "before",
-        *NAMES,
-        "after",
-        "allow_unknown",
-        "fuzz",
-        "verbose",
-        "quiet",
-    ]
+class Single(msgspec.Struct, frozen=True, kw_only=True):
+    lab: Annotated[LabRequest, without("data_lines", *_ONE)] = LabRequest(perturbations=1)
 
 
-def test_what_is_reported_is_in_the_request() -> None:
-    seen: list[LabRequest] = []
-    words = ["word", "--perturb", "7", "--again", "--no-snapshot", "-j", "3", "--memory", "512"]
+def made(seen: list[Asked]) -> Command:
+    """A command that keeps the request that it was given."""
+
+    def one(
+        words: Annotated[list[str], Argument(metavar="W", help="Words.", kernels=True)],
+        asked: partial[Asked],
+    ) -> None:
+        """Do it."""
+        seen.append(asked(name=words[0]))
+
+    return Command("one", one, None)
+
+
+def options(command: click.Command) -> list[str]:
+    return [one.opts[-1] for one in command.params if isinstance(one, OptionParam)]
+
+
+def test_options_are_those_of_the_request_and_of_all_commands_with_kernels() -> None:
+    common = ["--allow-unknown", "--fuzz", "--verbose", "--quiet"]
+    assert options(made([])) == ["--part", "--off", *LAB, *common]
+
+
+def test_what_is_given_is_in_the_request() -> None:
+    seen: list[Asked] = []
+    words = ["word", "--perturb", "7", "--rerun", "--no-snapshot", "-j", "3", "--memory", "512"]
     words += ["--append", "quiet", "--mode", "kernel", "--timeout", "5", "--qemu-cpu", "max"]
-    assert CliRunner().invoke(command(seen), words).exit_code == 0
-    (lab,) = seen
-    assert (lab.perturbations, lab.again, lab.snapshots, lab.jobs, lab.mode) == (
-        7,
-        True,
-        False,
-        3,
-        "kernel",
-    )
-    machine = lab.machine
-    assert (machine.memory_mib, machine.append, machine.timeout_seconds, machine.cpu) == (
-        512,
-        "quiet",
-        5,
-        "max",
-    )
+    words += ["--part", "0.1", "--off"]
+    done = CliRunner().invoke(made(seen), words, catch_exceptions=False)
+    assert done.exit_code == 0
+    (found,) = seen
+    lab, machine = found.lab, found.lab.machine
+    assert (found.name, found.part, found.is_on) == ("word", 0.001, False)
+    assert (lab.perturbations, lab.rerun, lab.snapshots, lab.jobs) == (7, True, False, 3)
+    assert (lab.mode, machine.memory_mib, machine.append) == ("kernel", 512, "quiet")
+    assert (machine.timeout_seconds, machine.cpu) == (5, "max")
 
 
-@pytest.mark.parametrize(("how", "runs"), [({}, 4), ({"perturb": 5}, 5), ({"without": SINGLE}, 1)])
-def test_so_many_runs_a_kernel_unless_asked(how: dict[str, object], runs: int) -> None:
-    seen: list[LabRequest] = []
-    assert CliRunner().invoke(command(seen, **how), ["word"]).exit_code == 0
-    assert [lab.perturbations for lab in seen] == [runs]
+def test_what_is_not_given_is_the_default_of_the_request() -> None:
+    seen: list[Asked] = []
+    assert CliRunner().invoke(made(seen), ["word"], catch_exceptions=False).exit_code == 0
+    assert seen == [Asked(name="word")]
 
 
-def test_what_is_left_out_is_no_option() -> None:
-    seen: list[LabRequest] = []
-    assert (
-        CliRunner().invoke(command(seen, without=SINGLE), ["word", "--perturb", "2"]).exit_code == 2
-    )
-    assert not seen
+def test_a_field_that_is_left_out_has_no_option_and_keeps_its_value() -> None:
+    seen: list[Single] = []
+
+    def single(asked: Single) -> None:
+        seen.append(asked)
+
+    command = Command("single", single, None)
+    left = [one for one in LAB if one not in {"--perturb", "--jobs", "--qemu-cpu"}]
+    assert options(command) == left
+    assert CliRunner().invoke(command, ["--perturb", "2"]).exit_code == 2
+    assert CliRunner().invoke(command, [], catch_exceptions=False).exit_code == 0
+    assert seen[0].lab.perturbations == 1
 
 
-def test_a_command_must_log_what_it_wants() -> None:
-    def one(*, lab: int) -> None:
+def test_a_word_that_is_none_of_those_of_an_option_is_an_error() -> None:
+    with pytest.raises(UserError, match="cannot use --mode ring0: there is no such word"):
+        CliRunner().invoke(made([]), ["word", "--mode", "ring0"], catch_exceptions=False)
+
+
+def test_a_parameter_that_is_no_request_is_refused() -> None:
+    def one(lab: int) -> None:
         del lab
 
-    with pytest.raises(TypeError, match="one: lab is to be a LabRequest"):
-        makes_runs()(one)
+    with pytest.raises(TypeError, match="is no request of a command"):
+        Command("one", one, None)
 
 
 def test_quiet_hides_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    seen: list[LabRequest] = []
     for words, shown in ((["word", "-q"], False), (["word"], True)):
-        assert CliRunner().invoke(command(seen), words).exit_code == 0
+        done = CliRunner().invoke(made([]), words, catch_exceptions=False)
+        assert done.exit_code == 0
         assert shows_progress() == shown
         with shown_progress() as progress:
             progress.begin("boot 6.1")
             progress.end("boot 6.1", "ready")
         assert ("boot 6.1" in capsys.readouterr().err) == shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_short_and_its_examples_parse(name: str) -> None:
+    command = load_command(name)
+    for one in command.params:
+        if isinstance(one, OptionParam):
+            assert len(one.asked.help) <= SHORT, one.opts
+            assert one.asked.help.endswith("."), one.opts
+    for words in EXAMPLES[name]:
+        assert len(f"    kdelta {name} {words}") <= 80
+        assert parses([name, *words.split()]), words
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_has_one_letter_and_one_meaning(name: str) -> None:
+    long = {one.opts[-1]: one.opts[0] for one in load_command(name).params if one.opts[0] == "-o"}
+    assert set(long) <= {"--operation"}

@@ -60,7 +60,7 @@ def test_every_option_of_layout_reaches_the_study(studies: Studies, capsys: Capt
                 "--cpu",
                 "zen2",
             ),
-            *("--layouts", "9", "--seed", "4", "--again", "--no-snapshot", "--memory", "512"),
+            *("--layouts", "9", "--seed", "4", "--rerun", "--no-snapshot", "--memory", "512"),
             *("--append", "quiet", "--timeout", "9", "--explain", "1", "--collisions", "2"),
             "--data",
         )
@@ -72,7 +72,7 @@ def test_every_option_of_layout_reaches_the_study(studies: Studies, capsys: Capt
     assert asked.kernel.endswith("+fix.patch")
     assert (asked.cpu.name, asked.workload, asked.operations) == ("zen2", "aes", ("x", "y"))
     assert (asked.layouts, asked.seed) == (9, 4)
-    assert (asked.lab.again, asked.lab.snapshots, asked.lab.perturbations) == (True, False, 1)
+    assert (asked.lab.rerun, asked.lab.snapshots, asked.lab.perturbations) == (True, False, 1)
     machine = asked.lab.machine
     assert (machine.memory_mib, machine.append, machine.timeout_seconds) == (512, "quiet", 9)
     text = capsys.readouterr().out
@@ -83,7 +83,16 @@ def test_every_option_of_layout_reaches_the_study(studies: Studies, capsys: Capt
 def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Path) -> None:
     code = cli.ended(
         (
-            *("place", "image:a", "-w", "aes", "-w", "syscalls", "-o", str(tmp_path / "order")),
+            *(
+                "place",
+                "image:a",
+                "-w",
+                "aes",
+                "-w",
+                "syscalls",
+                "--output",
+                str(tmp_path / "order"),
+            ),
             *("--operation", "x", "--weight", "x=2", "--weight", "y=0", "--effort", "7"),
             *("--layouts", "9", "--seed", "4", "--apply", "--data"),
         )
@@ -110,7 +119,7 @@ def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Pat
 def test_as_json(studies: Studies, capsys: Captured) -> None:
     assert cli.ended(("layout", "image:a", "--json")) == 0
     assert read_document(capsys.readouterr().out).workload == "syscalls"
-    assert cli.ended(("place", "image:a", "-o", "file", "--json")) == 0
+    assert cli.ended(("place", "image:a", "--output", "file", "--json")) == 0
     assert read_document(capsys.readouterr().out).payers == ["aes/cbc"]
     assert len(studies.asked) == 2
 
@@ -118,7 +127,7 @@ def test_as_json(studies: Studies, capsys: Captured) -> None:
 def test_a_run_that_failed_is_told_by_the_exit_code(studies: Studies) -> None:
     studies.without = {"regions": (), "cut": ()}
     assert cli.ended(("layout", "image:a")) == 1
-    assert cli.ended(("place", "image:a", "-o", "file")) == 1
+    assert cli.ended(("place", "image:a", "--output", "file")) == 1
 
 
 def test_a_run_without_a_whole_trace_did_not_fail(studies: Studies) -> None:
@@ -133,10 +142,10 @@ def test_a_run_without_a_whole_trace_did_not_fail(studies: Studies) -> None:
         (["layout", "image:a", "--cpu", "zen9"], "no CPU is called 'zen9'"),
         (["layout", "image:a", "--layouts", "1"], "cannot use --layouts 1: it is at least 2"),
         (["layout", "image:a", "--seed", "-1"], "cannot use --seed -1: it is at least 0"),
-        (["place", "image:a", "image:b", "-o", "f"], "2 kernels, not one"),
+        (["place", "image:a", "image:b", "--output", "f"], "2 kernels, not one"),
         (["place", "image:a"], "--output is missing"),
-        (["place", "image:a", "-o", "f", "--weight", "x"], "no weight: 'x'"),
-        (["place", "image:a", "-o", "f", "--cpu", "./none.toml"], "none.toml cannot be read"),
+        (["place", "image:a", "--output", "f", "--weight", "x"], "no weight: 'x'"),
+        (["place", "image:a", "--output", "f", "--cpu", "./none.toml"], "none.toml cannot be read"),
     ],
 )
 def test_usage(arguments: list[str], words: str, studies: Studies, capsys: Captured) -> None:

@@ -25,10 +25,10 @@ def test_a_profile(own_data: Path, capsys: Captured) -> None:
     assert " link_path_walk.part.0.constprop.0 130044 40.5% " in words
     assert " other functions (16) " in words
     assert " total 320927 100.0% " in words
-    assert kdelta("profile", "--sort", "loads", "--context", "all", "--only", "kernel") == 0
+    assert kdelta("profile", "--sort", "loads", "--context", "all", "--code", "kernel") == 0
     shown = capsys.readouterr().out
     assert "do_sys_openat2.isra.0" in shown
-    assert "Left out of the functions: modules and user code (--only)." in shown
+    assert "Left out of the functions: modules and user code (--code)." in shown
     assert kdelta("profile", "last", "--json", "-o", "getppid") == 0
     document = read_document(capsys.readouterr().out)
     assert document.run.id == made.id
@@ -57,7 +57,7 @@ def test_a_difference(own_data: Path, capsys: Captured) -> None:
     shown = capsys.readouterr().out
     assert re.search(r"_wide_enough_for\n +\+30025 +0% ", shown)
     assert re.search(r"\ntotal +-17812 +-5.55% ", shown)
-    assert kdelta("diff", a.id, b.id, "--json", "--context", "all", "--by", "special") == 0
+    assert kdelta("diff", a.id, b.id, "--json", "--context", "all", "--figure", "special") == 0
     document = read_document(capsys.readouterr().out)
     assert document.by == "special"
     assert document.contexts == ["own", "interrupts", "other"]
@@ -125,7 +125,7 @@ def test_runs_that_cannot_be_compared(own_data: Path, capsys: Captured) -> None:
     c = stored(own_data, run(region("mine", {own("f"): 5})))
     failed(["diff", a.id, c.id], ["no region in common", "B has: mine"], capsys)
     failed(["diff", a.id, c.id, "-o", "mine"], ["A has no region 'mine'"], capsys)
-    failed(["diff", a.id, a.id, "--by", "calls"], ["not compared by calls"], capsys)
+    failed(["diff", a.id, a.id, "--figure", "calls"], ["not compared by calls"], capsys)
     failed(["diff", a.id, "nonesuch"], ["no run is called 'nonesuch'"], capsys)
 
 
@@ -147,7 +147,7 @@ def test_a_run_without_counts(command: str, own_data: Path, capsys: Captured) ->
     good = stored(own_data, base_counts(0))
     shutil.rmtree(own_data / "blobs")
     arguments = [command, *[good.id] * (1 if command == "profile" else 2)]
-    failed(arguments, ["the store has lost a blob", "--again"], capsys, code=3)
+    failed(arguments, ["the store has lost a blob", "--rerun"], capsys, code=3)
     empty = stored(own_data, run())
     arguments = [command, *[empty.id] * (1 if command == "profile" else 2)]
     failed(arguments, ["has no region"], capsys)
@@ -191,7 +191,7 @@ def test_a_kernel_without_symbols(own_data: Path, capsys: Captured) -> None:
     assert said in shown
     assert "CONFIG_KALLSYMS=y" in shown
     assert "total 78 100.0%" in shown
-    assert kdelta("profile", "--only", "user") == 0
+    assert kdelta("profile", "--code", "user") == 0
     assert "No symbols" not in capsys.readouterr().out
     b = stored(own_data, run(region("r", {own("f"): 70, user("f"): 3})))
     assert kdelta("diff", a.id, b.id) == 0

@@ -7,8 +7,11 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.cli.guard import USAGE
-from kdelta.cli.removed import COMMANDS, OPTIONS
+from kdelta.cli.main import COMMANDS as ALL
+from kdelta.cli.main import load_command
+from kdelta.cli.removed import COMMANDS, OPTIONS, RENAMED
 from kdelta.cli.slips import parses
+from kdelta.infer.effects.gate import Exit
 from kdelta.spec.errors import UserError
 from kdelta.studies.documents import read_document, schema_text
 
@@ -69,3 +72,31 @@ def test_removed_document_names_its_page(name: str) -> None:
         with pytest.raises(UserError, match="which was removed") as raised:
             read()
         assert "docs/what-a-miss-costs.md" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        ("compare image:a image:b --again", "compare image:a image:b --rerun"),
+        ("gate image:a image:b --one-state", "gate image:a image:b --skip-states"),
+        ("ablate ./a --from b --to c --keep-all", "ablate ./a --from b --to c --search-all"),
+        ("series ./a q --keep r:b", "series ./a q --write-branch r:b"),
+        ("profile last --only user", "profile last --code user"),
+        ("diff 1 2 --by calls", "diff 1 2 --figure calls"),
+        ("report last -o a.html", "report last --output a.html"),
+        ("place image:a -o order.txt", "place image:a --output order.txt"),
+        ("pin pack -o a.tar", "pin pack --output a.tar"),
+    ],
+)
+def test_renamed_option_names_the_one_of_now(line: str, now: str, capsys: Captured) -> None:
+    assert cli.ended(line.split()) == (Exit.BROKEN if line.startswith("gate") else USAGE)
+    said = capsys.readouterr().err
+    was = next(word for word in line.split() if word not in now.split())
+    assert f"there is no option {was}\nhint: it is called " in said
+    assert said.endswith(f"try: kdelta {now}\n")
+
+
+def test_every_renamed_option_has_a_command_that_has_the_one_of_now() -> None:
+    known = {name for command in ALL for one in load_command(command).params for name in one.opts}
+    assert set(RENAMED.values()) <= known
+    assert not set(RENAMED) & known

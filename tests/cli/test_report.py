@@ -118,7 +118,9 @@ def test_show_shows_a_study_as_its_report(
 
 @pytest.mark.parametrize("name", ["x.pdf", "report.docx", "a.b/x.PDF"])
 def test_a_file_of_no_format_is_refused(name: str, capsys: Captured, own_data: Path) -> None:
-    failed(["report", "-o", name], [f"cannot write {Path(name).name}", ".html (html)"], capsys)
+    failed(
+        ["report", "--output", name], [f"cannot write {Path(name).name}", ".html (html)"], capsys
+    )
     assert not (own_data / "store.db").exists()
 
 
@@ -162,13 +164,13 @@ def test_a_file_is_written_in_the_form_of_its_name(
     for name, begins in (("report", "Linux"), ("r.txt", "Linux"), ("r.json", "{")):
         file = tmp_path / name
         file.write_text("old")
-        assert kdelta("report", "-o", str(file)) == 0
+        assert kdelta("report", "--output", str(file)) == 0
         out, said = capsys.readouterr()
         assert (out, said.startswith(f"{file}: ")) == ("", True)
         assert file.read_text().startswith(begins)
     assert (tmp_path / "r.txt").read_text() == printed
     file = tmp_path / "r.json"
-    assert kdelta("report", "-o", str(file), "--format", "text") == 0
+    assert kdelta("report", "--output", str(file), "--format", "text") == 0
     assert file.read_text() == printed
 
 
@@ -238,7 +240,7 @@ def test_a_file_that_cannot_be_written(studies: Studies, capsys: Captured, tmp_p
         (tmp_path / "no" / "such" / "folder.txt", 2, f"there is no folder {tmp_path}/no/such"),
         (tmp_path, 3, f"writing {tmp_path}: Is a directory"),
     ):
-        assert kdelta("report", "-o", str(file)) == code
+        assert kdelta("report", "--output", str(file)) == code
         shown = capsys.readouterr()
         assert shown.out == ""
         assert said in shown.err
@@ -247,7 +249,7 @@ def test_a_file_that_cannot_be_written(studies: Studies, capsys: Captured, tmp_p
 def test_a_device_is_written_as_it_is(studies: Studies, capsys: Captured) -> None:
     assert not studies.asked
     compared(capsys)
-    assert kdelta("report", "-o", "/dev/null") == 0
+    assert kdelta("report", "--output", "/dev/null") == 0
     assert Path("/dev/null").is_char_device()
 
 
@@ -331,7 +333,10 @@ COMMANDS = {
         ["layout", "image:a", "--cpu", "zen3", "--explain", "1", "--collisions", "2"],
         layout_report(),
     ),
-    "place": (["place", "image:a", "-o", "order.txt", "--cpu", "zen3"], test_place_report.REPORT),
+    "place": (
+        ["place", "image:a", "--output", "order.txt", "--cpu", "zen3"],
+        test_place_report.REPORT,
+    ),
     "ablate": (
         ["ablate", "/src/linux", "--from", "a.config", "--to", "b.config", "--explain", "1"],
         test_ablation.REPORT,

@@ -38,8 +38,10 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Study:
 
 def test_every_option_reaches_the_study(study: Study, capsys: Captured) -> None:
     words = "series ~/linux +a.config debian/patches LLVM=1 +fix.patch v6.12..v6.12.1 -w aes"
-    words += " -w syscalls --views alone,order --within 2.5 --max-builds 7 --keep /r:b --drop"
-    words += " --keep-all --no-recompile --perturb 5 --again --json"
+    words += (
+        " -w syscalls --views alone,order --within 2.5 --max-builds 7 --write-branch /r:b --drop"
+    )
+    words += " --search-all --no-recompile --perturb 5 --rerun --json"
     assert cli.ended(words.split()) == 0
     (asked,) = study.asked
     assert asked.tree == "tree:~/linux +LLVM=1 +a.config +fix.patch"
@@ -49,7 +51,7 @@ def test_every_option_reaches_the_study(study: Study, capsys: Captured) -> None:
     assert asked.within == Fraction(1, 40)
     assert (asked.max_builds, asked.keep, asked.drop) == (7, "/r:b", True)
     assert (asked.rule_out, asked.recompile, asked.minimal) == (False, False, False)
-    assert (asked.lab.perturbations, asked.lab.again) == (5, True)
+    assert (asked.lab.perturbations, asked.lab.rerun) == (5, True)
     found = read_document(capsys.readouterr().out)
     assert found.schema == "kdelta.series/1"
 
@@ -78,8 +80,8 @@ def test_ends_that_failed(study: Study) -> None:
     [
         ("./linux", "no patches"),
         ("./linux +a.config", "no patches"),
-        ("./linux queue --views sideways", "no such view: sideways"),
-        ("./linux queue --minimal --keep /r:b", "--minimal and --keep at once"),
+        ("./linux queue --views sideways", "no such word of --views: sideways"),
+        ("./linux queue --minimal --write-branch /r:b", "--minimal and --write-branch at once"),
         ("./linux queue --within -1", "a margin of -1 %"),
         ("./linux + queue", "a lone +"),
     ],

@@ -229,7 +229,7 @@ def test_package_that_is_missing_is_named(mirror: Path) -> None:
     (mirror / FILE).unlink()
     error = refused()
     assert error.message == f"cannot fetch the pinned QEMU: {mirror} does not have {NAME}"
-    assert "kdelta pin pack -o FILE" in error.hint
+    assert "kdelta pin pack --output FILE" in error.hint
 
 
 @pytest.mark.parametrize("content", [b"no archive", b"!<arch>\n", b"!<arch>\nshort"])
@@ -333,7 +333,7 @@ def test_mirrors_that_do_not_have_it(
     with pytest.raises(LabError, match=f"cannot fetch the pinned QEMU: .*{words}") as raised:
         find_qemu(X86, "pin")
     assert PIN_URL in raised.value.hint
-    assert "kdelta pin pack -o FILE" in raised.value.hint
+    assert "kdelta pin pack --output FILE" in raised.value.hint
 
 
 @pytest.mark.usefixtures("mirror")
@@ -421,7 +421,7 @@ def test_command_shows_and_packs(tmp_path: Path, capsys: Captured) -> None:
     obtain(pinned(), PART, print)
     assert kdelta("pin") == 0
     assert f"  {PART}   0 MB  in {pinned().folder / PART}\n" in capsys.readouterr().out
-    assert kdelta("pin", "pack", "-o", str(archive)) == 0
+    assert kdelta("pin", "pack", "--output", str(archive)) == 0
     assert pin.read_archive(archive) == pinned()
 
 
@@ -431,7 +431,7 @@ def test_command_shows_and_packs(tmp_path: Path, capsys: Captured) -> None:
     [
         (["pack"], "pack needs a file to write"),
         (["unpack"], "cannot use ACTION unpack"),
-        (["pack", "-o", "/nowhere/x.tar"], "/nowhere/x.tar"),
+        (["pack", "--output", "/nowhere/x.tar"], "/nowhere/x.tar"),
     ],
 )
 def test_command_refuses(capsys: Captured, words: list[str], error: str) -> None:

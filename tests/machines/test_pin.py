@@ -69,7 +69,7 @@ def test_other_user_than_root_fetches_the_pin_and_runs(home: Path) -> None:
     if not python:
         pytest.skip("another user can run no Python that has what kdelta needs")
     words = ("profile", OLD, "-w", "syscalls", "-o", "getppid", "--json")
-    runs = [_as_other(home, python, "-m", "kdelta", *words, *one) for one in ((), ("--again",))]
+    runs = [_as_other(home, python, "-m", "kdelta", *words, *one) for one in ((), ("--rerun",))]
     assert [(one.returncode, "Traceback" in one.stderr) for one in runs] == [(0, False)] * 2, runs[
         0
     ].stderr

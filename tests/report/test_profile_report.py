@@ -130,7 +130,7 @@ def test_what_is_not_looked_at_is_reported() -> None:
         ["getppid syscalls", "user code", "10000", "100.0%"],
         ["total", "", "10000", "100.0%"],
     ]
-    assert "kernel and modules (--only)" in " ".join(profile_text(report).split())
+    assert "kernel and modules (--code)" in " ".join(profile_text(report).split())
 
 
 def test_functions_are_ranked_by_what_is_asked_for() -> None:

@@ -124,7 +124,7 @@ def test_a_cache_without_space_for_counts(
     monkeypatch.setenv("KDELTA_CACHE_DIR", str(disk))
     shared_cache(disk, user_cache, *_WARM, "snapshots")
     (disk / "filler").write_bytes(bytes(100 << 10))
-    ended = kdelta(*run_words(program("good"), "--again"))
+    ended = kdelta(*run_words(program("good"), "--rerun"))
     assert ended.code == 3
     assert "disk is full" in ended.err or "free some space" in ended.err
     failed, _ = stored()

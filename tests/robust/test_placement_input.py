@@ -13,7 +13,7 @@ from kdelta.cpus.catalog import DEFAULT_CPU
 KERNEL = "deb:linux-image-cloud-amd64"
 COMMANDS = {
     "layout": ["layout", KERNEL],
-    "place": ["place", KERNEL, "-o", "order.txt"],
+    "place": ["place", KERNEL, "--output", "order.txt"],
     "compare": ["compare", KERNEL, KERNEL],
     "gate": ["gate", KERNEL, KERNEL],
 }

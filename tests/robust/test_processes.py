@@ -92,7 +92,7 @@ def _no_work_left(cache: Path) -> None:
 
 def test_a_stopped_reader_changes_no_count(tmp_path: Path, program: Programs) -> None:
     """While the guest prints to its console and the workload to its output."""
-    words = ["run", "--again", *run_words(program("prints"))[1:], "a-little"]
+    words = ["run", "--rerun", *run_words(program("prints"))[1:], "a-little"]
     assert kdelta(*words).code == 0
     with Running(tmp_path, *words) as running:
         _stop_moment(running, "run")
@@ -160,5 +160,5 @@ def test_two_profiles_of_one_kernel_at_once_and_one_that_was_killed(
     documents = [read_document(each.out) for each in ended]
     assert documents[0].regions == documents[1].regions
     assert documents[0].tree == documents[1].tree
-    assert kdelta("run", "--again", *words[3:]).code == 0
+    assert kdelta("run", "--rerun", *words[3:]).code == 0
     _no_work_left(no_snapshots)

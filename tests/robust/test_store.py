@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stores and caches that were damaged, and what --again makes of them."""
+"""Stores and caches that were damaged, and what --rerun makes of them."""
 
 import sqlite3
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def test_again_runs_again_and_finds_the_same(program: Programs) -> None:
     stored_answer = kdelta(*words)
     assert (first.code, stored_answer.code) == (0, 0)
     assert len(stored()) == 1
-    assert kdelta(words[0], "--again", *words[1:]).code == 0
+    assert kdelta(words[0], "--rerun", *words[1:]).code == 0
     second, earlier = stored()
     assert second.id != earlier.id
     assert second.counts_blob == earlier.counts_blob
@@ -47,7 +47,7 @@ def _tampered(counts: RunCounts) -> RunCounts:
 
 
 def test_again_says_where_counts_part(program: Programs) -> None:
-    words = run_words(program("good"), "--again")
+    words = run_words(program("good"), "--rerun")
     assert kdelta(*words).code == 0
     (run,) = stored()
     with Store.open(data_dir()) as store:
@@ -83,11 +83,11 @@ def test_a_damaged_blob_is_told_and_fixed_by_again(program: Programs) -> None:
         ended = kdelta("show")
         assert ended.code == 3
         assert str(path) in ended.err
-        assert "--again" in ended.err
+        assert "--rerun" in ended.err
     ended = kdelta(*words)
     assert (ended.code, ended.out) == (3, "")
     assert str(path) in ended.err
-    assert kdelta(words[0], "--again", *words[1:]).code == 0
+    assert kdelta(words[0], "--rerun", *words[1:]).code == 0
     assert path.read_bytes() == whole
     assert kdelta("show", run.id).code == 0
 
@@ -128,7 +128,7 @@ def test_a_damaged_snapshot_is_taken_again(
     user_cache: Path, own_cache: Path, program: Programs
 ) -> None:
     shared_cache(own_cache, user_cache, "kernels", "native", "guests", "apt", "apt-answers")
-    words = run_words(program("good"), "--again")
+    words = run_words(program("good"), "--rerun")
     assert kdelta(*words).code == 0
     (folder,) = snapshots()
     state = folder / "state"
@@ -137,7 +137,7 @@ def test_a_damaged_snapshot_is_taken_again(
     content = bytearray(state.read_bytes())
     content[whole // 2] ^= 1
     state.write_bytes(content)
-    again = kdelta(*words)  # --again: the counts are compared
+    again = kdelta(*words)  # --rerun: the counts are compared
     assert again.code == 0, again.err
     assert state.read_bytes() != content
 

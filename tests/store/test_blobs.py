@@ -25,7 +25,7 @@ def test_a_missing_blob(tmp_path: Path) -> None:
     blob_path(tmp_path, name).unlink()
     with pytest.raises(LabError, match="has lost a blob") as caught:
         blobs.get(name)
-    assert "--again" in caught.value.hint
+    assert "--rerun" in caught.value.hint
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", None])

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.guest
 
 OPERATIONS = ("getppid", "chdir")
 _CHOSEN = [word for name in OPERATIONS for word in ("-o", name)]
-_ONE_RUN = ("--perturb", "1", "--one-state")
+_ONE_RUN = ("--perturb", "1", "--skip-states")
 COMPARED = ("compare", OLD, NEW, *_CHOSEN, *_ONE_RUN)
 LAID_OUT = ("layout", OLD, "-o", "getppid", "--cpu", "zen4", "--layouts", "8")
 PROFILED = ("profile", OLD, "-o", "getppid", "--calls")

@@ -4,17 +4,20 @@
 import contextlib
 import shlex
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from kdelta.cli import options
 from kdelta.cli.output import ReaderGoneError
+from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.gate import Exit
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import HelpSection, OptionKind, option
 from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.run.request import RunRequest
@@ -48,14 +51,33 @@ def old_command(text: str, new: Sequence[str]) -> tuple[str, ...]:
         ) from error
 
 
+class AgainstOptions(msgspec.Struct, frozen=True):
+    """The other program, and by how much the new one may be slower."""
+
+    old: Annotated[
+        str | None,
+        option(
+            "--against",
+            metavar="OLD",
+            values="FILE",
+            help="Compare COMMAND with this program or quoted command.",
+        ),
+    ] = None
+    margin: Annotated[
+        Fraction | None,
+        option(
+            "--margin",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            usual="0",
+            help="With --against: pass what is slower by up to PCT.",
+        ),
+    ] = None
+
+
 def run_two(
-    old: str,
-    new: RunRequest,
-    *,
-    margin: float | None,
-    functions: int,
-    json: bool,
-    html: Path | None,
+    old: str, new: RunRequest, margin: Fraction | None, printed: PrintOptions, *, functions: int
 ) -> Exit:
     """Run both programs, publish the report, and return what a gate answers."""
     if not new.program.command:
@@ -74,12 +96,12 @@ def run_two(
     request = AgainstRequest(
         old=msgspec.structs.replace(new, program=other),
         new=new,
-        margin=options.fraction_of(margin or 0.0),
+        margin=margin or Fraction(0),
     )
     with open_store() as store:
         with shown_progress() as progress:
             report = run_async(run_against(request, store, progress))
         with contextlib.suppress(ReaderGoneError):  # the code says it, too
             shown = {"functions": functions}
-            publish(store, "against", [report], json=json, html=html, shown=shown)
+            publish(store, "against", [report], printed, shown=shown)
     return report.decision.exit

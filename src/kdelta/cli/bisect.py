@@ -2,88 +2,77 @@
 """`kdelta bisect`: its arguments."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import msgspec
 
-from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.options import check_cpus
 from kdelta.cli.output import log
-from kdelta.cli.program import in_place_of
+from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import TreeSpec
+from kdelta.spec.option import Argument, HelpSection, option
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.bisect.mail import bisect_mails
 from kdelta.studies.bisect.model import BisectReport
-from kdelta.studies.bisect.request import BISECT_MARGIN, BisectRequest
+from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
 
 
-@options.makes_runs()
+class BisectOptions(msgspec.Struct, frozen=True):
+    """What is written of the commits that were found."""
+
+    log_file: Annotated[
+        Path | None,
+        option(
+            "--log",
+            metavar="FILE",
+            values="FILE",
+            group=HelpSection.SHOWN,
+            help="Write what git bisect replay takes: FILE, FILE.2, ...",
+        ),
+    ] = None
+    mail: Annotated[
+        bool,
+        option(
+            "--mail", group=HelpSection.SHOWN, help="Print a mail for each commit that slows down."
+        ),
+    ] = False
+    explain: Annotated[
+        int,
+        option(
+            "--explain",
+            metavar="N",
+            least=0,
+            group=HelpSection.SHOWN,
+            help="Show N regions of each commit.",
+        ),
+    ] = 8
+
+
 def bisect(
     words: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="GOOD..BAD [TREE] [+CHANGE...] [-- COMMAND]",
             help="Two commits, the repository, and what all kernels have in common.",
+            kernels=True,
         ),
     ],
     *,
-    repository: Annotated[
-        str, typer.Option("-C", metavar="PATH", help="The repository, instead of TREE.")
-    ] = ".",
-    workload: options.Workloads = None,
-    operation: options.Operations = None,
-    program: Program | None,
-    cpu: Annotated[
-        str,
-        options.cpu_option(
-            help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a file."
-        ),
-    ] = "",
-    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
-    first: Annotated[
-        bool, typer.Option("--first", help="Find the commit with the largest effect, no others.")
-    ] = False,
-    region: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--region", metavar="NAME", help="Only effects on this region; may be repeated."
-        ),
-    ] = None,
-    margin: Annotated[
-        float, options.margin_option(help="An effect of no more than this is not searched for.")
-    ] = float(100 * BISECT_MARGIN),
-    max_builds: Annotated[
-        int | None, options.max_builds_option(help="The most kernels besides the two ends.")
-    ] = None,
-    keep_all: Annotated[
-        bool, typer.Option("--keep-all", help="Rule no commit out by what it touches.")
-    ] = False,
-    log_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--log",
-            metavar="FILE",
-            help="Write what git bisect replay takes: one file for each commit that was found, "
-            "from the second on FILE.2 and so on.",
-        ),
-    ] = None,
-    mail: Annotated[
-        bool,
-        typer.Option("--mail", help="Print a mail for each commit that makes something slower."),
-    ] = False,
-    lab: LabRequest,
-    regions: Annotated[int, options.explain_option(help="Regions to show of each commit.")] = 8,
-    json: options.Json = False,
-    html: options.HtmlFile = None,
+    asked: partial[BisectRequest],
+    program: OfProgram,
+    written: BisectOptions,
+    printed: PrintOptions,
 ) -> int:
     """Find all commits of a range that make a kernel faster or slower.
 
@@ -91,38 +80,23 @@ def bisect(
     halves, also into merges. Effects have signs and add up, so all commits are found and not one;
     what differs by placement alone is never named. Interrupted, it goes on where it was.
     """
-    in_place_of(program, next(iter(workload or ()), ""), operation or ())
     if later := [word for word in words[1:] if ".." in word and ".." not in words[0]]:
         raise UserError(
             f"cannot bisect {words[0]}: the range {later[0]} comes first",
             f"kdelta bisect {later[0]} {words[0]}",
         )
-    folder, changes = _tree(words[1:], repository)
-    request = BisectRequest(
-        repository=folder,
-        range=words[0],
-        changes=changes,
-        workloads=tuple(workload or [DEFAULT_WORKLOAD]),
-        operations=tuple(operation or ()),
-        program=program,
-        cpu=options.only_cpu(cpu, lab),
-        layouts=layouts,
-        first=first,
-        regions=tuple(region or ()),
-        margin=options.fraction_of(margin),
-        max_builds=max_builds,
-        rule_out=not keep_all,
-        lab=lab,
-    )
+    folder, changes = _tree(words[1:], asked.keywords.get("repository", "."))
+    request = asked(repository=folder, range=words[0], changes=changes, program=program)
+    in_place_of(program, next(iter(asked.keywords.get("workloads", ())), ""), request.operations)
+    check_cpus([request.cpu] if request.cpu else [], request.lab)
     with open_store() as store:
         with shown_progress() as progress:
             report = run_async(run_bisect(request, store, progress))
-        if log_file is not None:
-            _write_logs(report, log_file)
-        mails = bisect_mails(report) if mail and not json else None
-        publish(
-            store, "bisect", [report], json=json, html=html, shown={"explain": regions}, text=mails
-        )
+        if written.log_file is not None:
+            _write_logs(report, written.log_file)
+        mails = bisect_mails(report) if written.mail and not printed.json else None
+        shown = {"explain": written.explain}
+        publish(store, "bisect", [report], printed, shown=shown, text=mails)
     return RUNS_FAILED if report.failure else 0
 
 

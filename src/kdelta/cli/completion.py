@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta completion`: what makes a shell complete command lines; cli/words.py has the words."""
 
-import enum
 from typing import Annotated
 
-import typer
-
 from kdelta.cli.output import emit
+from kdelta.cli.reading import one_of
+from kdelta.spec.option import Argument
 
 _BASH = """\
 _kdelta() {
@@ -47,23 +46,17 @@ For this shell alone, or in its start file:
 """
 
 
-class Shell(enum.StrEnum):
-    """The shells."""
-
-    bash = "bash"
-    zsh = "zsh"
-    fish = "fish"
-
-
-SCRIPTS = {Shell.bash: _BASH, Shell.zsh: _ZSH, Shell.fish: _FISH}
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
+    shell: Annotated[
+        str, Argument(metavar="|".join(SCRIPTS), help="The shell.", values="|".join(SCRIPTS))
+    ],
 ) -> None:
     """Print what makes a shell complete kdelta's command lines.
 
     Completes commands, options and their values: kernel specs, workloads, operations, CPUs,
     architectures, and the ids of studies and runs. Nothing is fetched or built for it.
     """
-    emit(SCRIPTS[shell])
+    emit(SCRIPTS[one_of("SHELL", shell, [*SCRIPTS])])

@@ -4,18 +4,19 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
-import typer
+import msgspec
 
 from kdelta import __version__
 from kdelta.cli.named_cpu import named_cpu
-from kdelta.cli.options import Json
 from kdelta.cli.output import emit
+from kdelta.cli.plain_options import Json
 from kdelta.cpus.catalog import list_cpus, load_user_cpu, refuse_shadow, user_paths
 from kdelta.cpus.misses import MISSES
 from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
 from kdelta.report.cpus import bytes_text, listed_cpus, prices_word
 from kdelta.report.lines import finished, wrapped
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import Argument
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.cpus import default_cpus
 
@@ -42,13 +43,24 @@ _LABELS = {
 }
 
 
+class CpusOptions(msgspec.Struct, frozen=True):
+    """In which form."""
+
+    json: Json = False
+
+
+_ALL: list[str] = []
+
+
 def cpus(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CPU]...", help="Names, or paths of files of your own."),
-    ] = None,
     *,
-    json: Json = False,
+    form: CpusOptions,
+    names: Annotated[
+        list[str],
+        Argument(
+            metavar="[CPU]...", help="Names, or paths of files of your own.", values="CPU|FILE"
+        ),
+    ] = _ALL,
 ) -> None:
     """List the CPUs that have model cycles, and which have measured costs.
 
@@ -59,12 +71,13 @@ def cpus(
     """
     if names:
         chosen = [named_cpu(name) for name in names]
-        listed = document_text(listed_cpus(chosen), __version__) if json else ""
+        listed = document_text(listed_cpus(chosen), __version__) if form.json else ""
         emit(listed or "\n".join(cpu_text(cpu) for cpu in chosen))
         return
     own, wrong = _own()
     known = [*list_cpus().values(), *own]
-    emit(document_text(listed_cpus(known, wrong), __version__) if json else cpus_text(known, wrong))
+    as_json = document_text(listed_cpus(known, wrong), __version__) if form.json else ""
+    emit(as_json or cpus_text(known, wrong))
 
 
 def _own() -> tuple[list[CPU], list[str]]:

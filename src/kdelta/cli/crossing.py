@@ -4,13 +4,15 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
+import msgspec
 
-from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.options import check_cpus
+from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.profile import asked_work
-from kdelta.cli.program import in_place_of
+from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import run_study
+from kdelta.spec.option import Argument, HelpSection, option, without
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.crossing.study import (
     CrossingRequest,
@@ -18,66 +20,71 @@ from kdelta.studies.crossing.study import (
     must_leave_mitigations,
     run_crossing,
 )
-from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.lab.asked import OnCPU, Operations, Workload
+from kdelta.studies.lab.request import LabRequest
 
 
-@options.makes_runs(without=("mode",))
+class CrossingOptions(msgspec.Struct, frozen=True):
+    """What is run in each of the kernels, and how."""
+
+    workload: Workload = ""
+    operations: Operations = ()
+    with_mode: Annotated[
+        str,
+        option(
+            "--with",
+            metavar="KERNEL",
+            values="KERNEL",
+            help="Use this kernel with kernel mode, not TREE +kernel-mode.",
+        ),
+    ] = ""
+    cpu: OnCPU = None
+    lab: Annotated[LabRequest, without("mode", "data_lines")] = LabRequest()
+    explain: Annotated[
+        int,
+        option(
+            "--explain",
+            metavar="N",
+            least=0,
+            group=HelpSection.SHOWN,
+            help="Name the N operations that gain most.",
+        ),
+    ] = 60
+
+
 def crossing(
     words: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="KERNEL-TREE [+CHANGE...] [-- COMMAND]",
             help="A source, perhaps changed, and a program of this host in place of a workload.",
+            kernels=True,
         ),
     ],
     *,
-    workload: Annotated[
-        str, options.workload_option(help="See kdelta workloads.  [default: syscalls]")
-    ] = "",
-    operation: options.Operations = None,
-    with_mode: Annotated[
-        str,
-        typer.Option(
-            "--with",
-            metavar="KERNEL",
-            help="A kernel that has kernel mode, in place of KERNEL-TREE +kernel-mode.",
-        ),
-    ] = "",
-    cpu: Annotated[
-        str,
-        options.cpu_option(
-            help="Look like this CPU, and price the path on it: a name that kdelta cpus lists, or "
-            "a CPU file."
-        ),
-    ] = "",
-    program: Program | None,
-    lab: LabRequest,
-    explain: Annotated[
-        int, options.explain_option(help="Operations to name: those that gain most.")
-    ] = 60,
-    json: options.Json = False,
-    html: options.HtmlFile = None,
+    asked: CrossingOptions,
+    program: OfProgram,
+    printed: PrintOptions,
 ) -> int:
-    """Say what crossing into the kernel and back costs a program, and what of that is what.
+    """Measure the cost of entering and leaving the kernel, split by cause.
 
-    Runs the workload in five arms: the kernel as it is; with mitigations=off; with the program in
-    ring 0 (+kernel-mode), calling by the same instruction, then by a jump to the kernel's entry,
+    Runs the workload in five variants: the kernel as it is; with mitigations=off; with the program
+    in ring 0 (+kernel-mode), calling by the same instruction, then by a jump to the kernel's entry,
     then past what only a change of privilege needs. Prints user and system instructions of each,
     and which share of the gain is mitigations, crossing, direct call and entry work. x86-64 only.
     """
-    in_place_of(program, workload, operation or ())
-    stock, changed = _kernels(words, with_mode)
-    model = options.only_cpu(cpu, lab)
+    in_place_of(program, asked.workload, asked.operations)
+    stock, changed = _kernels(words, asked.with_mode)
+    check_cpus([asked.cpu] if asked.cpu else [], asked.lab)
     request = CrossingRequest(
         stock=stock,
         with_mode=changed,
-        what=asked_work(program, workload, tuple(operation or ())),
-        cpu=model,
-        lab=lab,
+        what=asked_work(program, asked.workload, asked.operations),
+        cpu=asked.cpu,
+        lab=asked.lab,
     )
-    report = run_study(
-        "crossing", run_crossing, request, json=json, html=html, shown={"explain": explain}
-    )
+    shown = {"explain": asked.explain}
+    report = run_study("crossing", run_crossing, request, printed, shown=shown)
     return 0 if len(report.found.total.arms) == len(report.arms) else RUNS_FAILED
 
 

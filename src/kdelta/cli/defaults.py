@@ -8,11 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from typer.core import TyperCommand
-
 from kdelta.cli import removed
-from kdelta.cli.invoked import use_defaults
-from kdelta.cli.output import log
 from kdelta.host.dirs import config_dir
 from kdelta.spec.errors import LabError, UserError
 
@@ -22,22 +18,6 @@ ALL = "all"
 _BOOL, _TEXT = "true or false", "text in quotes"
 _NUMBERS = {"int": (int, "a whole number"), "flo": (int | float, "a number")}
 """By the beginning of what click calls a type, which its versions end in different ways."""
-
-
-class Command(TyperCommand):
-    """A command that notes which of its options the file of defaults set."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run it."""
-        used = [
-            word
-            for param in self.params
-            if getattr(ctx.get_parameter_source(param.name), "name", "") == "DEFAULT_MAP"
-            for word in _words(param, ctx.params[param.name])
-        ]
-        if used and (text := use_defaults(used, defaults_file())) and not ctx.params.get("quiet"):
-            log(text)
-        return super().invoke(ctx)
 
 
 def defaults_file() -> Path | None:
@@ -145,6 +125,9 @@ def _unknown(key: str, options: Iterable[str], where: str, lacking: str) -> User
     if gone := removed.OPTIONS.get(f"--{key}"):
         message = f"cannot use {key} in {where}: it was removed, since {gone.reason}"
         return UserError(message, gone.instead)
+    if now := removed.RENAMED.get(f"--{key}"):
+        name = now.removeprefix("--")
+        return UserError(f"cannot use {key} in {where}: it is called {name} now", f"{name} = ...")
     near = difflib.get_close_matches(key, [*options], n=1)
     return UserError(
         f"cannot use {key} in {where}: {lacking} option --{key}",
@@ -166,13 +149,3 @@ def _checked(option: Any, value: Any, where: str) -> Any:
         except Exception as error:
             raise UserError(f"cannot use {where}: {getattr(error, 'message', error)}") from error
     return values if option.multiple else value
-
-
-def _words(option: Any, value: Any) -> list[str]:
-    """The option as a command line has it."""
-    name = str(option.opts[-1])
-    if option.is_flag:
-        return [name] if value else []
-    values = value if option.multiple else [value]
-    shown = (f"{one:g}" if isinstance(one, float) else str(one) for one in values)
-    return [word for one in shown for word in (name, one)]

@@ -4,79 +4,89 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
+import msgspec
 
-from kdelta.cli import options
-from kdelta.cli.profile import (
-    Annotate,
-    CallTree,
-    Contexts,
-    Cut,
-    Only,
-    Regions,
-    Source,
-    asked_work,
-    failed,
-    is_run,
-    selection_of,
-)
+from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.profile import LookOptions, asked_work, failed, is_run, selection_of
+from kdelta.cli.program import OfProgram
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.diff import COMPARED
 from kdelta.infer.profiles.profile import Sort
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import Argument, HelpSection, option
 from kdelta.spec.words import compared_words
 from kdelta.store.model import Run
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.diff.study import DiffRequest, kernels_diff, run_diff
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
-from kdelta.studies.profile.views import Views
 
 
-@options.makes_runs(without=options.SINGLE)
+class DiffOptions(msgspec.Struct, frozen=True):
+    """What of two runs is compared."""
+
+    workload: Annotated[
+        str,
+        option(
+            "-w",
+            "--workload",
+            metavar="NAME",
+            values="WORKLOAD",
+            usual="syscalls",
+            help="Run this workload under the kernels.",
+        ),
+    ] = ""
+    each: Annotated[
+        bool | None,
+        option(
+            "--each/--whole",
+            usual="each where they differ in passes",
+            help="Compare one pass of each region, or whole ones.",
+        ),
+    ] = None
+    by: Annotated[
+        Sort,
+        option(
+            "--figure",
+            metavar="FIGURE",
+            values="|".join(COMPARED),
+            help=f"Compare this: {', '.join(COMPARED)}.",
+        ),
+    ] = Sort.INSNS
+    functions: Annotated[
+        int,
+        option(
+            "--functions",
+            metavar="N",
+            least=0,
+            group=HelpSection.SHOWN,
+            help="Name the N functions that changed most; 0: all.",
+        ),
+    ] = 40
+    inlined: Annotated[
+        bool,
+        option("--inlined", help="Match what one kernel inlined, by its debug info."),
+    ] = False
+
+
 def diff(
     words: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="A B | KERNEL [+CHANGE...] [KERNEL [+CHANGE...]] [-- COMMAND]",
             help="Two runs by their ids, or their beginnings; or two kernels, which are run if "
             "need be.",
+            kernels=True,
+            values="RUN|KERNEL",
         ),
     ],
     *,
-    workload: Annotated[str, options.workload_option(help="Of kernels.  [default: syscalls]")] = "",
-    operation: Regions = None,
-    program: Program | None,
-    context: Contexts = None,
-    only: Only = None,
-    each: Annotated[
-        bool | None,
-        typer.Option(
-            "--each/--whole",
-            help="Figures of one pass of each region, or of whole ones.  [default: of one pass "
-            "where regions went through different numbers of them]",
-            show_default=False,
-        ),
-    ] = None,
-    by: Annotated[
-        Sort, typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(COMPARED)}.")
-    ] = Sort.INSNS,
-    functions: Annotated[
-        int, options.functions_option(help="Name those that changed most; 0 is all.")
-    ] = 40,
-    calls: CallTree = False,
-    cut: Cut = 1.0,
-    source: Source = False,
-    inlined: Annotated[
-        bool, typer.Option("--inlined", help="Match what one kernel inlined, by its debug info.")
-    ] = False,
-    annotate: Annotate = None,
-    lab: LabRequest,
-    html: options.HtmlFile = None,
-    json: options.Json = False,
+    looked: LookOptions,
+    compared: DiffOptions,
+    program: OfProgram,
+    printed: PrintOptions,
 ) -> int:
     """Show what each function gained and lost from A to B.
 
@@ -84,26 +94,27 @@ def diff(
     added first, the total last. -100.0% is a function that vanished, 0.0% one that is new. What
     runs have not recorded (calls, lines, instructions) is had by making the same runs again.
     """
+    by = compared.by
     if by not in COMPARED:
         raise UserError(f"runs are not compared by {by.value}", f"by {', '.join(COMPARED)}")
     request = DiffRequest(
-        regions=tuple(operation or ()),
-        selection=selection_of(context, only),
+        regions=looked.regions,
+        selection=selection_of(looked.contexts, looked.code),
         by=by,
-        each=each,
-        views=Views(calls=calls, source=source, annotate=tuple(annotate or ()), part=cut / 100),
-        inlined=inlined,
-        lab=lab,
+        each=compared.each,
+        views=looked.views(),
+        inlined=compared.inlined,
+        lab=looked.lab,
     )
     report: DiffReport | Run | None = (
         _of_runs(words, request)
-        if is_run(words, workload) and program is None
-        else _of_kernels(words, asked_work(program, workload, request.regions), request)
+        if is_run(words, compared.workload) and program is None
+        else _of_kernels(words, asked_work(program, compared.workload, request.regions), request)
     )
     if not isinstance(report, DiffReport):
         return failed(report)
     with open_store() as store:
-        publish(store, "diff", [report], json=json, html=html, shown={"functions": functions})
+        publish(store, "diff", [report], printed, shown={"functions": compared.functions})
     return 0
 
 

@@ -4,13 +4,16 @@
 import collections
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated
+
+import msgspec
 
 from kdelta.cli.defaults import check_defaults, defaults_file, has_defaults
 from kdelta.cli.guard import LAB
 from kdelta.cli.main import COMMANDS, load_command
 from kdelta.cli.named_cpu import host_text
-from kdelta.cli.options import Qemu, Verbose
 from kdelta.cli.output import echo_commands, emit
+from kdelta.cli.plain_options import Verbose
 from kdelta.cpus.catalog import host_cpu
 from kdelta.host.cache import GIB, disk_bytes, limit_bytes, megabytes, usage
 from kdelta.host.dirs import cache_dir, data_dir
@@ -19,6 +22,8 @@ from kdelta.host.target import target
 from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.machines.kvm import why_no_kvm
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.option import without
+from kdelta.spec.run import MachineOptions
 from kdelta.store.check import must_be_whole
 from kdelta.store.store import Store
 
@@ -26,14 +31,24 @@ _NAME = 17
 _KINDS = 5
 
 
-def doctor(qemu: Qemu = "", verbose: Verbose = False) -> int:
-    """Say what is missing here.
+class DoctorOptions(msgspec.Struct, frozen=True):
+    """What is examined, and how much of it is shown."""
+
+    machine: Annotated[
+        MachineOptions,
+        without("memory_mib", "cpu", "append", "timeout_seconds", "runs_as", "compile_guest"),
+    ] = MachineOptions()
+    verbose: Verbose = False
+
+
+def doctor(asked: DoctorOptions) -> int:
+    """Check this host for missing dependencies.
 
     Prints what is there, what is missing, and the command that installs it.
     """
-    echo_commands(wanted=verbose)
+    echo_commands(wanted=asked.verbose)
     healthy = True
-    for check in _all_checks(qemu):
+    for check in _all_checks(asked.machine.qemu):
         healthy = healthy and (check.ok or not check.required)
         emit(check_text(check))
     emit("all that kdelta needs is there\n" if healthy else "kdelta cannot work yet: see above\n")

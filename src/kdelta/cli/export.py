@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from kdelta.cli.invoked import command_line
 from kdelta.cli.output import check_folder, emit, log, save
@@ -19,34 +18,48 @@ from kdelta.infer.profiles.profile import Selection
 from kdelta.report.exports import EXPORTS, Export, export_of
 from kdelta.report.names import kernel_name
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import HelpSection, option
 from kdelta.studies.profile.exported import ExportedRun, exportable, looked_through
 
-Format = Annotated[
-    str,
-    typer.Option(
-        "--export", metavar="FORMAT", help=f"Write it for another tool: {', '.join(EXPORTS)}."
-    ),
-]
-Output = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        help="With --export: the file, or a folder for one of a fitting name.  [default: stdout]",
-    ),
-]
-Figure = Annotated[
-    str,
-    typer.Option(
-        "--figure",
-        metavar="COLUMN",
-        help="With --export: what a format with one figure a stack holds: insns, loads, stores, "
-        "string-bytes, string-iterations, or a kind of special instruction.",
-    ),
-]
-Look = Annotated[
-    bool, typer.Option("--top", help="Look through functions, callees and callers on the terminal.")
-]
+
+class ExportOptions(msgspec.Struct, frozen=True):
+    """What is made for other tools, or looked through, in place of a report."""
+
+    format: Annotated[
+        str,
+        option(
+            "--export",
+            metavar="FORMAT",
+            group=HelpSection.SHOWN,
+            values="|".join(EXPORTS),
+            help="Write a file for another tool; the formats are below.",
+        ),
+    ] = ""
+    output: Annotated[
+        str,
+        option(
+            "--output",
+            metavar="FILE",
+            group=HelpSection.SHOWN,
+            usual="stdout",
+            values="FILE",
+            help="With --export: write to this file, or into this folder.",
+        ),
+    ] = ""
+    figure: Annotated[
+        str,
+        option(
+            "--figure",
+            metavar="COLUMN",
+            group=HelpSection.SHOWN,
+            usual="insns",
+            help="With --export: the figure of formats that hold one.",
+        ),
+    ] = ""
+    top: Annotated[
+        bool,
+        option("--top", group=HelpSection.SHOWN, help="Look through functions on the terminal."),
+    ] = False
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -85,21 +98,21 @@ class Wanted(msgspec.Struct, frozen=True):
         write_export(self.export, data, self.output, f"{run.workload}-{run.id}")
 
 
-def checked_export(
-    name: str, output: str, figure: str, *, top: bool, others: Mapping[str, bool]
-) -> Wanted | None:
+def checked_export(asked: ExportOptions, others: Mapping[str, bool]) -> Wanted | None:
     """What is asked for in place of a report, if anything; UserError, before anything is run, for
     what cannot be written. others: of options that ask for something else whether they were given.
     """
-    ours = [option for option, is_on in ((f"--export {name}", name), ("--top", top)) if is_on]
-    asked = [*ours, *(option for option, is_on in others.items() if is_on)]
-    if ours and len(asked) > 1:
-        raise UserError(f"{' and '.join(asked)} at once", "leave one of them out")
+    name, output, figure = asked.format, asked.output, asked.figure
+    own = ((f"--export {name}", name), ("--top", asked.top))
+    ours = [text for text, is_on in own if is_on]
+    all_ = [*ours, *(text for text, is_on in others.items() if is_on)]
+    if ours and len(all_) > 1:
+        raise UserError(f"{' and '.join(all_)} at once", "leave one of them out")
     if not name:
         if output or figure:
-            option = f"--output {output}" if output else f"--figure {figure}"
-            raise UserError(f"{option} without --export", f"add --export {' or '.join(EXPORTS)}")
-        return Wanted() if top else None
+            text = f"--output {output}" if output else f"--figure {figure}"
+            raise UserError(f"{text} without --export", f"add --export {' or '.join(EXPORTS)}")
+        return Wanted() if asked.top else None
     export = export_of(name)
     if output:
         _check_writable(Path(output), is_folder=output.endswith("/"))

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-import typer
+import click
 
 from kdelta.cli.invoked import invoked
 from kdelta.cli.output import ReaderGoneError, log
@@ -34,7 +34,7 @@ def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int
     ended_by = _end_like_ctrl_c(signal.SIGTERM, signal.SIGHUP)
     try:
         result = command()
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         result = INTERRUPTED
     except ReaderGoneError:
         return 0
@@ -46,22 +46,19 @@ def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int
         if any(isinstance(one, Exception) for one in leaves(error)):
             return _failed(error, arguments)
         result = INTERRUPTED
-    if result == INTERRUPTED:  # newer typers return it in place of the exception
+    if result == INTERRUPTED:
         log("kdelta: interrupted; runs that had ended are in the store")
         return 128 + (ended_by[0] if ended_by else signal.SIGINT)
     return result if isinstance(result, int) else 0
 
 
 def _usage(error: Exception, arguments: Sequence[str]) -> int:
-    """Shows a slip in the arguments; 0 if it was none.
-
-    Newer typers bring a click of their own, so that its errors have no one class to be caught by.
-    """
-    show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
-    if not callable(show) or not isinstance(code, int):
+    """Shows a slip in the arguments; 0 if it was none."""
+    if not isinstance(error, click.ClickException):
         return 0
-    if type(error).__name__ == "NoArgsIsHelpError":
-        show(sys.stderr)
+    code = error.exit_code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show(sys.stderr)
         return code
     slips = importlib.import_module("kdelta.cli.slips")  # which imports every command
     slip = slips.usage_slip(error, arguments)

@@ -4,13 +4,11 @@
 import math
 from typing import Annotated
 
-import typer
+import msgspec
 
-from kdelta.cli import options
-from kdelta.cli.change_options import AllowUnknown, Fuzz, changed_words
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.kernel_listing import built_text, differences_text, kernels_text
-from kdelta.cli.output import echo_commands, emit, silence_progress
+from kdelta.cli.output import emit
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.upkeep import pruned_text
 from kdelta.host.cache import GIB, Pruning
@@ -18,6 +16,7 @@ from kdelta.kernels.kbuild.built import built_kernels, find_built
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import Argument, option
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.configs import compare_configs
 from kdelta.studies.lab.steps import expect_kernels, obtained, refused_of
@@ -25,23 +24,16 @@ from kdelta.studies.lab.steps import expect_kernels, obtained, refused_of
 
 def build(
     words: Annotated[
-        list[str], typer.Argument(metavar="KERNEL [+CHANGE...]...", help="What to build or fetch.")
+        list[str],
+        Argument(metavar="KERNEL [+CHANGE...]...", help="What to build or fetch.", kernels=True),
     ],
-    *,
-    allow_unknown: AllowUnknown = False,
-    fuzz: Fuzz = None,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
 ) -> int:
     """Build kernels without measuring them.
 
     Prints of each where it is, what the lab had to add to its config, and why one could not be
     built. What is in the cache already is not built again.
     """
-    echo_commands(wanted=verbose)
-    silence_progress(wanted=quiet)
     with shown_progress() as progress:
-        words = changed_words(words, allow_unknown=allow_unknown, fuzz=fuzz)
         specs = parse_kernel_words(words)
         expect_kernels(progress, [str(spec) for spec in specs])
         refused = refused_of([str(spec) for spec in specs], progress)
@@ -54,30 +46,40 @@ def build(
     return RUNS_FAILED if any(isinstance(kernel, NoKernel) for kernel in found.values()) else 0
 
 
-def kernels(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KERNEL [KERNEL]]", help="Built kernels, by identity or key."),
-    ] = None,
-    *,
+class KernelsOptions(msgspec.Struct, frozen=True):
+    """What is printed of a kernel, or done about the cache."""
+
     config: Annotated[
-        bool, typer.Option("--config", help="Print the kernel's .config, and nothing else.")
-    ] = False,
+        bool, option("--config", help="Print the kernel's .config, and nothing else.")
+    ] = False
     prune_to: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--prune",
             metavar="GIB",
-            min=0,
+            least=0,
             help="Keep the cache within GIB, as kdelta prune --cache does.",
         ),
-    ] = None,
+    ] = None
+
+
+_ALL: list[str] = []
+
+
+def kernels(
+    *,
+    asked: KernelsOptions,
+    names: Annotated[
+        list[str],
+        Argument(metavar="[KERNEL [KERNEL]]", help="Built kernels, by identity or key."),
+    ] = _ALL,
 ) -> None:
     """List the kernels that are kept here, and how they came about.
 
     With the name of a built kernel: its config, and what was asked, added and changed. With two:
     how their configs differ, and which of the differences reach code that their runs executed.
     """
+    prune_to = asked.prune_to
     if prune_to is not None:
         if not math.isfinite(prune_to):
             raise UserError(
@@ -94,7 +96,7 @@ def kernels(
     found = [find_built(name) for name in names]
     if len(found) == 2:
         emit(differences_text(compare_configs(found[0], found[1])))
-    elif config:
+    elif asked.config:
         emit((found[0].path / found[0].config).read_text())
     else:
         emit(built_text(found[0].kernel(found[0].spec)))

@@ -4,13 +4,12 @@
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from kdelta import __version__
-from kdelta.cli.defaults import Command, check_defaults, defaults_of, has_defaults
+from kdelta.cli.defaults import check_defaults, defaults_of, has_defaults
 from kdelta.cli.guard import guarded
 from kdelta.cli.invoked import begin_command
 from kdelta.cli.output import emit, open_closed_streams
@@ -48,7 +47,7 @@ COMMANDS: Mapping[str, _Command] = {
     "log": _Command("log", "Show how a workload's figures moved over the kernels in the store."),
     "layout": _Command(
         "layout",
-        "Say how much a workload depends on where the linker put the kernel's functions.",
+        "Show how sensitive a workload is to the kernel's function layout.",
         specs=True,
     ),
     "place": _Command(
@@ -58,7 +57,7 @@ COMMANDS: Mapping[str, _Command] = {
     ),
     "crossing": _Command(
         "crossing",
-        "Say what crossing into the kernel and back costs a program, and what of that is what.",
+        "Measure the cost of entering and leaving the kernel, split by cause.",
         specs=True,
     ),
     "ablate": _Command(
@@ -77,7 +76,7 @@ COMMANDS: Mapping[str, _Command] = {
     ),
     "schema": _Command("schema", "Print the JSON Schema of a document."),
     "workloads": _Command("workloads", "List the workloads and their operations."),
-    "doctor": _Command("doctor", "Say what is missing here."),
+    "doctor": _Command("doctor", "Check this host for missing dependencies."),
     "pin": _Command("pin", "Show, fetch or pack the pinned QEMU, compilers and packages."),
     "completion": _Command(
         "completion", "Print what makes a shell complete kdelta's command lines."
@@ -86,7 +85,7 @@ COMMANDS: Mapping[str, _Command] = {
 """The commands in the order of --help. A test compares the summaries with the commands' help."""
 
 
-class _Commands(TyperGroup):
+class _Commands(click.Group):
     """The commands, each of which is imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
@@ -116,28 +115,37 @@ class _Commands(TyperGroup):
 def load_command(name: str) -> Any:
     """Import a command; returns it as click knows commands."""
     module = importlib.import_module(f"kdelta.cli.{COMMANDS[name].module}")
-    epilog = getattr(module, "EPILOG", "") if name == COMMANDS[name].module else ""
+    command = importlib.import_module("kdelta.cli.command").Command
+    epilog = importlib.import_module("kdelta.cli.examples").examples_text(name)
+    epilog += getattr(module, "EPILOG", "") if name == COMMANDS[name].module else ""
     if COMMANDS[name].specs:
         epilog += importlib.import_module("kdelta.cli.options").SPECS
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    function = getattr(module, name)
-    alone.command(name, epilog=epilog or None, cls=getattr(function, "parsed_by", Command))(
-        function
-    )
-    return typer.main.get_command(alone)
+    return command(name, getattr(module, name), epilog)
 
 
-app = typer.Typer(
+def _show_version(_: click.Context, __: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        emit(f"kdelta {__version__}\n")
+        raise click.exceptions.Exit
+
+
+app = _Commands(
     name="kdelta",
-    cls=_Commands,
     help="Find which change to a Linux kernel made it faster or slower, and by exactly how much.",
     epilog="Exit codes: 0 done, 1 all runs of a kernel failed, 2 wrong usage, 3 the lab failed, "
     "130 interrupted.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version and exit.",
+        )
+    ],
 )
 
 
@@ -152,9 +160,7 @@ def ended(arguments: Sequence[str]) -> int:
 
     def command() -> int:
         begin_command(arguments)
-        code = guarded(
-            lambda: app(args=list(arguments), prog_name="kdelta", standalone_mode=False), arguments
-        )
+        code = guarded(lambda: _invoked(arguments), arguments)
         if made_folders():
             guarded(importlib.import_module("kdelta.host.cache").keep_limit)
         return code
@@ -165,6 +171,14 @@ def ended(arguments: Sequence[str]) -> int:
     elif _name(arguments) == "shell":
         coded = importlib.import_module("kdelta.cli.shell").shell_code
     return coded(command) if coded else command()
+
+
+def _invoked(arguments: Sequence[str]) -> Any:
+    try:
+        with app.make_context("kdelta", list(arguments)) as context:
+            return app.invoke(context)
+    except click.exceptions.Exit as ended:  # of --help, or --version
+        return ended.exit_code
 
 
 def answers_by_code(arguments: Sequence[str]) -> bool:
@@ -181,21 +195,3 @@ def answers_by_code(arguments: Sequence[str]) -> bool:
 def _name(words: Sequence[str]) -> str:
     # Of kdelta's own options none takes a value.
     return next((word for word in words if not word.startswith("-")), "")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        emit(f"kdelta {__version__}\n")
-        raise typer.Exit
-
-
-@app.callback()
-def _kdelta(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
-) -> None:
-    """What holds for every command."""

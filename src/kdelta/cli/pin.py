@@ -5,40 +5,57 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import msgspec
 
-from kdelta.cli.options import Verbose, one_of, workload_option
 from kdelta.cli.output import echo_commands, emit, log
+from kdelta.cli.plain_options import Verbose
+from kdelta.cli.reading import one_of
 from kdelta.host.pin import gcc_part, megabytes, obtain, pack, pinned, qemu_part
 from kdelta.host.target import targets
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import Argument, option
 from kdelta.workloads.catalog import find_workload
 
 _ACTIONS = ("show", "fetch", "pack")
 _ARCH = "x86_64"
 
 
-def pin(
-    action: Annotated[
-        str, typer.Argument(metavar="show|fetch|pack", help="What to do with it.")
-    ] = "show",
+class PinOptions(msgspec.Struct, frozen=True):
+    """Which parts, and where they are packed."""
+
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where it is packed.")
-    ] = None,
-    arch: Annotated[
-        list[str] | None,
-        typer.Option(
+        Path | None, option("--output", metavar="FILE", values="FILE", help="Pack it there.")
+    ] = None
+    arches: Annotated[
+        tuple[str, ...],
+        option(
             "--arch",
             metavar="ARCH",
-            help="Fetch or pack it for guests of this architecture; may be repeated."
-            f"  [default: {_ARCH}; pack without options: all]",
+            values="ARCH",
+            usual=f"{_ARCH}; pack without options: all",
+            help="For guests of this architecture; repeatable.",
         ),
-    ] = None,
-    workload: Annotated[
-        list[str] | None,
-        workload_option(help="Fetch or pack what this workload starts, too; may be repeated."),
-    ] = None,
-    verbose: Verbose = False,
+    ] = ()
+    workloads: Annotated[
+        tuple[str, ...],
+        option(
+            "-w",
+            "--workload",
+            metavar="NAME",
+            values="WORKLOAD",
+            help="With what this workload starts; repeatable.",
+        ),
+    ] = ()
+    verbose: Verbose = False
+
+
+def pin(
+    *,
+    asked: PinOptions,
+    action: Annotated[
+        str,
+        Argument(metavar="|".join(_ACTIONS), help="What to do with it.", values="|".join(_ACTIONS)),
+    ] = "show",
 ) -> None:
     """Show, fetch or pack the pinned QEMU, compilers and packages.
 
@@ -47,16 +64,17 @@ def pin(
     when they are first needed. `pack` writes them as one file, for hosts that cannot fetch them:
     --qemu FILE.
     """
-    echo_commands(wanted=verbose)
+    echo_commands(wanted=asked.verbose)
     found = pinned()
     if one_of("ACTION", action, _ACTIONS) == "fetch":
-        for part in _parts(arch or [_ARCH], workload or []):
+        for part in _parts(asked.arches or [_ARCH], asked.workloads):
             obtain(found, part, log)
     elif action == "pack":
-        if output is None:
-            raise UserError("pack needs a file to write", "kdelta pin pack -o FILE")
-        some = _parts(arch or [_ARCH], workload or []) if arch or workload else ()
-        pack(found, output, log, some)
+        if asked.output is None:
+            raise UserError("pack needs a file to write", "kdelta pin pack --output FILE")
+        named = asked.arches or asked.workloads
+        some = _parts(asked.arches or [_ARCH], asked.workloads) if named else ()
+        pack(found, asked.output, log, some)
     width = max(map(len, found.parts))
     here = found.here
     parts = (

@@ -4,32 +4,35 @@
 import enum
 import re
 from collections.abc import Sequence, Set
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from kdelta import __version__
-from kdelta.cli import options
-from kdelta.cli.export import Figure, Format, Look, Output, checked_export
+from kdelta.cli.export import ExportOptions, Wanted, checked_export
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.named_cpu import named_cpu
+from kdelta.cli.options import on_cpu, one_kernel
 from kdelta.cli.output import emit, log
-from kdelta.cli.program import in_place_of
+from kdelta.cli.plain_options import Functions, PrintOptions
+from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import unkept, write_page
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import OF_DATA, Part, Selection, Sort, chosen_regions
+from kdelta.report.exports import EXPORTS
 from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import Argument, HelpSection, OptionKind, option
 from kdelta.store.model import Run
 from kdelta.store.store import LAST
 from kdelta.studies.documents import document_text
+from kdelta.studies.lab.asked import LabOfOne
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.reports import reported_run
 from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
@@ -48,6 +51,9 @@ from kdelta.studies.profile.views import Views
 _RUN = re.compile(rf"{LAST}|[0-9a-f]{{1,12}}")
 
 
+EPILOG = f"\b\nFormats of --export:\n  {'  '.join(EXPORTS)}\n\n"
+
+
 class Whose(enum.StrEnum):
     """Whose work is looked at."""
 
@@ -57,168 +63,229 @@ class Whose(enum.StrEnum):
     ALL = "all"
 
 
-Regions = Annotated[
-    list[str] | None,
-    options.operation_option(help="Only this region; may be repeated.  [default: all, summed up]"),
-]
-Contexts = Annotated[
-    list[Whose] | None,
-    typer.Option(
-        "--context",
-        metavar="WHOSE",
-        help="The measured tasks' own work, that of interrupts on their time, or of other tasks: "
-        "own, interrupts, other, all; may be repeated.  [default: own]",
-    ),
-]
-Only = Annotated[
-    list[Part] | None,
-    typer.Option(
-        "--only",
-        metavar="WHOSE",
-        help="Only this code: kernel, modules, user; may be repeated.  [default: all]",
-    ),
-]
-CallTree = Annotated[bool, typer.Option("--calls", help="Show who called whom, from the top.")]
-Source = Annotated[
-    bool, typer.Option("--source", help="Show source lines, where there is debug info.")
-]
-Annotate = Annotated[
-    list[str] | None,
-    typer.Option("--annotate", metavar="FUNCTION", help="Show its instructions; may be repeated."),
-]
-ByProcess = Annotated[
-    bool,
-    typer.Option("--processes", help="Show by process what user and kernel executed, and no more."),
-]
-Cut = Annotated[
-    float,
-    typer.Option(
-        "--cut", metavar="PCT", min=0, max=100, help="With --calls: leave out what is less."
-    ),
-]
-OfWorkload = Annotated[str, options.workload_option(help="Of a kernel; see kdelta workloads.")]
+class LookOptions(msgspec.Struct, frozen=True):
+    """What of a run, or of two, is looked at."""
 
-
-@options.makes_runs(without=options.SINGLE)
-def profile(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[RUN | KERNEL [+CHANGE...] [-- COMMAND]]",
-            help="A run's id, or its beginning, or last; or a kernel, which is run if need be.",
+    regions: Annotated[
+        tuple[str, ...],
+        option(
+            "-o",
+            "--operation",
+            metavar="NAME",
+            values="OPERATION",
+            usual="all, summed up",
+            help="Look only at this region; repeatable.",
         ),
-    ] = None,
-    *,
-    workload: OfWorkload = "",
-    operation: Regions = None,
-    context: Contexts = None,
-    only: Only = None,
-    functions: options.Functions = 20,
+    ] = ()
+    contexts: Annotated[
+        tuple[Whose, ...],
+        option(
+            "--context",
+            metavar="WHOSE",
+            usual="own",
+            help="Look at own, interrupts, other, all work; repeatable.",
+        ),
+    ] = ()
+    code: Annotated[
+        tuple[Part, ...],
+        option(
+            "--code",
+            metavar="WHOSE",
+            usual="all",
+            help="Only this code: kernel, modules, user; repeatable.",
+        ),
+    ] = ()
+    calls: Annotated[
+        bool, option("--calls", group=HelpSection.SHOWN, help="Show who called whom, from the top.")
+    ] = False
+    cut: Annotated[
+        Fraction,
+        option(
+            "--cut",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            least=0,
+            most=100,
+            group=HelpSection.SHOWN,
+            help="With --calls: leave out what is less.",
+        ),
+    ] = Fraction(1, 100)
+    source: Annotated[
+        bool,
+        option(
+            "--source",
+            group=HelpSection.SHOWN,
+            help="Show source lines, where there is debug info.",
+        ),
+    ] = False
+    annotate: Annotated[
+        tuple[str, ...],
+        option(
+            "--annotate",
+            metavar="FUNCTION",
+            group=HelpSection.SHOWN,
+            help="Show its instructions; repeatable.",
+        ),
+    ] = ()
+    lab: LabOfOne = LabRequest()
+
+    def views(self, callers: tuple[str, ...] = ()) -> Views:
+        """Return what is shown besides the functions."""
+        return Views(self.calls, callers, self.source, self.annotate, float(self.cut))
+
+
+class ProfileOptions(msgspec.Struct, frozen=True):
+    """What is shown of each function, and in which order."""
+
+    workload: Annotated[
+        str,
+        option(
+            "-w",
+            "--workload",
+            metavar="NAME",
+            values="WORKLOAD",
+            help="Run this workload under KERNEL.",
+        ),
+    ] = ""
+    functions: Functions = 20
     sort: Annotated[
         Sort,
-        typer.Option("--sort", metavar="FIGURE", help=f"Rank functions by: {', '.join(Sort)}."),
-    ] = Sort.INSNS,
+        option(
+            "--sort",
+            metavar="FIGURE",
+            group=HelpSection.SHOWN,
+            values="|".join(Sort),
+            help="Rank functions by this figure.",
+        ),
+    ] = Sort.INSNS
     columns: Annotated[
-        list[Sort] | None,
-        typer.Option(
-            "--column", metavar="FIGURE", help="Show this; may be repeated.  [default: what fits]"
+        tuple[Sort, ...],
+        option(
+            "--column",
+            metavar="FIGURE",
+            group=HelpSection.SHOWN,
+            values="|".join(Sort),
+            usual="what fits",
+            help="Show this figure; repeatable.",
         ),
-    ] = None,
-    calls: CallTree = False,
+    ] = ()
     callers: Annotated[
-        list[str] | None,
-        typer.Option("--callers", metavar="FUNCTION", help="Show who called it; may be repeated."),
-    ] = None,
-    cut: Cut = 1.0,
-    source: Source = False,
-    annotate: Annotate = None,
-    processes: ByProcess = False,
-    cpu: Annotated[
-        str,
-        options.cpu_option(
-            help="Add misses and model cycles on this CPU: a name that kdelta cpus lists, or a "
-            "file. A kernel's machine looks like it, too."
+        tuple[str, ...],
+        option(
+            "--callers",
+            metavar="FUNCTION",
+            group=HelpSection.SHOWN,
+            help="Show who called it; repeatable.",
         ),
-    ] = "",
+    ] = ()
+    processes: Annotated[
+        bool,
+        option(
+            "--processes", group=HelpSection.SHOWN, help="Show user and kernel work by process."
+        ),
+    ] = False
+    cpu: Annotated[
+        CPU | None,
+        option(
+            "--cpu",
+            metavar="CPU",
+            kind=OptionKind.CPU,
+            values="CPU",
+            help="Add misses and model cycles on this CPU.",
+        ),
+    ] = None
     data: Annotated[
         bool,
-        typer.Option(
-            "--data",
-            help="With --cpu: also what accesses to data miss (columns l1d, l2d, dtlb); such a run "
-            "takes about 5 times longer.",
+        option("--data", help="With --cpu: count data misses, too; takes 5 times longer."),
+    ] = False
+
+
+_LAST = [LAST]
+
+
+def profile(
+    *,
+    looked: LookOptions,
+    columns: ProfileOptions,
+    program: OfProgram,
+    exported: ExportOptions,
+    printed: PrintOptions,
+    words: Annotated[
+        list[str],
+        Argument(
+            metavar="[RUN | KERNEL [+CHANGE...] [-- COMMAND]]",
+            help="A run's id, or its beginning, or last; or a kernel, which is run if need be.",
+            kernels=True,
+            values="RUN|KERNEL",
         ),
-    ] = False,
-    program: Program | None,
-    lab: LabRequest,
-    export: Format = "",
-    output: Output = "",
-    figure: Figure = "",
-    top: Look = False,
-    html: options.HtmlFile = None,
-    json: options.Json = False,
+    ] = _LAST,
 ) -> int:
     """Show where a run's instructions went, function by function.
 
     The regions of the run are summed up; the lines add up to their total. What a run has not
     recorded (calls, lines, instructions, misses) is had by making the same run again.
     """
-    wanted = checked_export(
-        export,
-        output,
-        figure,
-        top=top,
-        others={
-            "--json": json,
-            "--html": html is not None,
-            "--processes": processes,
-            "--calls": calls,
-            "--callers": bool(callers),
-            "--annotate": bool(annotate),
-            "--source": source and top,
-        },
+    wanted = _wanted(looked, columns, exported, printed)
+    shown = {columns.sort, *columns.columns}
+    _check_cpu(columns.cpu, shown, data=columns.data)
+    selection = selection_of(
+        looked.contexts or ((Whose.ALL,) if exported.format else ()), looked.code
     )
-    shown = {sort, *(columns or ())}
-    model = _modelled(cpu, shown, data=data)
-    selection = selection_of(context or ([Whose.ALL] if export else None), only)
     request = ProfileRequest(
-        regions=tuple(operation or ()),
+        regions=looked.regions,
         selection=selection,
-        views=Views(calls, tuple(callers or ()), source, tuple(annotate or ()), cut / 100),
-        calls=html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
-        cpu=model,
-        data=data,
-        lab=lab,
+        views=looked.views(columns.callers),
+        calls=printed.html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
+        cpu=columns.cpu,
+        data=columns.data,
+        lab=looked.lab,
     )
     given = list(words or [LAST])
-    of_run = is_run(given, workload) and program is None
-    asked = asked_work(program, workload, request.regions)
-    if processes:
-        return _by_process(given, None if of_run else asked, request, html, json=json)
+    of_run = is_run(given, columns.workload) and program is None
+    asked = asked_work(program, columns.workload, request.regions)
+    if columns.processes:
+        return _by_process(given, None if of_run else asked, request, printed)
     report: ProfileReport | ExportedRun | Run | None
     if of_run:
         report = _of_run(given, request, recorded=wanted is not None)
     else:
-        request = msgspec.structs.replace(request, lab=options.on_cpu(lab, cpu))
+        request = msgspec.structs.replace(request, lab=on_cpu(looked.lab, columns.cpu))
         report = _of_kernel(_one_kernel(given), asked, request, recorded=wanted is not None)
     if wanted and isinstance(report, ExportedRun):
-        wanted.show(report, selection, functions=functions, source=source)
+        wanted.show(report, selection, functions=columns.functions, source=looked.source)
         return 0
     if not isinstance(report, ProfileReport):
         return failed(report if isinstance(report, Run) else None)
-    stored = _as_stored("profile", "Where do the instructions go", report, functions)
-    table = FunctionsAsked(functions, sort, tuple(columns or usual_columns(report, sort)))
+    stored = _as_stored("profile", "Where do the instructions go", report, columns.functions)
+    chosen = columns.columns or usual_columns(report, columns.sort)
+    table = FunctionsAsked(columns.functions, columns.sort, tuple(chosen))
     text = text_of(profile_document(stored, report, table))
-    if html is not None:
-        _write_page(html, stored)
-    emit(document_text(report, __version__) if json else text)
+    if printed.html is not None:
+        _write_page(printed.html, stored)
+    emit(document_text(report, __version__) if printed.json else text)
     return 0
 
 
-def _modelled(cpu: str, shown: Set[Sort], *, data: bool) -> CPU | None:
-    """Return the CPU of that name, if one is named; UserError if figures that are shown need one,
-    or need accesses to data to be recorded.
+def _wanted(
+    looked: LookOptions, columns: ProfileOptions, exported: ExportOptions, printed: PrintOptions
+) -> Wanted | None:
+    """What is made in place of a report, if anything; UserError for two things at once."""
+    others = {
+        "--json": printed.json,
+        "--html": printed.html is not None,
+        "--processes": columns.processes,
+        "--calls": looked.calls,
+        "--callers": bool(columns.callers),
+        "--annotate": bool(looked.annotate),
+        "--source": looked.source and exported.top,
+    }
+    return checked_export(exported, others)
+
+
+def _check_cpu(model: CPU | None, shown: Set[Sort], *, data: bool) -> None:
+    """UserError if figures that are shown need a CPU and none is named, or need accesses to data to
+    be recorded.
     """
-    model = named_cpu(cpu) if cpu else None
     if model is None and not shown.isdisjoint({Sort.MISSES, Sort.CYCLES}):
         raise UserError(
             "misses and model cycles are those of a CPU, and none is named",
@@ -235,7 +302,6 @@ def _modelled(cpu: str, shown: Set[Sort], *, data: bool) -> CPU | None:
             "accesses to data are recorded for the caches of a CPU, and none is named",
             "name one with --cpu, or leave out --data",
         )
-    return model
 
 
 def _as_stored(
@@ -251,7 +317,7 @@ def _write_page(path: Path, stored: Stored) -> None:
         write_page(path, stored, store)
 
 
-def selection_of(contexts: Sequence[Whose] | None, parts: Sequence[Part] | None) -> Selection:
+def selection_of(contexts: Sequence[Whose], parts: Sequence[Part]) -> Selection:
     """What is looked at, from the options of these names."""
     asked = {one.value for one in contexts or (Whose.OWN,)}
     chosen: tuple[Context, ...] = tuple(c for c in CONTEXTS if Whose.ALL in asked or c in asked)
@@ -298,9 +364,7 @@ def _by_process(
     words: Sequence[str],
     asked: Work | None,
     request: ProfileRequest,
-    html: Path | None,
-    *,
-    json: bool,
+    printed: PrintOptions,
 ) -> int:
     with open_store() as store:
         run: Run | None = None
@@ -319,14 +383,14 @@ def _by_process(
         report = ProcessesReport(reported_run(run, store, stored=True), tuple(wanted.values()))
     stored = _as_stored("processes", "Which processes execute the instructions", report)
     text = text_of(processes_document(stored, report))
-    emit(document_text(report, __version__) if json else text)
-    if html is not None:
-        _write_page(html, stored)
+    emit(document_text(report, __version__) if printed.json else text)
+    if printed.html is not None:
+        _write_page(printed.html, stored)
     return 0
 
 
 def _one_kernel(words: Sequence[str]) -> str:
-    return options.one_kernel(words, "kdelta diff compares the profiles of two")
+    return one_kernel(words, "kdelta diff compares the profiles of two")
 
 
 def asked_work(program: Program | None, workload: str, operations: tuple[str, ...]) -> Work:

@@ -11,6 +11,7 @@ from kdelta import __version__
 from kdelta.cli.colours import emit_report
 from kdelta.cli.invoked import invoked
 from kdelta.cli.output import emit, log, save
+from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.progress import shown_progress
 from kdelta.host.interrupt import run_async
 from kdelta.report.stored import Stored
@@ -35,16 +36,15 @@ def run_study(
     kind: str,
     study: Callable[[_Request, Store, Progress], Coroutine[Any, Any, _Report]],
     request: _Request,
+    printed: PrintOptions,
     *,
-    json: bool,
-    html: Path | None,
     shown: Mapping[str, int] | None = None,
 ) -> _Report:
     """Runs a study of that kind, publishes its report (see `publish`), and returns that."""
     with open_store() as store:
         with shown_progress() as progress:
             report = run_async(study(request, store, progress))
-        publish(store, kind, [report], json=json, html=html, shown=shown)
+        publish(store, kind, [report], printed, shown=shown)
     return report
 
 
@@ -52,15 +52,13 @@ def publish(
     store: Store,
     kind: str,
     reports: Sequence[msgspec.Struct],
+    printed: PrintOptions,
     *,
-    json: bool = False,
     shown: Mapping[str, int] | None = None,
     text: str | None = None,
-    html: Path | None = None,
 ) -> None:
     """Keeps the reports of a study of that kind, then prints them. `shown`: see Stored; `text`:
-    what is printed in place of the usual text; `html`: where a page of it is written, too. That a
-    report cannot be kept loses no report.
+    what is printed in place of the usual text. That a report cannot be kept loses no report.
     """
     stored = unkept(kind, question_of(kind, reports), reports, invoked.started)
     stored = msgspec.structs.replace(stored, shown=dict(shown or {}))
@@ -69,7 +67,7 @@ def publish(
     except LabError as error:
         log(f"kdelta: the report is printed and not kept: {error.message}")
     finally:  # a fault of kdelta loses no report, either
-        _show(stored, store, json=json, text=text, html=html)
+        _show(stored, store, printed, text)
 
 
 def report_text(kind: str, reports: Sequence[msgspec.Struct], shown: Mapping[str, int]) -> str:
@@ -78,15 +76,15 @@ def report_text(kind: str, reports: Sequence[msgspec.Struct], shown: Mapping[str
     return find_form("text").render(msgspec.structs.replace(stored, shown=dict(shown)))
 
 
-def _show(stored: Stored, store: Store, *, json: bool, text: str | None, html: Path | None) -> None:
+def _show(stored: Stored, store: Store, printed: PrintOptions, text: str | None) -> None:
     try:
-        if json and text is None:
+        if printed.json and text is None:
             emit(find_form("json").render(stored))
         else:
             emit_report(text if text is not None else find_form("text").render(stored))
     finally:  # whether or not anybody reads it
-        if html is not None:
-            write_page(html, stored, store)
+        if printed.html is not None:
+            write_page(printed.html, stored, store)
 
 
 def runs_printed(reports: Sequence[RunReport], asked: RunDetail) -> str:

@@ -30,3 +30,20 @@ COMMANDS: Mapping[str, Removed] = {
 OPTIONS: Mapping[str, Removed] = {
     "--front-end": Removed("what it predicted did not hold for real programs", _PAGE),
 }
+RENAMED: Mapping[str, str] = {
+    "--again": "--rerun",
+    "--one-state": "--skip-states",
+    "--keep-all": "--search-all",
+    "--keep": "--write-branch",
+    "--only": "--code",
+    "--by": "--figure",
+}
+"""Options by their names of before."""
+
+_OUTPUT = {"place", "report", "pin"}
+"""Commands in which -o was a file to write; in all others it is an operation."""
+
+
+def renamed(command: str, name: str) -> str:
+    """Return what an option of a command is called now; empty where it is no option of before."""
+    return "--output" if name == "-o" and command in _OUTPUT else RENAMED.get(name, "")

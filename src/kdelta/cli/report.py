@@ -4,19 +4,20 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import msgspec
 from msgspec.structs import replace
 
 from kdelta import __version__
-from kdelta.cli import options
 from kdelta.cli.colours import emit_report
 from kdelta.cli.listing import studies_text
 from kdelta.cli.output import check_folder, emit, log, save
+from kdelta.cli.plain_options import All
 from kdelta.cli.publish import page_text, unkept_runs
 from kdelta.report.kind import ALL
 from kdelta.report.model import StudyList
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.option import Argument, HelpSection, option
 from kdelta.store.model import Run, Study
 from kdelta.store.store import LAST, Store
 from kdelta.studies.documents import document_text
@@ -30,50 +31,62 @@ _LISTED = ("text", "json")
 EPILOG = "\b\nFormats:\n" + "".join(f"  {name:<9} {form.purpose}\n" for name, form in FORMS.items())
 
 
-def report(
-    study: Annotated[
+class ReportOptions(msgspec.Struct, frozen=True):
+    """In which form, and where."""
+
+    name: Annotated[
         str,
-        typer.Argument(
-            metavar="[ID]", help="A study's or run's id, or its beginning, or last: the last study."
-        ),
-    ] = LAST,
-    *,
-    form: Annotated[
-        str,
-        typer.Option(
+        option(
             "--format",
             metavar="FORMAT",
-            show_default=False,
-            help=f"One of {', '.join(FORMS)}.  [default: text, or as FILE ends]",
+            group=HelpSection.SHOWN,
+            usual="text, or as FILE ends",
+            values="|".join(FORMS),
+            help="Print it in this form; the list is below.",
         ),
-    ] = "",
+    ] = ""
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
-    ] = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="List what is stored, the latest first.")
-    ] = False,
-    show_all: options.All = False,
-    limit: Annotated[int, options.limit_option(min=1, help="List the latest so many.")] = 20,
+        Path | None,
+        option("--output", metavar="FILE", group=HelpSection.SHOWN, help="Write it there."),
+    ] = None
+    listed: Annotated[bool, option("--list", help="List what is stored, the latest first.")] = False
+    show_all: All = False
+    limit: Annotated[
+        int, option("-n", "--limit", metavar="N", least=1, help="List the latest N.")
+    ] = 20
+
+
+def report(
+    *,
+    asked: ReportOptions,
+    study: Annotated[
+        str,
+        Argument(
+            metavar="[ID]",
+            help="A study's or run's id, or its beginning, or last: the last study.",
+            values="STUDY",
+        ),
+    ] = LAST,
 ) -> None:
     """Show what a study found, at any time later and in any form.
 
     Every comparison, ablation, bisection and so on is kept with its report.
     """
-    name = form or form_of_file(output.name if output else "")
+    output = asked.output
+    name = asked.name or form_of_file(output.name if output else "")
     chosen = find_form(name)
     if output is not None and not output.exists():
-        check_folder(f"-o {output}", output.parent, "a file in another folder")
-    if listed and name not in _LISTED:
+        check_folder(f"--output {output}", output.parent, "a file in another folder")
+    if asked.listed and name not in _LISTED:
         raise UserError(f"a list as {name}", f"--list takes {' and '.join(_LISTED)}")
     with open_store() as store:
-        if listed:
-            found = StudyList(tuple(_summed_up(one, store) for one in store.studies(limit)))
+        if asked.listed:
+            found = StudyList(tuple(_summed_up(one, store) for one in store.studies(asked.limit)))
             as_json = name == "json"
             text = document_text(found, __version__) if as_json else studies_text(found.studies)
         else:
             one = _stored(store.study_or_run(study), store)
-            one = replace(one, shown={**one.shown, ALL: 1}) if show_all else one
+            one = replace(one, shown={**one.shown, ALL: 1}) if asked.show_all else one
             # A page has flame graphs, for which the store has to be looked into.
             text = page_text(one, store) if name == "html" else chosen.render(one)
     if output is None:

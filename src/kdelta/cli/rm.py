@@ -3,18 +3,18 @@
 
 from typing import Annotated
 
-import typer
-
 from kdelta.cli.output import emit
 from kdelta.host.dirs import data_dir
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import Argument
 from kdelta.store.model import Study
 from kdelta.store.store import LAST, Store
 
 
 def rm(
     ids: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="Studies' or runs' ids, or beginnings.")
+        list[str],
+        Argument(metavar="ID...", help="Studies' or runs' ids, or beginnings.", values="STUDY|RUN"),
     ],
 ) -> None:
     """Remove studies and runs from the store.

@@ -4,26 +4,35 @@
 import importlib
 from typing import Annotated
 
+import msgspec
+
 from kdelta import __version__
 from kdelta.cli.listing import runs_text
 from kdelta.cli.output import emit
-from kdelta.cli.plain_options import Json, limit_option
+from kdelta.cli.plain_options import Json
 from kdelta.host.dirs import data_dir
+from kdelta.spec.option import option
 from kdelta.store.store import Store
 
 
-def runs(
-    limit: Annotated[int, limit_option(min=1, help="The latest so many.")] = 20,
-    json: Json = False,
-) -> None:
+class RunsOptions(msgspec.Struct, frozen=True):
+    """How many, and in which form."""
+
+    limit: Annotated[
+        int, option("-n", "--limit", metavar="N", least=1, help="List the latest N.")
+    ] = 20
+    json: Json = False
+
+
+def runs(asked: RunsOptions) -> None:
     """List the runs, failed ones too.
 
     The latest comes first.
     """
     with Store.open(data_dir()) as store:
-        found = store.runs(limit)
-        regions = [] if json else [store.regions(run) for run in found]
-    if json:
+        found = store.runs(asked.limit)
+        regions = [] if asked.json else [store.regions(run) for run in found]
+    if asked.json:
         model = importlib.import_module("kdelta.report.model")
         documents = importlib.import_module("kdelta.studies.documents")
         emit(documents.document_text(model.run_list(found), __version__))

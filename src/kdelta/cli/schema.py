@@ -3,15 +3,19 @@
 
 from typing import Annotated
 
-import typer
-
 from kdelta.cli.output import emit
+from kdelta.spec.option import Argument
 from kdelta.studies.documents import DOCUMENTS, schema_text
 
 
 def schema(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="A document, such as kdelta.compare/2.")
+        str,
+        Argument(
+            metavar="[NAME]",
+            help="A document, such as kdelta.compare/2.",
+            values="|".join(DOCUMENTS),
+        ),
     ] = "",
 ) -> None:
     """Print the JSON Schema of a document.

@@ -7,24 +7,24 @@ import os
 import sys
 import termios
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import msgspec
-import typer
 
-from kdelta.cli import options
+from kdelta.cli.options import LikeOptions, on_cpu, one_kernel
 from kdelta.cli.output import emit, log, shows_progress
-from kdelta.cli.program import Files, RunsPrograms, command_of
+from kdelta.cli.program import program_of
 from kdelta.cli.progress import shown_progress
 from kdelta.host.interrupt import run_async
 from kdelta.host.lock import work_folder
 from kdelta.machines.terminal import Keyboard
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import GUEST_FILES_BYTES as MAX_BYTES
+from kdelta.spec.option import AfterDashes, Argument, without
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.lab.request import Files, LabRequest, Program
 from kdelta.studies.lab.shell import ShellRequest, check_shell, prepare_shell, use_shell
 
 EPILOG = """\b
@@ -45,25 +45,49 @@ _LEAVE = b"x"
 _LITERAL = b"a"
 
 
-@options.makes_runs(without=("perturb", "again", "no_snapshot", "jobs", "mode"))
+class _ShellFiles(msgspec.Struct, frozen=True):
+    """What is carried into the guest."""
+
+    files: Files = ()
+
+
+def program_or_shell(
+    command: Sequence[str] | None, path: str, options: Mapping[str, Any]
+) -> Program:
+    """Return the program after --; without one, the files that the shell has."""
+    if command is None:
+        return Program((), **options)
+    return program_of(command, path, options) or Program(())
+
+
+class ShellOptions(msgspec.Struct, frozen=True):
+    """The guest that the shell is in."""
+
+    lab: Annotated[
+        LabRequest, without("perturbations", "rerun", "snapshots", "jobs", "mode", "data_lines")
+    ] = LabRequest(perturbations=1)
+
+
 def shell(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="KERNEL [+CHANGE...] [-- COMMAND]", help="Kernel, perhaps changed."),
+        Argument(
+            metavar="KERNEL [+CHANGE...] [-- COMMAND]",
+            help="Kernel, perhaps changed.",
+            kernels=True,
+        ),
     ],
     *,
-    context: typer.Context,
-    file: Files = None,
-    cpu: options.Cpu = "",
-    lab: LabRequest,
+    program: Annotated[Program, AfterDashes(_ShellFiles, program_or_shell)],
+    like: LikeOptions,
+    asked: ShellOptions,
 ) -> int:
     """Open a shell in a guest of a kernel.
 
     The guest is as the other commands have it, with common programs of this host, and waits in
     real time. COMMAND takes the shell's place. Nothing is counted or stored.
     """
-    kernel = options.one_kernel(words, "kdelta shell is for one kernel")
-    program = Program(command_of(context) or (), tuple(file or ()))
+    kernel = one_kernel(words, "kdelta shell is for one kernel")
     rows, columns = _size()
     request = ShellRequest(
         kernel=kernel,
@@ -72,7 +96,7 @@ def shell(
         columns=columns,
         term=os.environ.get("TERM", "dumb"),
         plain=not _is_terminal(sys.stdout),
-        lab=options.on_cpu(lab, cpu),
+        lab=on_cpu(asked.lab, like.cpu),
     )
     check_shell(request)
     with open_store() as store, work_folder() as folder:
@@ -84,9 +108,6 @@ def shell(
             log(f"a guest of {ready.kernel.title}; exit, or Ctrl-A x, ends it")
         with _Terminal() as terminal:
             return _OF_GUEST + run_async(use_shell(ready, terminal, log))
-
-
-shell.parsed_by = RunsPrograms  # type: ignore[attr-defined]
 
 
 def shell_code(command: Callable[[], int]) -> int:

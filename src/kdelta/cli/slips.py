@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is reported of a slip: the word, what is wrong with it, and a command that works.
-
-Newer typers bring a click of their own, so that its errors are known by their classes' names.
-"""
+"""What is reported of a slip: the word, what is wrong with it, and a command that works."""
 
 import contextlib
 import difflib
@@ -13,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kdelta.cli import removed
+from kdelta.cli.command import OptionParam
 from kdelta.cli.main import COMMANDS, load_command
+from kdelta.cli.removed import renamed
 from kdelta.spec.errors import UserError
 
 Words = tuple[str, ...]
@@ -21,7 +20,6 @@ Words = tuple[str, ...]
 _UNITS = {"%": 1, "s": 1, "M": 1, "MB": 1, "MiB": 1, "m": 60, "h": 3600}
 _UNITS |= {"G": 1024, "GB": 1024, "GiB": 1024}
 _QUANTITY = re.compile(rf"(\d+)\s*({'|'.join(sorted(_UNITS, key=len, reverse=True))})")
-_BOUND = re.compile(r"Input should be (greater|less) than or equal to (\d+)")
 _EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)")
 
 
@@ -123,6 +121,9 @@ def _no_option(error: Any, words: Words) -> Slip:
         message = f"cannot use {wrong}: it was removed, since {gone.reason}"
         return Slip(message, gone.instead, (tuple(word for word in words if word != wrong),))
     known = [name for param in error.ctx.command.params for name in (*param.opts, "--help")]
+    if (now := renamed(_command(words), wrong)) in known:
+        message = f"cannot run kdelta {_command(words)}: there is no option {wrong}"
+        return Slip(message, f"it is called {now} now", (_replaced(words, wrong, now),))
     elsewhere = _who_has(wrong)
     near = [] if elsewhere else difflib.get_close_matches(wrong, dict.fromkeys(known), n=1)
     where = f"kdelta {_command(words)}".rstrip()
@@ -145,7 +146,9 @@ def _bad_value(error: Any, words: Words) -> Slip:
     param = error.param
     value = next(_values(param.opts, words), "")
     shown = f"{param.opts[-1]} {value}".strip() if param.opts[0][:1] == "-" else _shown(param)
-    right = [] if param.default is None else [str(param.default)]
+    in_words = not isinstance(param, OptionParam) or param.asked.usual
+    usual = None if in_words else param.usual
+    right = [str(usual)] if isinstance(usual, str | int | float) and usual != "" else []
     if bound := _bound(error.message, value):
         reason = f"it is {' '.join(bound)}"
         right.insert(0, bound[1])
@@ -162,9 +165,7 @@ def _bad_value(error: Any, words: Words) -> Slip:
 
 
 def _bound(message: str, value: str) -> tuple[str, str] | None:
-    """The bound that a number is beyond, in the words of newer typers and of click."""
-    if found := _BOUND.search(message):
-        return "at least" if found[1] == "greater" else "at most", found[2]
+    """The bound that a number is beyond, in click's words."""
     if "not in the range" not in message:
         return None
     least = re.search(r"(\d+)<=x|x>=(\d+)", message)

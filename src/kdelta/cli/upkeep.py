@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import msgspec
 
 from kdelta.cli.guard import LAB
 from kdelta.cli.output import emit, log
@@ -16,6 +16,7 @@ from kdelta.host.cache import prune as prune_cache
 from kdelta.host.dirs import data_dir
 from kdelta.host.finding import Finding
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import Argument, option
 from kdelta.store.backup import back_up
 from kdelta.store.check import check_store
 from kdelta.store.database import DATABASE
@@ -27,12 +28,15 @@ from kdelta.studies.upkeep.prune import chosen
 _DAY_SECONDS = 86400
 
 
-def check(
-    *,
+class CheckOptions(msgspec.Struct, frozen=True):
+    """What is done about what is found."""
+
     repair: Annotated[
-        bool, typer.Option("--repair", help="Set aside what is damaged, remove what is left over.")
-    ] = False,
-) -> int:
+        bool, option("--repair", help="Set aside what is damaged, remove what is left over.")
+    ] = False
+
+
+def check(asked: CheckOptions) -> int:
     """Compare all of cache and store with their hashes.
 
     Names each file that is not as it was made, what nothing refers to, and what killed processes
@@ -40,7 +44,7 @@ def check(
     was damaged is made again when it is asked for.
     """
     findings = []
-    for one in (*check_cache(repair=repair), *check_store(data_dir(), repair=repair)):
+    for one in (*check_cache(repair=asked.repair), *check_store(data_dir(), repair=asked.repair)):
         emit(finding_text(one))
         findings.append(one)
     emit(_summary(findings))
@@ -66,50 +70,52 @@ def _summary(findings: Iterable[Finding]) -> str:
     return "all is whole\n"
 
 
-def prune(
-    *,
+class PruneOptions(msgspec.Struct, frozen=True):
+    """What is removed."""
+
     older: Annotated[
         float | None,
-        typer.Option("--older", metavar="DAYS", min=0, help="Remove what was not used for DAYS."),
-    ] = None,
+        option("--older", metavar="DAYS", least=0, help="Remove what was not used for DAYS."),
+    ] = None
     cache: Annotated[
         float | None,
-        typer.Option("--cache", metavar="GIB", min=0, help="Keep the cache within GIB."),
-    ] = None,
-    runs: Annotated[
-        bool, typer.Option("--runs", help="Remove runs that no study refers to.")
-    ] = False,
+        option("--cache", metavar="GIB", least=0, help="Keep the cache within GIB."),
+    ] = None
+    runs: Annotated[bool, option("--runs", help="Remove runs that no study refers to.")] = False
     studies: Annotated[
-        bool, typer.Option("--studies", help="Remove studies that are older than --older.")
-    ] = False,
+        bool, option("--studies", help="Remove studies that are older than --older.")
+    ] = False
     fetched: Annotated[
-        bool, typer.Option("--fetched", help="Remove fetched kernels and packages, too.")
-    ] = False,
+        bool, option("--fetched", help="Remove fetched kernels and packages, too.")
+    ] = False
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be removed, and remove nothing.")
-    ] = False,
-) -> None:
+        bool, option("--dry-run", help="Print what would be removed, and remove nothing.")
+    ] = False
+
+
+def prune(asked: PruneOptions) -> None:
     """Remove what is no longer needed from cache and store.
 
     Of the cache that is what was used longest ago, until it is within its limit, or within --cache;
     and what was not used for --older days. What a running kdelta uses stays. Of the store it is
     what no run and no study refers to. Runs and studies stay unless --runs or --studies is given.
     """
-    if studies and older is None:
+    older, cache = asked.older, asked.cache
+    if asked.studies and older is None:
         raise UserError(
             "cannot remove all studies", "name an age: kdelta prune --studies --older 90"
         )
-    for option, value in (("--older", older), ("--cache", cache)):
+    for name, value in (("--older", older), ("--cache", cache)):
         if value is not None and not math.isfinite(value):
-            raise UserError(f"cannot use {option} {value:g}: it is no number", f"{option} 20")
+            raise UserError(f"cannot use {name} {value:g}: it is no number", f"{name} 20")
     before = time.time() - older * _DAY_SECONDS if older is not None else math.inf
-    emit(_pruned_store(before, runs=runs, studies=studies, dry_run=dry_run))
+    emit(_pruned_store(before, asked))
     limit = limit_bytes() if cache is None else int(cache * GIB)
     wanted = Pruning(
         limit=limit,
         before=before if older is not None else -math.inf,
-        fetched=fetched,
-        dry_run=dry_run,
+        fetched=asked.fetched,
+        dry_run=asked.dry_run,
     )
     emit(pruned_text(wanted))
 
@@ -129,13 +135,13 @@ def pruned_text(wanted: Pruning) -> str:
     )
 
 
-def _pruned_store(before: float, *, runs: bool, studies: bool, dry_run: bool) -> str:
+def _pruned_store(before: float, asked: PruneOptions) -> str:
     folder = data_dir()
     if not (folder / DATABASE).exists():
         return ""
     with Store.open(folder) as store:
-        found = chosen(store, before, runs=runs, studies=studies)
-        if dry_run:
+        found = chosen(store, before, runs=asked.runs, studies=asked.studies)
+        if asked.dry_run:
             return "".join(f"would remove {_named(one)}\n" for one in found)
         removed, freed = store.remove_all(found)
         orphans, more = store.remove_orphans()
@@ -151,12 +157,14 @@ def _named(one: Run | Study) -> str:
 
 
 def backup(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder for the copy.")],
+    folder: Annotated[
+        str, Argument(metavar="FOLDER", help="A new folder for the copy.", values="FILE")
+    ],
 ) -> None:
     """Copy the store, also while others write it.
 
     The copy is compared with its hashes. With KDELTA_DATA_DIR=FOLDER every command reads it; to
     restore it, copy the folder to where the store was.
     """
-    count = back_up(data_dir(), folder.expanduser().absolute())
+    count = back_up(data_dir(), Path(folder).expanduser().absolute())
     emit(f"{count} runs and studies are in {folder}, all whole\n")

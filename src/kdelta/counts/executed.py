@@ -134,5 +134,5 @@ def decode_executed(text: bytes) -> Executed:
         return Executed(frozenset((origin, name) for origin, name in pairs))
     except ValueError as error:
         raise LabError(
-            f"a run's executed functions cannot be read: {error}", "make the run again with --again"
+            f"a run's executed functions cannot be read: {error}", "make the run again with --rerun"
         ) from error

@@ -231,7 +231,7 @@ def decode_counts(text: bytes) -> RunCounts:
             return _DECODER.decode(text)
     except msgspec.DecodeError as error:
         raise LabError(
-            f"a run's counts cannot be read: {error}", "make the run again with --again"
+            f"a run's counts cannot be read: {error}", "make the run again with --rerun"
         ) from error
     raise LabError(
         f"a run's counts have schema {schema}, and this kdelta knows {SCHEMA}",

@@ -331,7 +331,7 @@ def decode_profiles(blob: bytes) -> tuple[Profile, ...]:
         TypeError,
     ) as error:
         raise LabError(
-            f"a run's profiles cannot be read: {error}", "make the run again with --again"
+            f"a run's profiles cannot be read: {error}", "make the run again with --rerun"
         ) from error
 
 

@@ -94,5 +94,5 @@ def decode_simulated(text: bytes) -> tuple[SimulatedMisses, ...]:
         return msgspec.json.decode(text, type=tuple[SimulatedMisses, ...])
     except msgspec.MsgspecError as error:
         raise LabError(
-            f"a run's simulated misses cannot be read: {error}", "make the run again with --again"
+            f"a run's simulated misses cannot be read: {error}", "make the run again with --rerun"
         ) from error

@@ -248,4 +248,4 @@ def _faults(trace: Trace) -> Iterator[str]:
 
 
 def _damaged(why: str) -> LabError:
-    return LabError(f"a trace cannot be read: {why}", "make the run again with --again")
+    return LabError(f"a trace cannot be read: {why}", "make the run again with --rerun")

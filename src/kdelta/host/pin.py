@@ -77,8 +77,8 @@ _STALLED_SECONDS = 60.0
 _MERGED = ("lib", "lib64")
 _UNNEEDED = re.compile(r"(\./)?(etc|var|usr/(share/(doc|info|lintian|locale|man)))/")
 ELSEWHERE = (
-    "where it is fetched already, `kdelta pin pack -o FILE` writes it as one file: use that by"
-    f" --qemu FILE, or set {PIN_URL} to it"
+    "where it is fetched already, `kdelta pin pack --output FILE` writes it as one file: use that"
+    f" by --qemu FILE, or set {PIN_URL} to it"
 )
 
 _Digits = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]

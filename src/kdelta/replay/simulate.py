@@ -88,7 +88,7 @@ def _as(array: npt.NDArray[Any], kind: type[Number], name: str) -> npt.NDArray[N
 
 def _damaged(trace: Trace, what: str) -> LabError:
     return LabError(
-        f"the trace of region {trace.region} is damaged: {what}", "make the run again with --again"
+        f"the trace of region {trace.region} is damaged: {what}", "make the run again with --rerun"
     )
 
 

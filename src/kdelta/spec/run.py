@@ -3,11 +3,12 @@
 
 import enum
 import hashlib
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
 from kdelta.spec.errors import UserError
+from kdelta.spec.option import HelpSection, option
 
 PHASE_NS = 24_000_000
 """Start phases are drawn from this: six ticks of a kernel with CONFIG_HZ=250, the usual one, and
@@ -60,16 +61,77 @@ class MachineOptions(msgspec.Struct, frozen=True):
     compiler instead of the pinned one.
     """
 
-    memory_mib: int = 1024
-    cpu: str = ""
-    qemu: str = ""
-    append: str = ""
-    timeout_seconds: float = 600.0
-    runs_as: RunsAs = "service"
+    memory_mib: Annotated[
+        int,
+        option(
+            "--memory",
+            metavar="MIB",
+            least=64,
+            most=1 << 20,
+            group=HelpSection.MACHINE,
+            help="Give a guest so much memory.",
+        ),
+    ] = 1024
+    cpu: Annotated[
+        str,
+        option(
+            "--qemu-cpu",
+            metavar="MODEL",
+            group=HelpSection.MACHINE,
+            usual="like zen4 on x86-64",
+            help="Emulate this CPU model of QEMU; force no features.",
+        ),
+    ] = ""
+    qemu: Annotated[
+        str,
+        option(
+            "--qemu",
+            metavar="host|pin|PATH",
+            group=HelpSection.MACHINE,
+            usual="pin",
+            values="host|pin",
+            help="Run guests by this QEMU; the pinned one is fetched.",
+        ),
+    ] = ""
+    append: Annotated[
+        str,
+        option(
+            "--append",
+            metavar="WORDS",
+            group=HelpSection.MACHINE,
+            help="Add words to the kernel's command line.",
+        ),
+    ] = ""
+    timeout_seconds: Annotated[
+        float,
+        option(
+            "--timeout",
+            metavar="SECONDS",
+            least=1,
+            group=HelpSection.MACHINE,
+            help="End a boot or a run that takes longer on this host.",
+        ),
+    ] = 600.0
+    runs_as: Annotated[
+        RunsAs,
+        option(
+            "--as",
+            metavar="service|container|none",
+            group=HelpSection.MACHINE,
+            help="Run programs in such a control group.",
+        ),
+    ] = "service"
     loaded: bool = False
     icount_shift: int = 0
     force: tuple[str, ...] = ()
-    compile_guest: bool = False
+    compile_guest: Annotated[
+        bool,
+        option(
+            "--compile-guest",
+            group=HelpSection.MACHINE,
+            help="Compile the guest's programs by this host's compiler.",
+        ),
+    ] = False
 
 
 class Perturbation(msgspec.Struct, frozen=True):

@@ -43,7 +43,7 @@ class Blobs:
                 if not path.exists():
                     raise LabError(
                         f"the store has lost a blob: {path} is missing",
-                        "make its run again with --again, or bring the file back from a backup",
+                        "make its run again with --rerun, or bring the file back from a backup",
                     )
                 content = zlib.decompress(path.read_bytes())
         except zlib.error as error:
@@ -76,5 +76,5 @@ class Blobs:
     def _damaged(self, path: Path, why: str) -> LabError:
         return LabError(
             f"a blob of the store is damaged: {path}: {why}",
-            "kdelta check --repair takes it out of use; its run is made again with --again",
+            "kdelta check --repair takes it out of use; its run is made again with --rerun",
         )

@@ -41,7 +41,7 @@ async def record_profiles(request: CompareRequest, store: Store, progress: Progr
 
 async def _record(request: CompareRequest, store: Store, progress: Progress) -> None:
     lab_request = msgspec.structs.replace(
-        request.lab, perturbations=1, calls="all", again=False, trace=False, data_lines=False
+        request.lab, perturbations=1, calls="all", rerun=False, trace=False, data_lines=False
     )
     lab = Lab(lab_like(lab_request, next(iter(request.cpus), None)), store, progress)
     kernels = []

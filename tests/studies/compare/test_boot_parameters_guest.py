@@ -118,7 +118,7 @@ def test_a_parameter_that_stops_the_boot_shows_the_kernels_last_words() -> None:
 
 
 def test_a_kernel_without_the_memory_controller_is_named_before_the_first_figure() -> None:
-    words = ("-o", "getppid", "--perturb", "1", "--one-state")
+    words = ("-o", "getppid", "--perturb", "1", "--skip-states")
     ended = kdelta("compare", NEW, "+cmdline:cgroup_disable=memory", *words)
     assert ended.code == 0
     text = " ".join(ended.out.split())

@@ -33,7 +33,7 @@ def _compare(
         base=OLD,
         others=others,
         operations=operations,
-        lab=LabRequest(perturbations=2, again=again),
+        lab=LabRequest(perturbations=2, rerun=again),
         states=states,
     )
     with Store.open(folder / "store") as store:

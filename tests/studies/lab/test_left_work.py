@@ -22,7 +22,7 @@ FREES = "mmap-munmap"
 
 
 async def _run(store: Store, *, windows: bool = True) -> RunResult:
-    request = lab_like(LabRequest(perturbations=1, again=True), None)
+    request = lab_like(LabRequest(perturbations=1, rerun=True), None)
     lab = Lab(request, store, Silent())
     kernel = lab.kernel(NEW)
     assert isinstance(kernel, Kernel)

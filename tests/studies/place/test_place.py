@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.cli.place import weights_of
+from kdelta.cli.reading import weights_of
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
 from kdelta.kernels.kbuild.order_file import read_order

@@ -119,7 +119,7 @@ def test_the_same_run_is_made(own_data: Path, made: Made) -> None:
     machine = lab.machine
     assert (machine.memory_mib, machine.cpu, machine.append) == (512, "qemu64,+x", "q")
     assert (machine.runs_as, machine.loaded, machine.icount_shift) == ("container", True, 2)
-    assert (lab.calls, lab.again) == ("all", False)
+    assert (lab.calls, lab.rerun) == ("all", False)
 
 
 def test_a_run_of_some_operations(own_data: Path, made: Made) -> None:

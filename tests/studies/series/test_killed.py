@@ -102,7 +102,7 @@ def test_a_build_that_failed_is_not_tried_again_unless_told_to(
     assert len(asked) == len(first.builds) - 1
     asked.clear()
     run(
-        msgspec.structs.replace(request, lab=msgspec.structs.replace(request.lab, again=True)),
+        msgspec.structs.replace(request, lab=msgspec.structs.replace(request.lab, rerun=True)),
         store,
     )
     assert len(asked) == len(first.builds)

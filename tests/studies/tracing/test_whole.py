@@ -193,7 +193,7 @@ def test_misses_are_counted_in_a_run_of_their_own(
             ]
 
     monkeypatch.setattr(whole, "Lab", FakeLab)
-    traced = LabRequest(trace=True, data_lines=True, again=True, perturbations=3)
+    traced = LabRequest(trace=True, data_lines=True, rerun=True, perturbations=3)
     with Store.open(tmp_path) as store:
 
         def counted(n: int) -> list[CountedMisses]:

@@ -128,7 +128,7 @@ def write_branch(
         for one in kept:
             tip = writer.commit(one, tip)
         name = f"refs/heads/{branch.name}"
-        writer.git("update-ref", "-m", "kdelta series --keep", name, tip, old or "0" * 40)
+        writer.git("update-ref", "-m", "kdelta series --write-branch", name, tip, old or "0" * 40)
     return tip
 
 

@@ -19,7 +19,7 @@ from kdelta.spec.errors import UserError
 
 FORMS = (
     "a quilt series file, a folder of patches, patch files, an mbox, A..B or REPO:A..B (a range of "
-    "git commits), REPO:BRANCH (what --keep wrote)"
+    "git commits), REPO:BRANCH (what --write-branch wrote)"
 )
 _RANGE = re.compile(r"(?:git:)?(?:(?P<path>.+)[:@])?(?P<first>[^:@]+?)\.\.(?P<last>[^.:@][^:@]*)")
 _SLUG = 48

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `kdelta ablate` is asked."""
 
+from typing import Annotated
+
 import msgspec
 
-from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
+from kdelta.spec.option import HelpSection, option
+from kdelta.studies.lab.asked import (
+    LabOfPaths,
+    Layouts,
+    MaxBuilds,
+    OnCPU,
+    Recompile,
+    SearchAll,
+    Workloads,
+)
 from kdelta.studies.lab.request import LabRequest, Program
 
 
@@ -24,18 +35,47 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     tree: str
-    before: str
-    after: str
-    workloads: tuple[str, ...] = ("syscalls",)
+    before: Annotated[
+        str,
+        option(
+            "--from",
+            metavar="A.config",
+            values="FILE",
+            required=True,
+            help="Start from this config.",
+        ),
+    ]
+    after: Annotated[
+        str,
+        option(
+            "--to", metavar="B.config", values="FILE", required=True, help="Get to this config."
+        ),
+    ]
+    workloads: Workloads = ("syscalls",)
     program: Program | None = None
-    one_by_one: bool = False
-    max_builds: int | None = None
-    no_modules: bool = False
-    rule_out: bool = True
-    recompile: bool = True
-    switches: bool = True
+    one_by_one: Annotated[
+        bool,
+        option(
+            "--one-by-one", group=HelpSection.SURE, help="Build a kernel for each option group."
+        ),
+    ] = False
+    max_builds: MaxBuilds = None
+    no_modules: Annotated[
+        bool, option("--no-modules", help="Leave out of both configs what is a module (=m).")
+    ] = False
+    rule_out: SearchAll = True
+    recompile: Recompile = True
+    switches: Annotated[
+        bool,
+        option(
+            "--no-switches",
+            off=True,
+            group=HelpSection.SURE,
+            help="Do not try what the kernel can switch at boot.",
+        ),
+    ] = True
     more_runs: int = 8
-    cpu: CPU | None = None
-    layouts: int = DEFAULT_LAYOUTS
+    cpu: OnCPU = None
+    layouts: Layouts = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN
-    lab: LabRequest = LabRequest()
+    lab: LabOfPaths = LabRequest()

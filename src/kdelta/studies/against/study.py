@@ -127,7 +127,7 @@ async def _runs(
     if any(one.counts is None for row in first for one in row):
         rest: Sequence[Sequence[RunResult]] = [[], []]
     else:
-        usual = msgspec.structs.replace(lab, again=False)  # not again what was made right now
+        usual = msgspec.structs.replace(lab, rerun=False)  # not again what was made right now
         rest = await Lab(usual, store, progress).runs(kernels, works)
     old, new = (
         _Ran((*row, *(one for one in more if one.run.perturbation)))

@@ -129,7 +129,7 @@ class Commits:
         asked = [request.workloads, request.operations, msgspec.to_builtins(machine)]
         asked += [msgspec.to_builtins(request.program)] if request.program else []
         self._journal = Journal(commits, asked, request.changes)
-        if request.lab.again:
+        if request.lab.rerun:
             self._journal.forget()
         self._measured: dict[str, MeasuredKernel] = {}
         self._sides: dict[str, BuiltSide] = {}

@@ -2,11 +2,21 @@
 """What `kdelta bisect` is asked."""
 
 from fractions import Fraction
+from typing import Annotated
 
 import msgspec
 
-from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
+from kdelta.spec.option import HelpSection, OptionKind, option
+from kdelta.studies.lab.asked import (
+    LabOfPaths,
+    Layouts,
+    MaxBuilds,
+    OnCPU,
+    Operations,
+    SearchAll,
+    Workloads,
+)
 from kdelta.studies.lab.request import LabRequest, Program
 
 BISECT_MARGIN = Fraction(1, 1000)
@@ -25,17 +35,41 @@ class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
     rule_out    rule out commits that reach no executed code
     """
 
-    repository: str
+    repository: Annotated[
+        str,
+        option(
+            "-C", metavar="PATH", values="FILE", usual=".", help="The repository, instead of TREE."
+        ),
+    ]
     range: str
     changes: tuple[str, ...] = ()
-    workloads: tuple[str, ...] = ("syscalls",)
-    operations: tuple[str, ...] = ()
+    workloads: Workloads = ("syscalls",)
+    operations: Operations = ()
     program: Program | None = None
-    cpu: CPU | None = None
-    layouts: int = DEFAULT_LAYOUTS
-    first: bool = False
-    regions: tuple[str, ...] = ()
-    margin: Fraction = BISECT_MARGIN
-    max_builds: int | None = None
-    rule_out: bool = True
-    lab: LabRequest = LabRequest()
+    cpu: OnCPU = None
+    layouts: Layouts = DEFAULT_LAYOUTS
+    first: Annotated[
+        bool, option("--first", help="Find only the commit with the largest effect.")
+    ] = False
+    regions: Annotated[
+        tuple[str, ...],
+        option(
+            "--region",
+            metavar="NAME",
+            values="OPERATION",
+            help="Search only effects on this region; repeatable.",
+        ),
+    ] = ()
+    margin: Annotated[
+        Fraction,
+        option(
+            "--margin",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            help="Do not search for effects up to PCT.",
+        ),
+    ] = BISECT_MARGIN
+    max_builds: MaxBuilds = None
+    rule_out: SearchAll = True
+    lab: LabOfPaths = LabRequest()

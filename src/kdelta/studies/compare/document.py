@@ -188,7 +188,7 @@ def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
     runs = f"{' and '.join(map(str, counts))} a kernel, perturbed by {words.PERTURBED}"
     if stored := sum(run.from_store for side in sides for run in side.runs):
         every = sum(len(side.runs) for side in sides)
-        runs += f"; {stored} of {every} answered from the store (--again reruns them)"
+        runs += f"; {stored} of {every} answered from the store (--rerun reruns them)"
     return (*facts, ("runs", runs), ("counted", words.COUNTED))
 
 

@@ -58,7 +58,7 @@ _CAUSE = "largest part"
 _NO_CONFIG = "; their configs are not both known"
 _DEPENDS = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
 _COUNTED = "Instructions of the measured tasks, kernel and user; not time."
-_MORE = "All figures and functions: kdelta report --all, or --format html -o FILE."
+_MORE = "All figures and functions: kdelta report --all, or --output FILE.html."
 
 Groups = tuple[list[OperationEffect], ...]
 """The operations with a row: what is slower, what is faster, and what changed by little."""

@@ -2,13 +2,20 @@
 """What `kdelta compare` is asked."""
 
 from fractions import Fraction
+from typing import Annotated
 
 import msgspec
 
-from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.effects import MARGIN
+from kdelta.spec.option import HelpSection, OptionKind, option
+from kdelta.studies.lab.asked import (
+    Cpus,
+    Layouts,
+    Operations,
+    Workload,
+)
 from kdelta.studies.lab.request import LabRequest, Program
 
 
@@ -24,13 +31,50 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     base: str
     others: tuple[str, ...]
-    workload: str = "syscalls"
-    operations: tuple[str, ...] = ()
+    workload: Workload = "syscalls"
+    operations: Operations = ()
     program: Program | None = None
-    cpus: tuple[CPU, ...] = ()
-    layouts: int = DEFAULT_LAYOUTS
-    margin: float = DEFAULT_MARGIN
-    path_margin: Fraction = MARGIN
-    states: bool = True
-    budget_seconds: Fraction | None = None
+    cpus: Cpus = ()
+    layouts: Layouts = DEFAULT_LAYOUTS
+    margin: Annotated[
+        float,
+        option(
+            "--margin",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            help="Ignore differences of model cycles up to PCT.",
+        ),
+    ] = DEFAULT_MARGIN
+    path_margin: Annotated[
+        Fraction,
+        option(
+            "--path-margin",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            usual="0.5; with -o none is ignored",
+            help="Only count path changes up to PCT; list larger ones.",
+        ),
+    ] = MARGIN
+    states: Annotated[
+        bool,
+        option(
+            "--skip-states",
+            off=True,
+            group=HelpSection.SURE,
+            help="Skip the runs from other states and CPU speeds.",
+        ),
+    ] = True
+    budget_seconds: Annotated[
+        Fraction | None,
+        option(
+            "--budget",
+            metavar="TIME",
+            kind=OptionKind.TIME,
+            group=HelpSection.SURE,
+            usual="no end",
+            help="Spend at most TIME of processor time (40s, 5m).",
+        ),
+    ] = None
     lab: LabRequest = LabRequest()

@@ -2,10 +2,12 @@
 """What `kdelta gate` is asked."""
 
 from fractions import Fraction
+from typing import Annotated
 
 import msgspec
 
 from kdelta.infer.effects.gate import Mixed
+from kdelta.spec.option import HelpSection, OptionKind, option, without
 from kdelta.studies.compare.request import CompareRequest
 
 
@@ -18,7 +20,35 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     mixed         what is made of operations that are mixed
     """
 
-    compare: CompareRequest
-    exact_margin: Fraction = Fraction(0)
-    left_out: tuple[str, ...] = ()
-    mixed: Mixed = "cannot-tell"
+    compare: Annotated[CompareRequest, without("margin", "path_margin")] = CompareRequest(
+        base="", others=()
+    )
+    exact_margin: Annotated[
+        Fraction,
+        option(
+            "--margin",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            usual="0 where all runs are equal, else 0.5; with --cpu 1",
+            help="Pass what is slower by no more than PCT.",
+        ),
+    ] = Fraction(0)
+    left_out: Annotated[
+        tuple[str, ...],
+        option(
+            "--leave-out",
+            metavar="NAME",
+            values="OPERATION",
+            help="Leave this operation out; repeatable.",
+        ),
+    ] = ()
+    mixed: Annotated[
+        Mixed,
+        option(
+            "--mixed",
+            metavar="cannot-tell|fail|pass",
+            group=HelpSection.SURE,
+            help="Answer so for a mixed operation.",
+        ),
+    ] = "cannot-tell"

@@ -157,5 +157,5 @@ def symbols_of(store: Store, run: Run) -> list[Symbol]:
 def _content(store: Store, run: Run, name: str, lacks: str) -> bytes:
     """An attachment; LabError, which says what the run lacks, where there is none."""
     if name not in run.attachments:
-        raise LabError(f"run {run.id} {lacks}", "make the run again with --again")
+        raise LabError(f"run {run.id} {lacks}", "make the run again with --rerun")
     return store.get(run.attachments[name])

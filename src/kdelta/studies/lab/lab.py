@@ -322,7 +322,7 @@ class Lab:
         self, wanted: Sequence[WantedRun], *, parts: bool = False
     ) -> list[RunResult]:
         """Runs of one kernel with one work."""
-        known = {} if self._request.again else self._known(wanted, parts=parts)
+        known = {} if self._request.rerun else self._known(wanted, parts=parts)
         missing = [one for one in wanted if one.index not in known]
         boots = {one.guest.boot: one for one in missing}
         async with asyncio.TaskGroup() as group:
@@ -439,7 +439,7 @@ class Lab:
                 self._progress.end(step, "failed")
                 raise
             kept: dict[str, str] = {}
-            if earlier and counted and not self._request.again:
+            if earlier and counted and not self._request.rerun:
                 counted, kept = self._with_recorded(earlier, counted)
             finished = self._store.finish_run(
                 run_id,

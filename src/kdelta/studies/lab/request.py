@@ -1,40 +1,116 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the command line asks of any study: how runs are made, and of what program."""
 
+import os
+from typing import Annotated
+
 import msgspec
 
 from kdelta.cpus.model import Cache
 from kdelta.machines.tcg import CallsMode, Recording
+from kdelta.spec.option import HelpSection, option
 from kdelta.spec.run import MachineOptions, Mode
+
+
+def cores() -> int:
+    """Return on how many cores of this host kdelta may run."""
+    return len(os.sched_getaffinity(0))
 
 
 class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How runs are made, whatever the study.
 
-    perturbations: runs a kernel. jobs: guests at a time. again: run what the store has, and see
-    that it counts the same. snapshots: start from a snapshot of the booted guest, taken once.
-    trace: keep the sequence of executed blocks, too; data_lines: and of accesses to data;
-    trace_limit: see Recording. simulate: count the misses of that instruction cache while the guest
-    runs. calls: follow calls, for profiles. mode: in which programs run and call.
+    perturbations  runs a kernel
+    jobs           guests at a time
+    rerun          run what the store has, and see that it counts the same
+    snapshots      start from a snapshot of the booted guest, taken once
+    trace          keep the sequence of executed blocks, too
+    data_lines     and that of accesses to data
+    trace_limit    see Recording
+    simulate       count the misses of that instruction cache while the guest runs
+    calls          follow calls, for profiles
+    mode           in which programs run and call
     """
 
     machine: MachineOptions = MachineOptions()
-    perturbations: int = 4
-    jobs: int = 2
-    again: bool = False
-    snapshots: bool = True
+    perturbations: Annotated[
+        int,
+        option(
+            "--perturb",
+            metavar="N",
+            least=1,
+            most=1000,
+            group=HelpSection.SURE,
+            help="Make N perturbed runs of each kernel.",
+        ),
+    ] = 4
+    jobs: Annotated[
+        int,
+        option(
+            "-j",
+            "--jobs",
+            metavar="N",
+            least=1,
+            most=1024,
+            group=HelpSection.MACHINE,
+            usual="cores",
+            help="Run so many guests at a time.",
+        ),
+    ] = msgspec.field(default_factory=cores)
+    rerun: Annotated[
+        bool,
+        option(
+            "--rerun",
+            group=HelpSection.SURE,
+            help="Rerun even if results are stored; fail if counts differ.",
+        ),
+    ] = False
+    snapshots: Annotated[
+        bool,
+        option(
+            "--no-snapshot",
+            off=True,
+            group=HelpSection.MACHINE,
+            help="Boot for each run (slower; same counts).",
+        ),
+    ] = True
     trace: bool = False
-    data_lines: bool = False
+    data_lines: Annotated[
+        bool,
+        option(
+            "--data",
+            help="With --cpu: count L2 misses, too; runs take 5 times longer.",
+        ),
+    ] = False
     trace_limit: int = Recording().trace_limit
     simulate: Cache | None = None
     calls: CallsMode = "off"
-    mode: Mode = "user"
+    mode: Annotated[
+        Mode,
+        option(
+            "--mode",
+            metavar="MODE",
+            group=HelpSection.MACHINE,
+            help="Run programs so: user, kernel, kernel-direct, kernel-skip.",
+        ),
+    ] = "user"
 
 
 USUAL_LAB = LabRequest()
 
 
 DEFAULT_WORKLOAD = "syscalls"
+
+
+Files = Annotated[
+    tuple[str, ...],
+    option(
+        "--file",
+        metavar="PATH[:GUESTPATH]",
+        values="FILE",
+        help="Add this file and its libraries to the guest; repeatable.",
+    ),
+]
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -48,7 +124,18 @@ class Program(msgspec.Struct, frozen=True):
     """
 
     command: tuple[str, ...]
-    files: tuple[str, ...] = ()
-    seconds: int = 600
-    find: bool = True
+    files: Files = ()
+    seconds: Annotated[
+        int,
+        option(
+            "--seconds",
+            metavar="N",
+            least=1,
+            help="End COMMAND after so many seconds of the guest's time.",
+        ),
+    ] = 600
+    find: Annotated[
+        bool,
+        option("--no-find", off=True, help="Add the program, its libraries and --file alone."),
+    ] = True
     names: tuple[str, ...] | None = None

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `kdelta layout` is asked."""
 
+from typing import Annotated
+
 import msgspec
 
+from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
+from kdelta.spec.option import HelpSection, OptionKind, option, without
+from kdelta.studies.lab.asked import SINGLE, Operations, Workload
 from kdelta.studies.lab.request import LabRequest, Program
 
 
@@ -14,10 +19,39 @@ class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kernel: str
-    cpu: CPU
-    workload: str = "syscalls"
-    operations: tuple[str, ...] = ()
+    cpu: Annotated[
+        CPU,
+        option(
+            "--cpu",
+            metavar="CPU",
+            kind=OptionKind.CPU,
+            values="CPU",
+            usual=DEFAULT_CPU,
+            help="Model the caches of this CPU (see kdelta cpus).",
+        ),
+    ]
+    workload: Workload = "syscalls"
+    operations: Operations = ()
     program: Program | None = None
-    layouts: int = DEFAULT_LAYOUTS
-    seed: int = 1
-    lab: LabRequest = LabRequest(perturbations=1)
+    layouts: Annotated[
+        int,
+        option(
+            "--layouts",
+            metavar="N",
+            least=2,
+            most=100_000,
+            group=HelpSection.SURE,
+            help="Replay in N random layouts.",
+        ),
+    ] = DEFAULT_LAYOUTS
+    seed: Annotated[
+        int,
+        option(
+            "--seed",
+            metavar="N",
+            least=0,
+            group=HelpSection.SURE,
+            help="Seed of the random layouts.",
+        ),
+    ] = 1
+    lab: Annotated[LabRequest, without(*SINGLE)] = LabRequest(perturbations=1)

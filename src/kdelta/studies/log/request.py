@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `kdelta log` is asked."""
 
+from typing import Annotated
+
 import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
+from kdelta.spec.option import HelpSection, OptionKind, option
 from kdelta.spec.run import Mode
-from kdelta.studies.lab.request import USUAL_LAB
+from kdelta.studies.lab.asked import Layouts, Workload
+from kdelta.studies.lab.request import DEFAULT_WORKLOAD, USUAL_LAB
 
 
 class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,13 +21,52 @@ class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
     version; limit: the last so many kernels. perturbations, layouts, margin: as of a comparison.
     """
 
-    workload: str
-    operations: tuple[str, ...] = ()
+    workload: Workload = DEFAULT_WORKLOAD
+    operations: Annotated[
+        tuple[str, ...],
+        option(
+            "-o",
+            "--operation",
+            metavar="NAME",
+            values="OPERATION",
+            usual="a summary over all",
+            help="Show this one, kernel by kernel; repeatable.",
+        ),
+    ] = ()
     kernels: tuple[str, ...] = ()
-    cpus: tuple[CPU, ...] = ()
-    mode: Mode | None = None
-    since: str = ""
-    limit: int = 20
-    perturbations: int = USUAL_LAB.perturbations
-    layouts: int = DEFAULT_LAYOUTS
+    cpus: Annotated[
+        tuple[CPU, ...],
+        option(
+            "--cpu",
+            metavar="CPU",
+            kind=OptionKind.CPU,
+            values="CPU",
+            help="Show only runs on this CPU, with model cycles; repeatable.",
+        ),
+    ] = ()
+    mode: Annotated[
+        Mode | None,
+        option("--mode", metavar="MODE", help="Show only runs in this mode (kdelta compare)."),
+    ] = None
+    since: Annotated[
+        str,
+        option(
+            "--since", metavar="WHEN", help="Begin with this date (2026-01-31) or version (6.12)."
+        ),
+    ] = ""
+    limit: Annotated[
+        int, option("-n", "--limit", metavar="N", least=2, help="Show the last N kernels.")
+    ] = 20
+    perturbations: Annotated[
+        int,
+        option(
+            "--perturb",
+            metavar="N",
+            least=1,
+            most=1000,
+            group=HelpSection.SURE,
+            help="Read N perturbed runs of each kernel.",
+        ),
+    ] = USUAL_LAB.perturbations
+    layouts: Layouts = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN

@@ -2,12 +2,19 @@
 """What `kdelta place` is asked."""
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.replay.order import DEFAULT_EVALUATIONS
+from kdelta.spec.option import HelpSection, OptionKind, option, without
+from kdelta.studies.lab.asked import (
+    SINGLE,
+    Workloads,
+)
 from kdelta.studies.lab.request import LabRequest
 
 
@@ -21,13 +28,82 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kernel: str
-    cpu: CPU
-    file: Path
-    workloads: tuple[str, ...] = ("syscalls",)
-    operations: tuple[str, ...] = ()
-    weights: dict[str, float] = {}
-    evaluations: int = DEFAULT_EVALUATIONS
-    layouts: int = DEFAULT_LAYOUTS
-    seed: int = 1
-    apply: bool = False
-    lab: LabRequest = LabRequest(perturbations=1)
+    cpu: Annotated[
+        CPU,
+        option(
+            "--cpu",
+            metavar="CPU",
+            kind=OptionKind.CPU,
+            values="CPU",
+            usual=DEFAULT_CPU,
+            help="Model the caches of this CPU (see kdelta cpus).",
+        ),
+    ]
+    file: Annotated[
+        Path,
+        option(
+            "--output",
+            metavar="FILE",
+            required=True,
+            group=HelpSection.SHOWN,
+            help="Write the order there.",
+        ),
+    ]
+    workloads: Workloads = ("syscalls",)
+    operations: Annotated[
+        tuple[str, ...],
+        option(
+            "--operation",
+            metavar="NAME",
+            values="OPERATION",
+            usual="all of the workloads",
+            help="Look only at this operation; repeatable.",
+        ),
+    ] = ()
+    weights: Annotated[
+        dict[str, float],
+        option(
+            "--weight",
+            metavar="OPERATION=N",
+            kind=OptionKind.WEIGHT,
+            usual="1",
+            help="Count an operation N times; 0: only show it. Repeatable.",
+        ),
+    ] = {}
+    evaluations: Annotated[
+        int,
+        option(
+            "--effort",
+            metavar="N",
+            least=0,
+            most=10**7,
+            group=HelpSection.SURE,
+            help="Judge at most N orders.",
+        ),
+    ] = DEFAULT_EVALUATIONS
+    layouts: Annotated[
+        int,
+        option(
+            "--layouts",
+            metavar="N",
+            least=2,
+            most=100_000,
+            group=HelpSection.SURE,
+            help="Replay in N random layouts.",
+        ),
+    ] = DEFAULT_LAYOUTS
+    seed: Annotated[
+        int,
+        option(
+            "--seed",
+            metavar="N",
+            least=0,
+            group=HelpSection.SURE,
+            help="Seed of the random layouts.",
+        ),
+    ] = 1
+    apply: Annotated[
+        bool,
+        option("--apply", help="Relink in that order, run it, and count its misses."),
+    ] = False
+    lab: Annotated[LabRequest, without(*SINGLE)] = LabRequest(perturbations=1)

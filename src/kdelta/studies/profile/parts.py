@@ -24,7 +24,7 @@ def left_out_text(selection: Selection) -> str:
     """What of these is not among the functions that follow, and how to see it."""
     left = {
         "--context all": [WORK[one] for one in CONTEXTS if one not in selection.contexts],
-        "--only": [CODE[part] for part in Part if part not in selection.parts],
+        "--code": [CODE[part] for part in Part if part not in selection.parts],
     }
     said = [f"{' and '.join(names)} ({option})" for option, names in left.items() if names]
     return f"Left out of the functions: {', '.join(said)}." if said else ""

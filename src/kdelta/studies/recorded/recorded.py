@@ -167,7 +167,7 @@ def _remaking(
     machine = msgspec.structs.replace(
         machine_of(run), qemu=lab.machine.qemu, timeout_seconds=lab.machine.timeout_seconds
     )
-    request = msgspec.structs.replace(lab, machine=machine, again=False, mode=mode_of(run))
+    request = msgspec.structs.replace(lab, machine=machine, rerun=False, mode=mode_of(run))
     runner = Lab(request, store, progress)
     kernel = _kernel(run, runner, progress)
     work = work_of_run(run, counts, kernel, progress.log)

@@ -100,7 +100,7 @@ def document(
 def _run_fact(reported: ReportedRun) -> str:
     run = reported.run
     took = "" if run.seconds is None else f", took {run.seconds:.1f} s"
-    stored = ", answered from the store (--again reruns it)" if reported.from_store else ""
+    stored = ", answered from the store (--rerun reruns it)" if reported.from_store else ""
     return f"{run.id}, {run.started_text} UTC{took}{stored}"
 
 

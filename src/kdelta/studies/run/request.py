@@ -3,6 +3,7 @@
 
 import msgspec
 
+from kdelta.studies.lab.asked import LabOfPaths
 from kdelta.studies.lab.request import LabRequest, Program
 
 
@@ -11,4 +12,4 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     kernel: str
     program: Program
-    lab: LabRequest = LabRequest(perturbations=1)
+    lab: LabOfPaths = LabRequest(perturbations=1)

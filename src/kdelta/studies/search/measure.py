@@ -379,7 +379,7 @@ def executed_names(done: Sequence[RunResult], store: Store) -> frozenset[str]:
             names |= decode_executed(store.get(blob)).names()
         elif one.counts is not None:
             raise LabError(
-                f"run {one.run.id} does not say what was executed", "make it again: --again"
+                f"run {one.run.id} does not say what was executed", "make it again: --rerun"
             )
     return names
 

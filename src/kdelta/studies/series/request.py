@@ -2,10 +2,19 @@
 """What `kdelta series` is asked."""
 
 from fractions import Fraction
+from typing import Annotated
 
 import msgspec
 
 from kdelta.infer.search.series_model import View
+from kdelta.spec.option import HelpSection, OptionKind, option
+from kdelta.studies.lab.asked import (
+    LabOfPaths,
+    MaxBuilds,
+    Recompile,
+    SearchAll,
+    Workloads,
+)
 from kdelta.studies.lab.request import LabRequest, Program
 
 DEFAULT_WITHIN = Fraction(1, 10)
@@ -26,15 +35,49 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     tree: str
     patches: tuple[str, ...]
-    workloads: tuple[str, ...] = ("syscalls",)
+    workloads: Workloads = ("syscalls",)
     program: Program | None = None
-    views: tuple[View, ...] = (View.ORDER,)
-    minimal: bool = False
-    within: Fraction = DEFAULT_WITHIN
-    max_builds: int | None = None
-    rule_out: bool = True
-    recompile: bool = True
+    views: Annotated[
+        tuple[View, ...],
+        option(
+            "--views",
+            metavar="LIST",
+            kind=OptionKind.LIST,
+            help="Measure effects against: order, left-out, alone.",
+        ),
+    ] = (View.ORDER,)
+    minimal: Annotated[
+        bool, option("--minimal", help="Find the smallest set of patches with the effect.")
+    ] = False
+    within: Annotated[
+        Fraction,
+        option(
+            "--within",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            help="With --minimal: accept a set within PCT of the effect.",
+        ),
+    ] = DEFAULT_WITHIN
+    max_builds: MaxBuilds = None
+    rule_out: SearchAll = True
+    recompile: Recompile = True
     more_runs: int = 8
-    keep: str = ""
-    drop: bool = False
-    lab: LabRequest = LabRequest()
+    keep: Annotated[
+        str,
+        option(
+            "--write-branch",
+            metavar="REPO:BRANCH",
+            group=HelpSection.SHOWN,
+            help="Write a commit a patch, with its effect, to a branch.",
+        ),
+    ] = ""
+    drop: Annotated[
+        bool,
+        option(
+            "--drop",
+            group=HelpSection.SHOWN,
+            help="With --write-branch: without patches that slow down.",
+        ),
+    ] = False
+    lab: LabOfPaths = LabRequest()

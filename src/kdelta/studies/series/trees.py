@@ -166,13 +166,13 @@ class Trees:
 
     def _failed_before(self, spec: SourceSpec, tree: str) -> NoKernel | None:
         """How the build of that kernel failed, if it did, and is not to be tried again."""
-        if self._request.again:
+        if self._request.rerun:
             return None
         question = question_of(spec, msgspec.structs.replace(self.source, tree=tree))
         run = self._store.find_failure(no_kernel_key(question))
         if run is None or run.status is None or _LACK_OF_MEMORY in run.detail:
             return None
-        self._progress.log(f"it failed before ({run.status.value}); --again tries it again")
+        self._progress.log(f"it failed before ({run.status.value}); --rerun tries it again")
         return NoKernel(str(spec), run.status, question, run.detail)
 
     def _obtained(self, spec: SourceSpec, *, complete: bool) -> Kernel | NoKernel:

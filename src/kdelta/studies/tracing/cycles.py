@@ -82,8 +82,8 @@ async def recorded_runs(
     so the first is made once; but asked for `again`, it is first made as it was.
     """
     lab = Lab(msgspec.structs.replace(request, trace=False, data_lines=False), store, progress)
-    first = await lab.runs(kernels, works) if request.again else None
-    known = msgspec.structs.replace(tracing(request), again=False)
+    first = await lab.runs(kernels, works) if request.rerun else None
+    known = msgspec.structs.replace(tracing(request), rerun=False)
     recorded = await Lab(known, store, progress).runs(kernels, works)
     every = first or await lab.runs(kernels, works)
     return [[*one, *done[1:]] for one, done in zip(recorded, every, strict=True)]

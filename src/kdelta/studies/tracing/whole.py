@@ -38,7 +38,7 @@ async def counted_whole(
     if not kernels:
         return []
     plain = msgspec.structs.replace(
-        request, trace=False, data_lines=False, perturbations=1, again=False, simulate=cache
+        request, trace=False, data_lines=False, perturbations=1, rerun=False, simulate=cache
     )
     progress.log("traces were cut off: a run of its own counts the L1I misses of whole regions")
     found = await Lab(plain, store, progress).runs(kernels, works)
