@@ -19,7 +19,7 @@ from tests.report.decoded import decoded
 from tests.report.example import MACHINE, report
 from tests.report.shown import unwrapped
 
-NONE = PlacedMisses(0, 0, 0, 0, None, None, {"shipped": 0, "annealed": 0})
+NONE = PlacedMisses(0, 0, 0, 0, None, {"shipped": 0, "annealed": 0})
 
 
 def _region(
@@ -31,7 +31,6 @@ def _region(
         median=shipped * 1.1,
         best=shipped * 0.7,
         associative=predicted / 2,
-        bound=predicted / 4,
         methods={"shipped": shipped, "annealed": predicted},
     )
     return PlacedRegion(
@@ -65,7 +64,7 @@ REPORT = PlaceReport(
         _region("syscalls/open-close", 125.15, 2.88, 3),
         _region("syscalls/a-name-that-is-longer-than-its-column", 1e6, 5e5),
         _region(
-            "aes/cbc", 10, 12.5, 0, PlacedMisses(1, 2, 1, 1, None, None, {"shipped": 1.0})
+            "aes/cbc", 10, 12.5, 0, PlacedMisses(1, 2, 1, 1, None, {"shipped": 1.0})
         ),
     ),
     cut=(CutRegion("syscalls/open-close", {"kernel": CutMisses(0.5, 125.15, None)}),),
@@ -150,7 +149,7 @@ def test_json_has_it_all() -> None:
     assert (document["padding"], document["applied"]) == (12, None)
     assert document["payers"] == ["aes/cbc"]
     one = document["regions"][3]["misses"]["btb"]
-    assert (one["pays"], one["associative"], one["bound"]) == (1, None, None)
+    assert (one["pays"], one["associative"]) == (1, None)
     assert document["regions"][1]["weight"] == 3
     assert document["regions"][1]["predicted"] == {"low": 5000, "high": 5000 + 14 * 2.88}
 

@@ -289,22 +289,6 @@ def _usual_alignment(placement: Placement) -> int:
     return min(main, default=_LINE_BYTES)
 
 
-def floating(placement: Placement) -> list[tuple[int, int, int]]:
-    """[start, end) of code that no relink orders, but that lies behind what one does: it begins
-    wherever that ends, at a multiple of the third number.
-    """
-    found, passed = [], False
-    starts = {int(part.members[0]) for part in placement.ranges}
-    usual = _usual_alignment(placement)
-    for first, last, step in _stretches(placement):
-        if first in starts:
-            passed = True
-        elif passed and step <= _LINE_BYTES:
-            end = _end_of_run(placement.functions[last - 1])
-            found.append((placement.functions[first].address, end, min(step, usual)))
-    return found
-
-
 def _stretches(placement: Placement) -> list[tuple[int, int, int]]:
     """Ranges, and runs of code that stays between them, by address: [first, last) indexes of
     functions, and by multiples of how many bytes a run moves if it must.

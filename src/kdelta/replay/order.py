@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A better order of functions for one or several regions on a CPU; the replay is the judge."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -9,12 +9,10 @@ import numpy as np
 from kdelta.counts.arrays import F64, I64, U64
 from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay.anneal import Watch
-from kdelta.replay.bound import least_misses
 from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import as_linked, at_borders, draws_of, in_text, ordered, shuffles
 from kdelta.replay.search import (
     OWN,
-    REPLAYED,
     CaseJudge,
     Misses,
     Start,
@@ -61,8 +59,7 @@ class RegionOrder(msgspec.Struct, frozen=True):
     weight: as given. insns: of its own work. methods: method -> kind -> misses, SHIPPED among them.
     ensemble: kind -> misses of random layouts. associative: kind -> misses of the chosen order if
     lines could lie anywhere in a cache of the same size (still evicting what was least recently
-    used): the rest of the misses are collisions. bound: kind -> what no order can be below.
-    truncated: the trace is not all of the region.
+    used): the rest of the misses are collisions. truncated: the trace is not all of the region.
     """
 
     region: str
@@ -72,7 +69,6 @@ class RegionOrder(msgspec.Struct, frozen=True):
     methods: dict[str, dict[str, int]]
     ensemble: dict[str, RandomOrders]
     associative: dict[str, int]
-    bound: dict[str, int]
     truncated: bool
 
 
@@ -166,7 +162,7 @@ def place(
         padding=tuple(name for name in table.names[method] if name not in executed),
         costs=table.costs,
         ensemble=_draws(table.judge.costs(table.drawn)),
-        regions=table.rows(cases, method, kinds),
+        regions=table.rows(cases, method),
         judged=tuple(kind for kind in table.drawn if kind in cpu.misses),
         searched=searched,
         seed=seed,
@@ -269,9 +265,7 @@ class _MethodTable:
             *(k for k in others if np.ptp(np.hstack([found[k] for found in orders]), axis=1).any()),
         )
 
-    def rows(
-        self, cases: Sequence[WeightedRegion], chosen: str, kinds: Mapping[MissKind, Cache]
-    ) -> tuple[RegionOrder, ...]:
+    def rows(self, cases: Sequence[WeightedRegion], chosen: str) -> tuple[RegionOrder, ...]:
         """One for each region."""
         associative = self.judge.associative(self._small(chosen))
         return tuple(
@@ -286,22 +280,10 @@ class _MethodTable:
                 },
                 ensemble={kind: _draws(counts[index]) for kind, counts in self.drawn.items()},
                 associative={kind: int(counts[index]) for kind, counts in associative.items()},
-                bound=_bounds(self._placement, index, case, kinds),
                 truncated=case.trace.truncated,
             )
             for index, case in enumerate(cases)
         )
-
-
-def _bounds(
-    placement: Placement, index: int, case: WeightedRegion, kinds: Mapping[MissKind, Cache]
-) -> dict[str, int]:
-    """Of what is a line or a page; nothing is known of branches."""
-    return {
-        kind: least_misses(case.trace, placement.placed[index], placement, cache)
-        for kind, cache in kinds.items()
-        if REPLAYED[kind] != "branches"
-    }
 
 
 def _draws(counts: F64 | I64) -> RandomOrders:

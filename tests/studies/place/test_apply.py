@@ -96,7 +96,7 @@ def _done(store: Store, counts: RunCounts, missed: dict[str, tuple[int, int, int
 
 
 def _predicted(name: str) -> PlacedRegion:
-    misses = PlacedMisses(30, 2, 40, 20, None, None, {})
+    misses = PlacedMisses(30, 2, 40, 20, None, {})
     return PlacedRegion(name, 1, 10, {"l1i": misses}, Interval(1, 2), Interval(1, 2))
 
 

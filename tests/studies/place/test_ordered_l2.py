@@ -56,7 +56,7 @@ def test_all_methods_and_the_ensemble_are_told_in_the_l2(cpu: CPU) -> None:
         assert found.ensemble[kind].median == np.median(misses)
         assert found.ensemble[kind].least == misses.min() < misses.max()
         assert all(kind in row for row in found.methods.values())
-    assert not {*found.bound, *found.associative} & {*L2}
+    assert not {*found.associative} & {*L2}
 
 
 def test_the_l2_decides_which_order_is_taken(cpu: CPU) -> None:

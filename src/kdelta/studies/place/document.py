@@ -224,7 +224,6 @@ def _kind_section(kind: str, report: PlaceReport) -> Section:
         Column("best", "number", "of the random layouts"),
         Column("order", "number", "as predicted"),
         Column("no sets", "number", "of the order, if lines could lie anywhere in the cache"),
-        Column("bound", "number", "no order has less"),
     )
     held = [(one.name, one.misses[kind]) for one in report.regions if kind in one.misses]
     rows = tuple(
@@ -238,7 +237,6 @@ def _kind_section(kind: str, report: PlaceReport) -> Section:
                     found.best,
                     found.predicted,
                     found.associative,
-                    found.bound,
                 )
             ),
         )

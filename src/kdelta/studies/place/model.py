@@ -13,7 +13,7 @@ _FEW_MISSES = 50
 class PlacedMisses(msgspec.Struct, frozen=True):
     """Misses of one kind, an iteration: in the layout as linked, as predicted for the order, in the
     median and the best of the random layouts. associative: of the order, if a cache of the same
-    size had no sets; bound: what no order can be below. Both None where they are not known.
+    size had no sets; None where that is not known.
     """
 
     shipped: float
@@ -21,7 +21,6 @@ class PlacedMisses(msgspec.Struct, frozen=True):
     median: float
     best: float
     associative: float | None
-    bound: float | None
     methods: dict[str, float]
 
     @property

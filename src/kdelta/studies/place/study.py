@@ -334,7 +334,6 @@ def _region(
             median=row.ensemble[kind].median / per,
             best=row.ensemble[kind].least / per,
             associative=_per(row.associative.get(kind), per),
-            bound=_per(row.bound.get(kind), per),
             methods={name: found[kind] / per for name, found in row.methods.items()},
         )
         for kind in row.ensemble
