@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.counts.model import LeftWork
+from kdelta.counts.model import Cost, Iterations, LeftWork, RunCounts
 from kdelta.infer.effects.effects import compare
 from kdelta.infer.effects.gains import PathGain, Reach
 from kdelta.report.kind import ALL
@@ -270,6 +270,64 @@ def test_what_is_left_hides_no_other_tasks_of_another_operation() -> None:
     text = " ".join(first_screen_of([found]).split())
     assert "- left to other tasks, instructions: left +700 - other tasks meanwhile, " in text
     assert "meanwhile, instructions: meanwhile +700" in text
+
+
+def test_a_row_without_a_word_whose_interval_excludes_zero_says_why() -> None:
+    """The mean is larger than before, and the median smaller."""
+    none = (0,) * 100
+    sides = [
+        [run(msgspec.structs.replace(made, iterations=Iterations(none, each, none, none)))] * 4
+        for each in ((1_000,) * 100, (990, 990, 1_100, 990, 1_100) * 20)
+        for made in [region("op", {own("f"): sum(each)}, 100)]
+    ]
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
+    row = r"op +1000 +1034 +\+3.40% +exact +unresolved: the mean and the median iteration"
+    assert re.search(row, first_screen_of([found]))
+    base = {own("f"): 1_000}
+    noisy = screen_of(base, [{own("f"): each} for each in (900, 1_300, 900, 1_300)])
+    assert " unresolved - " in noisy  # the row has the interval
+
+
+def test_paths_of_a_real_cpu_without_a_bound_say_so() -> None:
+    (compared,) = report().others
+    mismatch = Mismatch("PCID", "PCID: flushes (no pcid)", ("base",), ("getppid",))
+    compared = msgspec.structs.replace(compared, unlike=(mismatch,))
+    text = first_screen_of([msgspec.structs.replace(report(), others=(compared,))])
+    assert "- not as on a real CPU: 1 path; how much they cost there is not known" in text
+
+
+def test_functions_of_one_purpose_are_one_row_of_their_table() -> None:
+    base = {own("kmem_cache_alloc"): 60, own("gone"): 20, own("same"): 900}
+    changed = {own("kmem_cache_alloc_noprof"): 90, own("new"): 7, own("same"): 900}
+    text = screen_of(base, [changed] * 4)
+    for row in (
+        "kmem_cache_alloc_noprof (was kmem_cache_alloc) +30 +50.0% 60 90",
+        "gone -20 to 0 20 0",
+        "new +7 from 0 0 7",
+        "total +17 +1.73% 980 997",
+    ):
+        assert row in text
+
+
+def test_variants_have_their_certainty_and_what_is_no_plain_instruction() -> None:
+    def runs(*insns: int, specials: int = 0) -> list[RunCounts]:
+        kinds = {"port-io": specials} if specials else {}
+        return [
+            run(region("op", {own("f"): Cost(100 * one, specials=kinds)}, 100)) for one in insns
+        ]
+
+    base = runs(1_000, 1_000, 1_000, 1_000)
+    others = [
+        Compared(KernelRuns(f"image:/{name}", "0" * 64, "", ()), compare(base, found))
+        for name, found in (
+            ("exact", runs(*[1_100] * 4)),
+            ("noisy", runs(1_090, 1_110, 1_090, 1_110)),
+            ("port", runs(*[1_000] * 4, specials=100)),
+        )
+    ]
+    text = first_screen_of([CompareReport("syscalls", {"name": "tcg"}, A, tuple(others))])
+    assert re.search(r"op +1000 +\+10.0% exact +\+10% \+-2% +slower 0% exact\n", text)
+    assert "- besides instructions, /port: op +1 port-io\n" in text
 
 
 def test_the_same_sum_of_other_functions_is_apart_from_the_same_code() -> None:

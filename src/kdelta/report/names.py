@@ -233,13 +233,12 @@ def _columns(bases: Sequence[str], own: Sequence[str]) -> list[str]:
             [f"with {one}" if one and not all(own) else one or "without" for one in own],
             [one or "without" for one in own],
             stripped,
-            [_cut(one or "without") for one in own],
             ["with" if one else "without" for one in own],
         )
         for names in forms:
             if len(set(names)) == len(bases) and all(len(one) <= _COLUMN for one in names):
                 return names
-        return _numbered(len(bases))
+        return stripped
     if all(len(one) <= _COLUMN for one in bases) and len(set(bases)) == len(bases):
         return list(bases)
     split = [_WORDS.split(one.rpartition("/")[2]) for one in bases]
@@ -257,10 +256,6 @@ def _shared_begin(texts: Sequence[str]) -> int:
     signs = itertools.takewhile(lambda found: len(set(found)) == 1, zip(*texts, strict=False))
     shared = "".join(found[0] for found in signs)
     return max(shared.rfind(sign) + 1 for sign in "=:/")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _COLUMN else f"{text[: _COLUMN - 2]}.."
 
 
 def _numbered(count: int) -> list[str]:

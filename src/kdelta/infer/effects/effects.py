@@ -203,7 +203,7 @@ def _range_text(effect: Estimate, base: Estimate) -> str:
 MEDIAN_SHARE = Fraction(1, 2)
 """By what part of an effect that of the median iteration may differ from it, to be the same one."""
 
-_UNCERTAIN = "blocks of iterations differ too much for their mean to be distinguished from chance"
+_UNCERTAIN = "iterations differ so much that their mean may be chance"
 _ENDS = "the sides have different numbers of iterations, and their ends may make it"
 _TWO_LEVELS = "runs have two levels (--all)"
 _FEW_SPECIALS = "special instructions differ, and runs do not agree on how many"

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a comparison answers in a sentence or two, in every form."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import Quantity
@@ -184,6 +186,21 @@ def change(one: OperationEffect) -> str:
     if one.verdict.word is Word.SAME and round(float(part or 0), _PERCENT_DIGITS) == 0:
         return "0%"
     return figures.effect_percent(one.costs.insns)
+
+
+def certainty(costs: Costs) -> str:
+    """Return how far a change may be off, in per cent of the base."""
+    effect, base = costs.insns.effect, costs.insns.base.value
+    if effect.n < 2:
+        return "n=1"
+    if effect.exact:
+        return "exact"
+    if not base:
+        return ""
+    far = 100 * effect.half_width / abs(base)
+    places = figures.places_within(far)
+    shown = math.ceil(far * 10**places) / 10**places
+    return f"+-{shown:.{places}f}%" if far < 100 else "+-100%+"
 
 
 def percent(part: Fraction) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from kdelta.infer.effects.chance import SO_FAR
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
-from kdelta.infer.effects.effects import OperationEffect, Word, weighed
+from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.weigh import terms_beyond, terms_text
@@ -21,6 +21,7 @@ from kdelta.studies.compare.inlined import inlined_into
 
 _WHOLE_FROM = 10
 _TERMS = 3
+_NAMED = 2
 _LOOKED_AT = 12
 """Of the functions that are gone, and of the new ones, so many are compared by their names."""
 
@@ -50,22 +51,46 @@ class Cause(msgspec.Struct, frozen=True):
     into: FunctionEffect | None = None
 
     @property
+    def base(self) -> Fraction:
+        """Instructions an iteration under the base, in sum."""
+        return sum((one.cost.base.value for one in self.functions), Fraction(0))
+
+    @property
+    def other(self) -> Fraction:
+        """The same under the other kernel."""
+        return sum((one.cost.other.value for one in self.functions), Fraction(0))
+
+    @property
     def value(self) -> Fraction:
-        """Instructions an iteration, in sum."""
-        return sum((one.cost.effect.value for one in self.functions), Fraction(0))
+        """By how many instructions an iteration they changed, in sum."""
+        return self.other - self.base
 
     @property
     def name(self) -> str:
         """The largest function of now, and of before where that is another one, or by which one
         alone it is called, where that does so more often or less.
         """
+        if self.into or len(self.functions) == 1:
+            return self.title + self._caller
+        now, gone = self._sides
+        return f"{_name(now)} (was {_name(gone)})"
+
+    @property
+    def title(self) -> str:
+        """The functions of now and of before, for a row of their own."""
         if self.into:
             return f"{_name([self.into])} ({self._inlined})"
+        if len(self.functions) == 1:
+            (one,) = self.functions
+            return function_name(one.name, one.origin, one.moved_from)
+        now, gone = (words.some([_name([one]) for one in side], _NAMED) for side in self._sides)
+        return f"{now} (was {gone})"
+
+    @property
+    def _sides(self) -> tuple[list[FunctionEffect], list[FunctionEffect]]:
+        """Those that are executed now, and those that are not any more."""
         now = [one for one in self.functions if one.cost.other.value]
-        gone = [one for one in self.functions if not one.cost.other.value]
-        if not now or not gone:
-            return _name(self.functions) + self._caller
-        return f"{_name(now)} (was {_name(gone)})"
+        return now, [one for one in self.functions if not one.cost.other.value]
 
     @property
     def _inlined(self) -> str:
@@ -152,6 +177,18 @@ def is_by_insns(one: OperationEffect) -> bool:
     effect = one.costs.insns.effect.value if one.costs else 0
     word = one.verdict.word
     return effect < 0 if word is Word.FASTER else effect > 0 if word is Word.SLOWER else True
+
+
+def besides_insns(one: OperationEffect | None) -> list[str]:
+    """Return what of a change is no plain instruction: all where instructions do not decide its
+    word, else what goes the other way or outweighs them.
+    """
+    if one is None or one.costs is None or one.verdict.word not in FIRM:
+        return []
+    found = weighed(one.costs)
+    if one.verdict.word is Word.MIXED or not is_by_insns(one):
+        return terms_text(found)
+    return terms_beyond(found, one.costs.insns.effect.value)
 
 
 def terms_of(costs: Costs) -> str:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screen of a comparison: the answer in sentences, then what changed, a line each."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -12,6 +11,7 @@ from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.chance import SO_FAR
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import FIRM, OPEN, OperationEffect, Word
+from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.report import figures, words
 from kdelta.report.cycles import in_per_cent
@@ -34,6 +34,7 @@ from kdelta.studies.compare.answer import (
     LISTED,
     Pair,
     about,
+    certainty,
     change,
     path_text,
     percent,
@@ -51,8 +52,7 @@ _FUNCTIONS = 10
 _LEAST_ROWS = 3
 _FEW = 5
 _LONGEST_NAME = 24
-_BOUND = 44
-"""Of a line's characters, those after what is always there."""
+_NO_BOUND = "how much they cost there is not known"
 _OTHERS = 4
 _CAUSE = "largest part"
 _NO_CONFIG = "; their configs are not both known"
@@ -201,23 +201,15 @@ def _row(one: OperationEffect, costs: Costs) -> tuple[str, ...]:
     word = one.verdict.word
     cause = cause_of(one)
     if word in OPEN:
-        cause = f"{word}: {cause}" if word is Word.MIXED and cause else str(word)
-    return _cut(one.name, _LONGEST_NAME), *sides, change(one), _certainty(costs), cause
+        why = cause if word is Word.MIXED else _why_open(one, costs)
+        cause = f"{word}: {why}" if why else str(word)
+    return _cut(one.name, _LONGEST_NAME), *sides, change(one), certainty(costs), cause
 
 
-def _certainty(costs: Costs) -> str:
-    """How far the change may be off, in per cent of the base."""
-    effect, base = costs.insns.effect, costs.insns.base.value
-    if effect.n < 2:
-        return "n=1"
-    if effect.exact:
-        return "exact"
-    if not base:
-        return ""
-    far = 100 * effect.half_width / abs(base)
-    places = figures.places_within(far)
-    shown = math.ceil(far * 10**places) / 10**places
-    return f"+-{shown:.{places}f}%" if far < 100 else "+-100%+"
+def _why_open(one: OperationEffect, costs: Costs) -> str:
+    """Why a row has no word although its interval excludes zero, in short."""
+    is_known = costs.insns.effect.n > 1 and is_seen(costs.insns.effect)
+    return one.verdict.reason.partition(", ")[0] if is_known else ""
 
 
 def _cut(text: str, room: int) -> str:
@@ -299,8 +291,8 @@ def _unlike(pair: Pair) -> str:
         if bases.get(one.region)
     }
     most = max(parts, key=lambda name: parts[name], default="")
-    bound = f"; by their bounds {most} most: {about(Fraction(parts[most]))}" if most else ""
-    return f"not as on a real CPU: {words.counted(count, 'path')}{_cut(bound, _BOUND)}"
+    bound = f"by their bounds {most} most: {about(Fraction(parts[most]))}" if most else _NO_BOUND
+    return f"not as on a real CPU: {words.counted(count, 'path')}; {bound}"
 
 
 def _list(

@@ -10,11 +10,11 @@ from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
-from kdelta.infer.effects.functions import FunctionChange, FunctionEffect
+from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.report import cells, figures, words
 from kdelta.report.document import Cell, Column, Fold, Prose, Section, Table
-from kdelta.report.lines import function_name
 from kdelta.report.model import ReportedOption
+from kdelta.studies.compare.causes import Cause, causes
 from kdelta.studies.compare.model import Compared
 from kdelta.studies.compare.tables import BACKGROUND_NAMES
 
@@ -129,35 +129,39 @@ def _fold(
 def functions_table(
     id_: str, name: str, whole: Quantity, functions: Sequence[FunctionEffect], most: int = MOST
 ) -> Table:
-    """The functions that changed, the largest first, in rows that add up to the whole as shown."""
-    moved = [one for one in functions if one.cost.effect.value]
-    large = sum(abs(one.cost.effect.value) >= LEAST_SHOWN for one in moved)
+    """The functions that changed, the largest first, in rows that add up to the whole as shown;
+    what belongs together is one row.
+    """
+    moved = sorted(causes(functions), key=lambda one: -abs(one.value))
+    large = sum(abs(one.value) >= LEAST_SHOWN for one in moved)
     named, rest = moved[: min(most, large)], moved[min(most, large) :]
     base, other = figures.pair(whole)
     unit = figures.unit_of(whole.base.value, whole.other.value)
-    values = [one.cost.effect.value for one in named]
-    values.append(sum((one.cost.effect.value for one in rest), Fraction(0)))
+    values = [one.value for one in named]
+    values.append(sum((one.cost.effect.value for one in functions), -sum(values, Fraction(0))))
     shown = figures.shared(name, values, whole.effect.value, other - base, unit)
     rows = [_row(one, diff, unit) for one, diff in zip(named, shown, strict=False)]
     if rest:
-        text = words.counted(len(rest), "other function")
+        count = sum(len(one.functions) for one in rest)
+        text = words.counted(count, "other function")
         rows.append((Cell(text), cells.difference(shown[-1], values[-1]), *[cells.NOTHING] * 3))
     shown_base, shown_other, diff = cells.sides(whole)
     total = (Cell("total"), diff, cells.percent(whole.percent), shown_base, shown_other)
     return Table(f"table-{id_}", f"Functions of {name}", COLUMNS, tuple(rows), total)
 
 
-def _row(one: FunctionEffect, diff: int, unit: int) -> tuple[Cell, ...]:
+def _row(one: Cause, diff: int, unit: int) -> tuple[Cell, ...]:
     # The other side is rounded, and the base follows: so the row adds up as printed.
-    other = figures.scaled(one.cost.other.value, unit)
-    base, part = other - diff, cells.percent(one.cost.percent)
-    if one.change is FunctionChange.ADDED:
-        base, other, part = 0, diff, Cell("added", float("inf"))
-    elif one.change is FunctionChange.REMOVED:
-        base, other, part = -diff, 0, Cell("removed", -100.0)
+    exact = one.base
+    other = figures.scaled(one.other, unit)
+    base, part = other - diff, cells.percent(100 * one.value / exact if exact else None)
+    if not exact:
+        base, other, part = 0, diff, Cell("from 0", float("inf"))
+    elif not one.other:
+        base, other, part = -diff, 0, Cell("to 0", -100.0)
     return (
-        Cell(function_name(one.name, one.origin, one.moved_from)),
-        cells.difference(diff, one.cost.effect.value),
+        Cell(one.title),
+        cells.difference(diff, one.value),
         part,
         cells.rounded(base),
         cells.rounded(other),

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One table of several kernels that are compared with one base: a column each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
+from kdelta.report import words
 from kdelta.report.document import Block, Cell, Column, Facts, Items, Section, Table
 from kdelta.report.names import differences, side_names
 from kdelta.report.words import TONES
-from kdelta.studies.compare.answer import Pair, change
-from kdelta.studies.compare.causes import cause_of, is_by_insns
+from kdelta.studies.compare.answer import Pair, certainty, change
+from kdelta.studies.compare.causes import besides_insns, is_by_insns
 from kdelta.studies.compare.model import CompareReport
+
+_NAMED = 6
 
 
 def variants_section(pairs: Sequence[Pair], mark: str = "") -> Section:
@@ -25,6 +28,8 @@ def variants_section(pairs: Sequence[Pair], mark: str = "") -> Section:
     blocks: list[Block] = [Facts(_facts(report))]
     if shown:
         blocks.append(_table(report, shown, mark))
+        if besides := tuple(_besides(report, shown)):
+            blocks.append(Items(besides))
     if same := [name for name in names if name not in shown]:
         blocks.append(Items((f"the same, or less than it matters, in all: {', '.join(same)}",)))
     return Section(f"variants{mark}", title, tuple(blocks))
@@ -61,19 +66,28 @@ def _table(
     return Table(f"variants-table{mark}", caption, columns, cells)
 
 
+def _besides(report: CompareReport, rows: dict[str, list[OperationEffect | None]]) -> Iterator[str]:
+    """Yield for each kernel what decides besides instructions, or against them."""
+    names = side_names([report.base, *(one.side for one in report.others)]).columns[1:]
+    for at, name in enumerate(names):
+        found = [(row[at], besides_insns(row[at])) for row in rows.values()]
+        texts = [f"{one.name} {', '.join(terms)}" for one, terms in found if one and terms]
+        if texts:
+            yield f"besides instructions, {name}: {words.some(texts, _NAMED)}"
+
+
 def _base(row: Sequence[OperationEffect | None]) -> Cell:
     figure = next((one.base for one in row if one and one.base), None)
     return Cell(str(round(figure.value)) if figure else "")
 
 
 def _cell(one: OperationEffect | None) -> Cell:
-    """The change, or the word of a row that is not decided."""
+    """The change with how far it may be off, after the word of a row that it does not decide."""
     if one is None:
         return Cell("")
     word = one.verdict.word
     if word is Word.SAME:
         return Cell("same", tone=TONES[word])
-    if word in (Word.FASTER, Word.SLOWER):
-        text = change(one) if is_by_insns(one) else f"{word}: {cause_of(one)}"
-        return Cell(text, tone=TONES[word])
-    return Cell(f"{word} {change(one)}" if one.costs else str(word), tone=TONES[word])
+    figure = f"{change(one)} {certainty(one.costs)}" if one.costs else ""
+    is_plain = word in (Word.FASTER, Word.SLOWER) and is_by_insns(one)
+    return Cell(figure if is_plain else f"{word} {figure}".rstrip(), tone=TONES[word])
