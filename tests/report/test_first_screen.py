@@ -282,7 +282,9 @@ def test_a_row_without_a_word_whose_interval_excludes_zero_says_why() -> None:
     ]
     found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
     row = r"op +1000 +1034 +\+3.40% +exact +unresolved: the mean and the median iteration"
-    assert re.search(row, first_screen_of([found]))
+    text = first_screen_of([found])
+    assert re.search(row, text)
+    assert text.count("median") == 1
     base = {own("f"): 1_000}
     noisy = screen_of(base, [{own("f"): each} for each in (900, 1_300, 900, 1_300)])
     assert " unresolved - " in noisy  # the row has the interval

@@ -157,7 +157,8 @@ def called(
     [
         (Cost(100, string_bytes=4096), Cost(9_000), "+8900 f, -4096 string bytes"),
         (Cost(9_000), Cost(100, string_bytes=4096), "-8900 f, +4096 string bytes"),
-        (Cost(100, specials={"lock": 2}), Cost(9_000, specials={"lock": 1}), "+8900 f, -1 lock"),
+        (Cost(100, specials={"lock": 2}), Cost(9_000, specials={"lock": 1}), "+8900 f"),
+        (Cost(100, specials={"lock": 9}), Cost(900, specials={"lock": 7}), "+800 f, -2 lock"),
         (Cost(100, specials={"lock": 1}), Cost(9_000, specials={"lock": 2}), "+8900 f"),
         (Cost(100), Cost(9_000, string_bytes=4096), "+8900 f"),
     ],

@@ -23,6 +23,9 @@ _WHOLE_FROM = 100
 _LEAST_PART = Fraction(1, 100)
 """Which part of the bytes that are moved a change of them is, to be weighed."""
 
+_CONTRARY = Fraction(1, 10)
+"""Which part of an effect's instructions may be undone, for that to be named."""
+
 _UNKNOWN = (Fraction(0), Fraction(100_000))
 """Cycles of a special instruction that no table has, as a newer version may count it."""
 
@@ -144,15 +147,16 @@ def _times(effect: Estimate, cost: Range) -> Range:
 
 def terms_beyond(found: EffectCycles, insns: Fraction) -> list[str]:
     """Return those of the terms that certainly take more cycles than so many instructions, or have
-    the other sign.
+    the other sign and may take a part of theirs that matters.
     """
     cycles = _weights_of(found.terms)
-    least = abs(insns) * cycles.insn[1]
-    terms = {
-        kind: value
-        for kind, value in found.terms.items()
-        if value * insns < 0 or abs(value) * cycles.of(kind)[0] > least
-    }
+    least, most = (abs(insns) * end for end in cycles.insn)
+
+    def is_beyond(kind: str, value: Fraction) -> bool:
+        its_least, its_most = (abs(value) * end for end in cycles.of(kind))
+        return its_least > most or (value * insns < 0 and its_most >= _CONTRARY * least)
+
+    terms = {kind: value for kind, value in found.terms.items() if is_beyond(kind, value)}
     return terms_text(msgspec.structs.replace(found, terms=terms))
 
 

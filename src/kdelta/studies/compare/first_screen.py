@@ -201,14 +201,15 @@ def _row(one: OperationEffect, costs: Costs) -> tuple[str, ...]:
     word = one.verdict.word
     cause = cause_of(one)
     if word in OPEN:
-        why = cause if word is Word.MIXED else _why_open(one, costs)
+        why = cause if word is Word.MIXED else _why_open(one)
         cause = f"{word}: {why}" if why else str(word)
     return _cut(one.name, _LONGEST_NAME), *sides, change(one), certainty(costs), cause
 
 
-def _why_open(one: OperationEffect, costs: Costs) -> str:
+def _why_open(one: OperationEffect) -> str:
     """Why a row has no word although its interval excludes zero, in short."""
-    is_known = costs.insns.effect.n > 1 and is_seen(costs.insns.effect)
+    effect = one.costs.insns.effect if one.costs else None
+    is_known = effect is not None and effect.n > 1 and is_seen(effect)
     return one.verdict.reason.partition(", ")[0] if is_known else ""
 
 
@@ -229,7 +230,7 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
     texts += [_list(one.verdict.word, [one], one.verdict.reason) for one in pair.of(*_DEPENDS)]
     alike: dict[tuple[Word, str], list[OperationEffect]] = {}
     for one in pair.of(Word.UNRESOLVED, Word.NOT_COMPARABLE):
-        if one in early:
+        if one in early or (one in shown and _why_open(one) == one.verdict.reason):
             continue
         alike.setdefault((one.verdict.word, one.verdict.reason), []).append(one)
     texts += [_list(word, found, reason) for (word, reason), found in alike.items()]
