@@ -105,7 +105,7 @@ async def _bench(options: argparse.Namespace) -> Bench:
     request = LabRequest()
     machine = machine_like(request.machine, load_cpu(options.cpu))
     with open_store() as store:
-        lab = Lab(msgspec.structs.replace(request, machine=machine), store, Silent())
+        lab = Lab(store, Silent(), msgspec.structs.replace(request, machine=machine))
         kernel = lab.kernel(options.kernel)
         if isinstance(kernel, NoKernel):
             sys.exit(kernel.text)

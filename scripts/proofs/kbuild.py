@@ -146,7 +146,7 @@ class _Runs:
         """An operation of a kernel."""
         machine = msgspec.structs.replace(RECORDED, timeout_seconds=SECONDS)
         request = LabRequest(machine=machine, perturbations=1, calls=calls, rerun=self._again)
-        lab = Lab(request, self._store, self._tell)
+        lab = Lab(self._store, self._tell, request)
         kernel = lab.kernel(spec)
         if isinstance(kernel, NoKernel):
             raise LabError(kernel.text)

@@ -111,7 +111,7 @@ async def _wholes(
         source = Path(__file__).with_suffix(".c")
         include = f"-I{ROOT}/native/include"
         subprocess.run(["gcc", "-O2", "-static", include, "-o", path, source], check=True)
-        lab = Lab(lab_like(LabRequest(), None), store, Aloud())
+        lab = Lab(store, Aloud(), lab_like(LabRequest(), None))
         found = [lab.kernel(spec) for spec in specs]
         kernels = [one for one in found if isinstance(one, Kernel)]
         work = Work(program=Program((str(path),), find=False))

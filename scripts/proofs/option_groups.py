@@ -71,7 +71,7 @@ async def ablated(folder: Path, perturbations: int, store: Store) -> AblationRep
     plain = LabRequest(perturbations=perturbations)
     machine = machine_like(plain.machine, load_cpu(CPU))
     request = LabRequest(perturbations=perturbations, machine=machine)
-    lab = Lab(request, store, Aloud())
+    lab = Lab(store, Aloud(), request)
     before, after = (granted(name, folder, lab) for name in (PLAIN, HARDENED))
     return await run_ablate(
         AblateRequest(

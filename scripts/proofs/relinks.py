@@ -36,8 +36,9 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.attachments import misses_of
 from kdelta.studies.lab.cpus import machine_like
-from kdelta.studies.lab.lab import Lab, misses_of, open_store
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import workload_work
@@ -206,7 +207,7 @@ class Proof:
 
     def linked(self, seed: int | None = None) -> Kernel:
         """The kernel in the order of a seed; without one, as it is linked."""
-        found = Lab(self._lab, self._store, _Telling(self._log)).kernel(self.spec(seed=seed))
+        found = Lab(self._store, _Telling(self._log), self._lab).kernel(self.spec(seed=seed))
         if isinstance(found, NoKernel):
             raise LabError(found.text)
         return found
@@ -234,7 +235,7 @@ class Proof:
         first = msgspec.structs.replace(
             self._lab, perturbations=1, trace=True, simulate=self.cpu.l1i
         )
-        asyncio.run(Lab(first, self._store, Silent()).runs([kernel], [work]))
+        asyncio.run(Lab(self._store, Silent(), first).runs([kernel], [work]))
         found = asyncio.run(traced_runs(self._lab, self._store, Silent(), [kernel], [work]))[0]
         if found.placed is None:
             raise LabError(f"{kernel.spec} did not run: {found.done[0].run.detail}")

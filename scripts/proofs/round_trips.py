@@ -359,7 +359,7 @@ async def campaign(specs: Sequence[str]) -> None:
     """Makes the trials that are missing."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with open_store() as store:
-        lab = Lab(msgspec.structs.replace(RECORDED_LAB, jobs=1), store, Aloud())
+        lab = Lab(store, Aloud(), msgspec.structs.replace(RECORDED_LAB, jobs=1))
         for spec in specs:
             kernel = lab.kernel(spec)
             if isinstance(kernel, NoKernel):

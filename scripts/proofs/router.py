@@ -36,8 +36,9 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.attachments import misses_of
 from kdelta.studies.lab.cpus import machine_like
-from kdelta.studies.lab.lab import Lab, misses_of, open_store
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import workload_work
 from kdelta.studies.layout.model import LayoutReport
@@ -137,7 +138,7 @@ class Study:
 
     def kernel(self, spec: str) -> Kernel:
         """The kernel, built."""
-        found = Lab(self._lab, self._store, Aloud()).kernel(spec)
+        found = Lab(self._store, Aloud(), self._lab).kernel(spec)
         if isinstance(found, NoKernel):
             raise LabError(found.text)
         return found
@@ -149,7 +150,7 @@ class Study:
         first = msgspec.structs.replace(
             self._lab, perturbations=1, trace=True, simulate=self.counted
         )
-        asyncio.run(Lab(first, self._store, Aloud()).runs([kernel], [work]))
+        asyncio.run(Lab(self._store, Aloud(), first).runs([kernel], [work]))
         found = asyncio.run(traced_runs(self._lab, self._store, Aloud(), [kernel], [work]))[0]
         if found.placed is None:
             raise LabError(f"{spec} did not run: {found.done[0].run.detail}")

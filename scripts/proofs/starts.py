@@ -63,7 +63,7 @@ async def campaign(spec: str, out: Path, seed: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with open_store() as store:
         request = msgspec.structs.replace(RECORDED_LAB, perturbations=1, rerun=True)
-        lab = Lab(request, store, Silent())
+        lab = Lab(store, Silent(), request)
         kernel = lab.kernel(spec)
         if not isinstance(kernel, Kernel):
             raise LabError(f"cannot get {spec}: {kernel.text}")

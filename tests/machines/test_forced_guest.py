@@ -121,8 +121,8 @@ def made(request: LabRequest, store: Store) -> tuple[Run, frozenset[str]]:
     work = workload_work(find_workload("syscalls"), ("getppid",), kernel(OLD))
 
     async def go() -> Run:
-        settled = await Lab(request, store, Silent()).settled([kernel(OLD)], [work])
-        ((done,),) = await Lab(settled, store, Silent()).runs([kernel(OLD)], [work])
+        settled = await Lab(store, Silent(), request).settled([kernel(OLD)], [work])
+        ((done,),) = await settled.runs([kernel(OLD)], [work])
         return done.run
 
     run = asyncio.run(go())

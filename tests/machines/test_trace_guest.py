@@ -26,7 +26,8 @@ from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult, misses_of, traces_of
+from kdelta.studies.lab.attachments import misses_of
+from kdelta.studies.lab.lab import RunResult, traces_of
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest

@@ -43,7 +43,7 @@ async def _record(request: CompareRequest, store: Store, progress: Progress) -> 
     lab_request = msgspec.structs.replace(
         request.lab, perturbations=1, calls="all", rerun=False, trace=False, data_lines=False
     )
-    lab = Lab(lab_like(lab_request, next(iter(request.cpus), None)), store, progress)
+    lab = Lab(store, progress, lab_like(lab_request, next(iter(request.cpus), None)))
     kernels = []
     for spec in dict.fromkeys((request.base, *request.others)):
         with contextlib.suppress(KdeltaError):
@@ -53,7 +53,7 @@ async def _record(request: CompareRequest, store: Store, progress: Progress) -> 
     work = await with_files(work, kernels, request.lab, store, progress)
     works = work.plans(kernels, request.lab, progress.log)
     settled = await lab.settled(kernels, works)
-    await Lab(settled, store, progress).runs(kernels, works)
+    await settled.runs(kernels, works)
 
 
 def flames_of(

@@ -42,14 +42,14 @@ class FakeLab:
     made: ClassVar[list[tuple[str, str, str, str]]] = []
     failing: str = ""
 
-    def __init__(self, request: LabRequest, store: Store, _: Progress) -> None:
+    def __init__(self, store: Store, _: Progress, request: LabRequest) -> None:
         self.request, self.store = request, store
 
     def kernel(self, spec: str) -> Kernel | NoKernel:
         return self.kernels[spec]
 
-    async def settled(self, _: Sequence[Kernel]) -> LabRequest:
-        return self.request
+    async def settled(self, _: Sequence[Kernel]) -> "FakeLab":
+        return self
 
     async def runs(
         self, kernels: Sequence[Kernel], works: Sequence[RunPlan]

@@ -86,16 +86,16 @@ class FakeLab:
             parts: bool,
         ) -> list[list[RunResult]]:
             assert parts
-            request: LabRequest = lab._request
+            request: LabRequest = lab.request
             return [
                 self._runs(kernel.spec, work.job.argv, request, indexes)
                 for kernel, work in zip(kernels, works, strict=True)
             ]
 
-        async def settled(lab: Lab, kernels: list[Kernel], _: list[RunPlan]) -> LabRequest:
+        async def settled(lab: Lab, kernels: list[Kernel], _: list[RunPlan]) -> Lab:
             self.settled.append([kernel.spec for kernel in kernels])
-            machine = msgspec.structs.replace(lab._request.machine, memory_mib=SETTLED_MIB)
-            return msgspec.structs.replace(lab._request, machine=machine)
+            machine = msgspec.structs.replace(lab.request.machine, memory_mib=SETTLED_MIB)
+            return lab.asked(msgspec.structs.replace(lab.request, machine=machine))
 
         async def traced(
             request: LabRequest, _: Store, __: Silent, kernels: list[Kernel], works: list[RunPlan],

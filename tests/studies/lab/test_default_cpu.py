@@ -68,8 +68,8 @@ def settled(
 ) -> tuple[LabRequest, list[str]]:
     saying = Saying()
     with Store.open(folder) as store:
-        lab = Lab(request or LabRequest(), store, saying)
-        return asyncio.run(lab.settled(kernels)), saying.said
+        lab = Lab(store, saying, request or LabRequest())
+        return asyncio.run(lab.settled(kernels)).request, saying.said
 
 
 def test_the_default_is_a_cpu_file_of_the_architecture() -> None:
@@ -101,7 +101,7 @@ def test_a_named_cpu_is_left_as_it_is() -> None:
 def test_guests_of_the_lab_are_like_the_default_cpu(own_data: Path) -> None:
     with Store.open(own_data) as store:
         named, unnamed, raw = (
-            Lab(request, store, Saying()).guest(X86)
+            Lab(store, Saying(), request).guest(X86)
             for request in (
                 lab_like(LabRequest(), ZEN4), LabRequest(), LabRequest(machine=QEMU64)
             )
@@ -137,9 +137,9 @@ def test_features_taken_away_by_a_parameter_are_not_forced(own_data: Path, boots
     assert "clearcpuid= of 6.12 does nothing to features that are forced" in said[0]
     assert boots.made == []
     with Store.open(own_data) as store:
-        assert Lab(found, store, Saying()).guest(clears).cpu == ZEN4.qemu.cpu
+        assert Lab(store, Saying(), found).guest(clears).cpu == ZEN4.qemu.cpu
         with pytest.raises(UserError, match="clearcpuid= does nothing"):
-            Lab(lab_like(LabRequest(), ZEN4), store, Saying()).guest(clears)
+            Lab(store, Saying(), lab_like(LabRequest(), ZEN4)).guest(clears)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import Run
 from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.explain import must_be_forced, must_not_clear
-from kdelta.studies.lab.lab import machine_of
+from kdelta.studies.lab.run_facts import machine_of
 
 KERNEL = Kernel("a" * 64, "deb:linux-image-x=1", "/vmlinuz", "x86_64", "6.1.0")
 FORCING = Forcing(("fsrm", "md_clear"), start=1, array=2)

@@ -23,7 +23,7 @@ FREES = "mmap-munmap"
 
 async def _run(store: Store, *, windows: bool = True) -> RunResult:
     request = lab_like(LabRequest(perturbations=1, rerun=True), None)
-    lab = Lab(request, store, Silent())
+    lab = Lab(store, Silent(), request)
     kernel = lab.kernel(NEW)
     assert isinstance(kernel, Kernel)
     plan = Work("syscalls", (FREES, "getppid")).plan(kernel, request)

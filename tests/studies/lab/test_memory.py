@@ -49,7 +49,7 @@ def _no_image(monkeypatch: pytest.MonkeyPatch) -> None:
 def lab(store: Store, memory_mib: int = 1024, cpu: str = "") -> tuple[Lab, Saying]:
     saying = Saying()
     machine = MachineOptions(memory_mib=memory_mib, cpu=cpu)
-    return Lab(LabRequest(machine=machine, perturbations=1), store, saying), saying
+    return Lab(store, saying, LabRequest(machine=machine, perturbations=1)), saying
 
 
 def work(memory_mib: int) -> RunPlan:

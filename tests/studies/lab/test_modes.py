@@ -15,11 +15,11 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, MachineOptions, Mode, RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import mode_of
 from kdelta.studies.lab.plan import RunPlan, in_mode, linked_in
 from kdelta.studies.lab.program import program_work
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.lab.run_facts import mode_of
 from kdelta.studies.lab.work import workload_work
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command

@@ -60,7 +60,7 @@ def test_commands_refuse_it_before_a_kernel_is_fetched(
 def test_an_image_shows_its_architecture_itself(obtained: list[str], own_data: Path) -> None:
     request = LabRequest(machine=MachineOptions(qemu="/nonesuch"), perturbations=1)
     with Store.open(own_data) as store, pytest.raises(KdeltaError, match="cannot use --qemu"):
-        Lab(request, store, Silent()).kernel("image:/vmlinuz")
+        Lab(store, Silent(), request).kernel("image:/vmlinuz")
     assert obtained == ["image:/vmlinuz"]
 
 

@@ -12,13 +12,14 @@ from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import MachineOptions
+from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide
 from kdelta.studies.gate.study import judge
 from kdelta.studies.lab import judges
 from kdelta.studies.lab.budget import INSNS_A_SECOND, Budget, cost_of_operation
 from kdelta.studies.lab.judges import NOT_IN_STATES, OtherStates, depends_on_state
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.progress import Progress, Silent
 from kdelta.studies.lab.request import LabRequest
 from tests.synthetic import own, region, run
 
@@ -47,7 +48,7 @@ def _judged(
     asked: list[tuple[str, ...]] = []
 
     class FakeLab:
-        def __init__(self, request: LabRequest, *_: object) -> None:
+        def __init__(self, _: Store, __: Progress, request: LabRequest) -> None:
             self._costs = there[_name(request.machine)]
 
         async def runs(

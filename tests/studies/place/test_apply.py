@@ -15,7 +15,8 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult, misses_name
+from kdelta.studies.lab.attachments import misses_name
+from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.layout.traced_kernel import TracedKernel
 from kdelta.studies.place.apply import applied, put_back, require_relinkable

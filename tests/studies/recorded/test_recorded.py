@@ -36,9 +36,6 @@ class Made:
         made = self
 
         class FakeLab(Lab):
-            def __init__(self, request: LabRequest, *_: object) -> None:
-                self.request = request
-
             def kernel(self, _spec: str) -> Kernel | NoKernel:
                 return made.kernel
 

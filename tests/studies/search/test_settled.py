@@ -29,12 +29,12 @@ def test_the_machine_is_that_of_the_first_kernel(
     asked: list[str] = []
     machines: list[MachineOptions] = []
 
-    async def settled(lab: Lab, kernels: list[Kernel], _: list[RunPlan]) -> LabRequest:
+    async def settled(lab: Lab, kernels: list[Kernel], _: list[RunPlan]) -> Lab:
         asked.extend(kernel.spec for kernel in kernels)
-        return msgspec.structs.replace(lab._request, machine=BARE)
+        return lab.asked(msgspec.structs.replace(lab.request, machine=BARE))
 
     async def runs(lab: Lab, kernels: list[Kernel], _: list[RunPlan]) -> list[list[RunResult]]:
-        machines.append(lab._request.machine)
+        machines.append(lab.request.machine)
         return [[RunResult(stored(0, RunStatus.TIMED_OUT), None)] for _ in kernels]
 
     plan = RunPlan("syscalls", "w", Job(argv=("x",)), {})

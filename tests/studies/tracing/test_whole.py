@@ -26,7 +26,8 @@ from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, RunSide, run_compare
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import failures_of, judge, run_gate
-from kdelta.studies.lab.lab import RunPlan, RunResult, misses_name, misses_of, traces_of
+from kdelta.studies.lab.attachments import misses_name, misses_of
+from kdelta.studies.lab.lab import RunPlan, RunResult, traces_of
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.layout.model import LayoutReport
@@ -178,7 +179,7 @@ def test_misses_are_counted_in_a_run_of_their_own(
     asked: list[LabRequest] = []
 
     class FakeLab:
-        def __init__(self, request: LabRequest, store: Store, progress: Silent) -> None:
+        def __init__(self, store: Store, progress: Silent, request: LabRequest) -> None:
             asked.append(request)
             assert progress
             self._store = store

@@ -82,14 +82,14 @@ async def run_against(request: AgainstRequest, store: Store, progress: Progress)
             raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
     expect_kernels(progress, [request.new.kernel])
     expect_runs(progress, request.lab, 1, 2)
-    kernel = Lab(request.lab, store, progress).kernel(request.new.kernel)
+    kernel = Lab(store, progress, request.lab).kernel(request.new.kernel)
     if isinstance(kernel, NoKernel):
         return _report(request, kernel, (_Ran(()), _Ran(())), store)
     works = [
         await _work(who, one, kernel, store, progress)
         for who, one in (("old", request.old), ("new", request.new))
     ]
-    settled = await Lab(request.lab, store, progress).settled([kernel] * 2, works)
+    settled = (await Lab(store, progress, request.lab).settled([kernel] * 2, works)).request
     old, new = await _runs(settled, store, progress, kernel, works)
     if not (old.counts and new.counts):
         return _report(request, kernel, (old, new), store)
@@ -123,12 +123,12 @@ async def _runs(
     """
     followed = msgspec.structs.replace(lab, perturbations=1, calls="kernel")
     kernels = [kernel] * len(works)
-    first = await Lab(followed, store, progress).runs(kernels, works)
+    first = await Lab(store, progress, followed).runs(kernels, works)
     if any(one.counts is None for row in first for one in row):
         rest: Sequence[Sequence[RunResult]] = [[], []]
     else:
         usual = msgspec.structs.replace(lab, rerun=False)  # not again what was made right now
-        rest = await Lab(usual, store, progress).runs(kernels, works)
+        rest = await Lab(store, progress, usual).runs(kernels, works)
     old, new = (
         _Ran((*row, *(one for one in more if one.run.perturbation)))
         for row, more in zip(first, rest, strict=True)

@@ -117,7 +117,7 @@ class Commits:
         lab = lab_like(request.lab, request.cpu)
         if request.cpu is not None:  # model cycles need a trace
             lab = msgspec.structs.replace(lab, trace=True)
-        self._lab = Lab(lab, store, progress)
+        self._lab = Lab(store, progress, lab)
         works = works_of(request.workloads, request.operations, request.program)
         self._changes = tuple(parse_change(word) for word in request.changes)
         announce(self._changes, progress.log)

@@ -104,7 +104,7 @@ async def run_compare(
     cpus: Sequence[CPU | None] = request.cpus or (None,)
     _expect(request, len(cpus), progress)
     machines = [(cpu, lab_like(request.lab, cpu)) for cpu in cpus]
-    lab = Lab(machines[0][1], store, progress)
+    lab = Lab(store, progress, machines[0][1])
     wanted = await _sides(lab, work, request, progress)
     kernels = [side.kernel for side in wanted if side.kernel]
     _must_differ(wanted)
@@ -116,9 +116,10 @@ async def run_compare(
     found: list[Comparison] = []
     budget = Budget(request.budget_seconds)
     for cpu, machine in machines:
-        lab_request = await Lab(machine, store, progress).settled(kernels, works)
+        settled = await Lab(store, progress, machine).settled(kernels, works)
+        lab_request = settled.request
         if cpu is None:
-            runs = await Lab(lab_request, store, progress).runs(kernels, works, parts=True)
+            runs = await settled.runs(kernels, works, parts=True)
             results = [Traced(tuple(done)) for done in runs]
         else:
             results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)

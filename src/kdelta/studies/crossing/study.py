@@ -117,7 +117,7 @@ async def run_crossing(
     """The variants, as many as there are."""
     request.what.check()  # before a kernel is built for it
     lab = lab_like(request.lab, request.cpu)
-    builder = Lab(lab, store, progress)
+    builder = Lab(store, progress, lab)
     expect_kernels(progress, (request.with_mode, request.stock))
     expect_runs(progress, lab, 1, len(VARIANTS))
     # The one that may not be had comes first, so that its refusal does not take long.
@@ -131,14 +131,14 @@ async def run_crossing(
     kernels = [one for one in (stock, changed) if isinstance(one, Kernel)]
     what = await with_files(request.what, kernels, lab, store, progress)
     request = msgspec.structs.replace(request, what=what)
-    lab = await builder.settled(kernels)
+    lab = (await builder.settled(kernels)).request
     # A variant is as many guests as it has perturbations, and their slots are its own.
     slots = asyncio.Semaphore(max(1, lab.jobs // lab.perturbations))
 
     async def variant(name: VariantName) -> _Variant:
         spec, kernel = (request.with_mode, changed) if name in _MODES else (request.stock, stock)
         async with slots:
-            made_by = Lab(_of_arm(name, lab), store, progress)
+            made_by = Lab(store, progress, _of_arm(name, lab))
             plan = functools.partial(
                 request.what.plan, lab=_of_arm(name, request.lab), log=progress.log
             )

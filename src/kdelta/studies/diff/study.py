@@ -39,10 +39,10 @@ from kdelta.spec.errors import UserError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide, without_lines
-from kdelta.studies.lab.lab import mode_of
 from kdelta.studies.lab.plan import COMMAND_REGION
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.request import LabRequest
+from kdelta.studies.lab.run_facts import mode_of
 from kdelta.studies.lab.steps import expect_kernels
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.study import kernel_run

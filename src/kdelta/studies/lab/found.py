@@ -87,8 +87,8 @@ async def _found(
     program: Program, kernel: Kernel, lab: LabRequest, store: Store, progress: Progress
 ) -> Program | None:
     """The program with its names; None if they cannot be found on that kernel."""
-    request = await Lab(lab, store, progress).settled([kernel])
-    runner = Lab(request, store, progress)
+    runner = await Lab(store, progress, lab).settled([kernel])
+    request = runner.request
     empty = msgspec.structs.replace(program, names=())
     key = identity(
         {

@@ -209,7 +209,7 @@ class Judge:
             self._progress.log(f"{listed}: too few runs to decide; {runs} of each")
         for begin, wanted in rounds.items():
             works = [self._work(kernel, of_kernel) for kernel, of_kernel in wanted]
-            lab = Lab(self._request, self._store, self._progress)
+            lab = Lab(self._store, self._progress, self._request)
             kernels_of = [kernel for kernel, _ in wanted]
             found = await lab.runs(kernels_of, works, range(begin, runs), parts=True)
             for (kernel, of_kernel), done in zip(wanted, found, strict=True):
@@ -302,7 +302,7 @@ class OtherStates:
         )
         machines = [msgspec.structs.replace(plain.machine, **state.change) for state in STATES]
         self._labs = [
-            Lab(msgspec.structs.replace(plain, machine=machine), store, progress)
+            Lab(store, progress, msgspec.structs.replace(plain, machine=machine))
             for machine in machines
         ]
         self._work = work

@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -51,10 +51,7 @@ from kdelta.studies.lab.attachments import (
     has_recorded,
     is_recording,
     kept_of,
-    misses_name,
-    misses_of,
     profiles_of,
-    symbols_of,
     traces_of,
 )
 from kdelta.studies.lab.cpus import machine_for
@@ -72,36 +69,27 @@ from kdelta.studies.lab.explain import (
 from kdelta.studies.lab.failed_program import about_program
 from kdelta.studies.lab.plan import RunPlan, guest_compiler, work_of
 from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest
+from kdelta.studies.lab.request import USUAL_LAB, LabRequest
 from kdelta.studies.lab.run_facts import (
-    machine_of,
-    mode_of,
     new_run,
     no_kernel_key,
     no_kernel_run,
 )
 from kdelta.studies.lab.steps import expect_runs, log_memory, obtained
-from kdelta.studies.lab.wanted import RECORD, RunResult, WantedRun, part_of_stored, run_key
+from kdelta.studies.lab.wanted import RunResult, WantedRun, part_of_stored, run_key
 
 __all__ = [
     "EXECUTED",
     "MODULE_SYMBOLS",
     "PROFILES",
-    "RECORD",
     "SYMBOLS",
     "TRACES",
     "Lab",
     "RunPlan",
     "RunResult",
-    "is_recording",
-    "machine_of",
-    "misses_name",
-    "misses_of",
-    "mode_of",
     "no_kernel_key",
     "open_store",
     "profiles_of",
-    "symbols_of",
     "traces_of",
     "work_of",
 ]
@@ -115,16 +103,22 @@ _Booted = tuple[Guest, _Start]
 
 
 class Lab:
-    """The shared steps of studies, for one request.
+    """What studies run kernels with: a store, the progress, and how runs are made.
 
     `runs` makes all runs of several kernels, as many at a time as the request allows.
     """
 
-    def __init__(self, request: LabRequest, store: Store, progress: Progress) -> None:
-        self._request, self._store, self._progress = request, store, progress
+    def __init__(self, store: Store, progress: Progress, request: LabRequest = USUAL_LAB) -> None:
+        self.store: Final = store
+        self.progress: Final = progress
+        self.request: Final = request
         # A run has many guests. They share the slots, and no more runs begin than there are slots.
         self._slots = asyncio.Semaphore(max(1, request.jobs))
         self._runs_at_once = asyncio.Semaphore(max(1, request.jobs))
+
+    def asked(self, request: LabRequest) -> "Lab":
+        """Return a lab with the same store and progress that makes runs as that request says."""
+        return Lab(self.store, self.progress, request)
 
     def kernel(self, spec: str) -> Kernel | NoKernel:
         """The kernel of a spec's text; one that cannot be built is kept as a run that failed.
@@ -132,11 +126,11 @@ class Lab:
         LabError or UserError, before it is fetched or built, if there is no QEMU to run it.
         """
         wanted = parse_kernel_spec(spec)
-        announce(wanted.changes, self._progress.log)
+        announce(wanted.changes, self.progress.log)
         with interruptible():
             if arch := arch_of(wanted):
                 self._must_have_qemu(arch)
-            found = obtained(wanted, self._progress)
+            found = obtained(wanted, self.progress)
             if isinstance(found, Kernel) and found.arch != arch:
                 self._must_have_qemu(found.arch)
         if isinstance(found, NoKernel):
@@ -145,14 +139,14 @@ class Lab:
 
     def _must_have_qemu(self, arch: str) -> None:
         """Raises unless kdelta's plugin loads into the QEMU for it, which is fetched if need be."""
-        emulator = find_qemu(target(arch), self._request.machine.qemu, self._progress.log)
+        emulator = find_qemu(target(arch), self.request.machine.qemu, self.progress.log)
         _ = emulator.plugin_apis
-        if self._request.machine.cpu not in {one.qemu.cpu for one in list_cpus().values()}:
-            emulator.must_have_cpu(self._request.machine.cpu)
+        if self.request.machine.cpu not in {one.qemu.cpu for one in list_cpus().values()}:
+            emulator.must_have_cpu(self.request.machine.cpu)
 
     def _keep(self, failure: NoKernel) -> None:
-        run_id = self._store.start_run(no_kernel_run(failure))
-        self._store.finish_run(run_id, failure.status, detail=failure.detail, console="")
+        run_id = self.store.start_run(no_kernel_run(failure))
+        self.store.finish_run(run_id, failure.status, detail=failure.detail, console="")
 
     def guest(self, kernel: Kernel, work: RunPlan | None = None, index: int = 0) -> Guest:
         """That kernel with the base image, on the machine that the request describes, with as much
@@ -164,12 +158,12 @@ class Lab:
         return guest
 
     def _guest(self, kernel: Kernel, work: RunPlan | None, index: int) -> Guest:
-        machine = machine_for(self._request.machine, kernel.arch)
+        machine = machine_for(self.request.machine, kernel.arch)
         memory_mib = max(machine.memory_mib, work.memory_mib if work else 0)
         arch_machine(kernel.arch).board(machine.cpu).must_have(memory_mib)
-        by = (work and work.by) or guest_compiler(kernel.arch, machine, self._progress.log)
-        image = base_image(by, self._progress.log)
-        qemu = find_qemu(target(kernel.arch), machine.qemu, self._progress.log)  # perhaps fetched
+        by = (work and work.by) or guest_compiler(kernel.arch, machine, self.progress.log)
+        image = base_image(by, self.progress.log)
+        qemu = find_qemu(target(kernel.arch), machine.qemu, self.progress.log)  # perhaps fetched
         return Guest(
             kernel_identity=kernel.identity,
             kernel_image=kernel.image,
@@ -191,15 +185,15 @@ class Lab:
             programs_by="" if by.pin and by.pin == qemu.pin else by.title,
         )
 
-    async def settled(self, kernels: Sequence[Kernel], works: Sequence[RunPlan] = ()) -> LabRequest:
-        """The request for runs of these kernels that are compared with each other. Where it names
-        no CPU, and features of the default one cannot be forced in each of them, they are forced in
-        none. Kernels are booted for that, unless it is known.
+    async def settled(self, kernels: Sequence[Kernel], works: Sequence[RunPlan] = ()) -> "Lab":
+        """Return the lab for runs of these kernels that are compared with each other. Where the
+        request names no CPU, and features of the default one cannot be forced in each of them, they
+        are forced in none. Kernels are booted for that, unless it is known.
 
         works: of the kernels, as far as they decide how much memory guests have.
         """
-        if self._request.machine.cpu or not kernels:
-            return self._request
+        if self.request.machine.cpu or not kernels:
+            return self
         with interruptible():
             plans: Sequence[RunPlan | None] = works or [None] * len(kernels)
             guests = {
@@ -207,17 +201,16 @@ class Lab:
                 for kernel, plan in zip(kernels, plans, strict=True)
             }
             for guest in [guest for _, guest in guests.values()]:
-                guest.emulator.plugin(self._progress.log)
+                guest.emulator.plugin(self.progress.log)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._refusal(*one)) for one in guests.values()]
         refusals = [task.result() for task in tasks if task.result()]
         if not refusals:
-            return self._request
-        machine = machine_for(self._request.machine, kernels[0].arch)
-        self._progress.log(f"no features of the default CPU are forced: {'; '.join(refusals)}")
-        return msgspec.structs.replace(
-            self._request, machine=msgspec.structs.replace(machine, force=())
-        )
+            return self
+        machine = machine_for(self.request.machine, kernels[0].arch)
+        self.progress.log(f"no features of the default CPU are forced: {'; '.join(refusals)}")
+        machine = msgspec.structs.replace(machine, force=())
+        return self.asked(msgspec.structs.replace(self.request, machine=machine))
 
     async def take_parameters(
         self, kernels: Sequence[Kernel], plan: Callable[[Kernel], RunPlan | None]
@@ -229,7 +222,7 @@ class Lab:
             guests = [(one, self._guest(one, plan(one), 0)) for one in kernels if one.parameters]
             for kernel, guest in guests:
                 must_fit_in_command_line(kernel, guest.command_line)
-                guest.emulator.plugin(self._progress.log)
+                guest.emulator.plugin(self.progress.log)
         async with asyncio.TaskGroup() as group:
             for kernel, guest in guests:
                 if not clears(guest):  # runs will force nothing then
@@ -273,7 +266,7 @@ class Lab:
         parts: a part of a stored run will do, where only counts are wanted.
         """
         if indexes is None:
-            indexes = range(self._request.perturbations)
+            indexes = range(self.request.perturbations)
         with interruptible():
             wanted = [
                 [
@@ -282,10 +275,10 @@ class Lab:
                 ]
                 for kernel, work in zip(kernels, works, strict=True)
             ]
-            log_memory(self._progress, self._request, works)
+            log_memory(self.progress, self.request, works)
             for emulator in {one.guest.emulator for row in wanted for one in row}:
-                emulator.plugin(self._progress.log)
-        expect_runs(self._progress, self._request, len(wanted), indexes=indexes)
+                emulator.plugin(self.progress.log)
+        expect_runs(self.progress, self.request, len(wanted), indexes=indexes)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._runs_of(one, parts=parts)) for one in wanted]
         return [task.result() for task in tasks]
@@ -294,7 +287,7 @@ class Lab:
         """The run of that perturbation alone."""
         with interruptible():
             wanted = WantedRun(kernel, self.guest(kernel, work, index), work, index)
-            wanted.guest.emulator.plugin(self._progress.log)
+            wanted.guest.emulator.plugin(self.progress.log)
         (done,) = await self._runs_of([wanted])
         return done
 
@@ -302,16 +295,16 @@ class Lab:
         """How the work's job ended, uncounted, with a host that answers what its program asks."""
         with interruptible():
             guest = self.guest(kernel, work)
-            guest.emulator.plugin(self._progress.log)
+            guest.emulator.plugin(self.progress.log)
         guest, start = await self.start(kernel, guest)
         if isinstance(start, GuestOutcome):
             return start
         step = f"find files of {work.name}"
         async with self._slots, _work_folder() as folder:
-            self._progress.begin(step)
+            self.progress.begin(step)
             setting = self._setting(folder, step, work)
             ended = await run_answering(guest, handed_over(work.job), setting, start, answer)
-            self._progress.end(step, "done")
+            self.progress.end(step, "done")
         return ended
 
     def key(self, kernel: Kernel, work: RunPlan, index: int) -> str:
@@ -322,7 +315,7 @@ class Lab:
         self, wanted: Sequence[WantedRun], *, parts: bool = False
     ) -> list[RunResult]:
         """Runs of one kernel with one work."""
-        known = {} if self._request.rerun else self._known(wanted, parts=parts)
+        known = {} if self.request.rerun else self._known(wanted, parts=parts)
         missing = [one for one in wanted if one.index not in known]
         boots = {one.guest.boot: one for one in missing}
         async with asyncio.TaskGroup() as group:
@@ -340,23 +333,23 @@ class Lab:
     def _known(self, wanted: Sequence[WantedRun], *, parts: bool) -> dict[int, RunResult]:
         found = {}
         for one in wanted:
-            stored = self._store.find_run(one.key)
-            if stored and has_recorded(self._store, stored, self._recording):
-                counts = one.work.counted(self._store.counts(stored))
+            stored = self.store.find_run(one.key)
+            if stored and has_recorded(self.store, stored, self._recording):
+                counts = one.work.counted(self.store.counts(stored))
                 found[one.index] = RunResult(stored, counts, stored=True)
             elif (
                 parts
                 and self._recording == Recording()
-                and (part := part_of_stored(self._store, one))
+                and (part := part_of_stored(self.store, one))
             ):
                 found[one.index] = part
             if one.index in found:
-                self._progress.found(one.step)
+                self.progress.found(one.step)
         return found
 
     @property
     def _recording(self) -> Recording:
-        request = self._request
+        request = self.request
         trace: TraceMode = "data" if request.data_lines else "on" if request.trace else "off"
         return Recording(trace, request.trace_limit, request.simulate, request.calls)
 
@@ -375,7 +368,7 @@ class Lab:
             if isinstance(found, GuestOutcome):
                 return guest, found
             guest = found
-        wanted = self._request.snapshots if snapshots is None else snapshots
+        wanted = self.request.snapshots if snapshots is None else snapshots
         if not (wanted and guest.board.snapshots):
             return guest, None
         step = f"boot {kernel.title}{number}"
@@ -391,13 +384,13 @@ class Lab:
     ) -> _T:
         """What a boot of the guest is for, as a step."""
         async with self._slots, _work_folder() as folder:
-            self._progress.begin(step)
+            self.progress.begin(step)
             try:
                 found = await obtain(guest, self._setting(folder, step, None))
             except UserError:
-                self._progress.end(step, "failed")
+                self.progress.end(step, "failed")
                 raise
-            self._progress.end(step, "failed" if isinstance(found, GuestOutcome) else "ready")
+            self.progress.end(step, "failed" if isinstance(found, GuestOutcome) else "ready")
         return found
 
     async def _must_take(self, kernel: Kernel, start: Snapshot) -> None:
@@ -406,11 +399,11 @@ class Lab:
             must_be_taken(kernel, await asyncio.to_thread(read_messages, start.boot))
 
     def _setting(self, folder: Path, step: str, work: RunPlan | None) -> Setting:
-        machine = self._request.machine
+        machine = self.request.machine
         return Setting(
             folder=folder,
             seconds=work.seconds_on(machine) if work else machine.timeout_seconds,
-            log=lambda what: self._progress.doing(step, what),
+            log=lambda what: self.progress.doing(step, what),
             echo=echo_line,
             recording=self._recording,
         )
@@ -419,29 +412,29 @@ class Lab:
         start = await starting
         step = wanted.step
         # There is one, too, when it lacks what is now to be recorded.
-        earlier = self._store.find_run(wanted.key)
+        earlier = self.store.find_run(wanted.key)
         async with self._runs_at_once, _work_folder() as folder:
-            run_id = self._store.start_run(
+            run_id = self.store.start_run(
                 new_run(wanted.kernel, wanted.guest, wanted.work, wanted.index, wanted.key)
             )
-            self._progress.begin(step)
+            self.progress.begin(step)
             try:
                 setting = self._setting(folder, step, wanted.work)
                 counted, outcome = await self._executed(wanted, start, setting)
             except KdeltaError as error:
                 is_lab = isinstance(error, LabError)
-                self._store.finish_run(
+                self.store.finish_run(
                     run_id,
                     RunStatus.WORKLOAD_FAILED if is_lab else RunStatus.BOOT_FAILED,
                     detail=f"lab: {error}" if is_lab else error.message,
                     console=read_console(folder),
                 )
-                self._progress.end(step, "failed")
+                self.progress.end(step, "failed")
                 raise
             kept: dict[str, str] = {}
-            if earlier and counted and not self._request.rerun:
+            if earlier and counted and not self.request.rerun:
                 counted, kept = self._with_recorded(earlier, counted)
-            finished = self._store.finish_run(
+            finished = self.store.finish_run(
                 run_id,
                 outcome.status,
                 detail=outcome.detail
@@ -455,9 +448,9 @@ class Lab:
                 ),
                 kept=kept,
             )
-            self._progress.end(step, outcome.status.value)
+            self.progress.end(step, outcome.status.value)
         if earlier and counted:
-            must_agree(self._store.counts(earlier), counted.counts, earlier, finished)
+            must_agree(self.store.counts(earlier), counted.counts, earlier, finished)
         return RunResult(finished, wanted.work.counted(counted.counts) if counted else None)
 
     async def _executed(
@@ -474,7 +467,7 @@ class Lab:
         """What an earlier run of that key recorded is as good for this one, if it counted the same:
         blobs by the names of attachments; and the counts with what was reported of its traces.
         """
-        before = self._store.counts(earlier)
+        before = self.store.counts(earlier)
         if next(partings(before, counted.counts), None) is not None:
             return counted, {}
         kept = {

@@ -82,13 +82,13 @@ async def prepare_shell(
     kernel, or it does not boot.
     """
     check_shell(request)
-    lab = Lab(request.lab, store, progress)
+    lab = Lab(store, progress, request.lab)
     kernel = lab.kernel(request.kernel)
     if isinstance(kernel, NoKernel):
         raise LabError(f"cannot open a shell: no kernel: {kernel.text}", "kdelta runs lists it")
     with interruptible():
         job, helper = _job(request, kernel, lab.guest(kernel).board.serial, progress)
-    settled = Lab(await lab.settled([kernel]), store, progress)
+    settled = await lab.settled([kernel])
     guest, start = await settled.start(kernel, settled.guest(kernel))
     if isinstance(start, GuestOutcome):
         raise _no_shell(kernel, start.detail + advice(start, kernel, {}, guest))

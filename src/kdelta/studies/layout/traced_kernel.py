@@ -58,15 +58,15 @@ async def traced_kernel(
     request = lab_like(tracing(lab), cpu)
     expect_kernels(progress, [spec])
     expect_runs(progress, request, 1, len(works))
-    kernel = Lab(request, store, progress).kernel(spec)
+    kernel = Lab(store, progress, request).kernel(spec)
     if isinstance(kernel, NoKernel):
         return TracedKernel(spec, None, failure=kernel.text)
     must_fit(cpu, kernel)
     works = await with_all_files(works, [kernel], request, store, progress)
     plans = [plan for work in works for plan in work.plans([kernel], request, progress.log)]
     kernels = [kernel] * len(plans)
-    request = await Lab(request, store, progress).settled(kernels, plans)
-    done = await Lab(request, store, progress).runs(kernels, plans)
+    settled = await Lab(store, progress, request).settled(kernels, plans)
+    done = await settled.runs(kernels, plans)
     return TracedKernel(
-        spec, kernel, tuple(runs[0] for runs in done), works=tuple(plans), lab=request
+        spec, kernel, tuple(runs[0] for runs in done), works=tuple(plans), lab=settled.request
     )

@@ -24,10 +24,11 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import relinked_regions, same_regions
 from kdelta.studies.lab.judges import MOST_RUNS, STATES, in_other_state
-from kdelta.studies.lab.lab import RunResult, mode_of
+from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.lab.plan import same_program
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
+from kdelta.studies.lab.run_facts import mode_of
 from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
 from kdelta.studies.log.lineage import (
     Lineage,

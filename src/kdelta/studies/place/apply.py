@@ -28,7 +28,8 @@ from kdelta.spec.change import OrderChange, RelinkChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult, misses_of
+from kdelta.studies.lab.attachments import misses_of
+from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import reported_side
 from kdelta.studies.lab.work import Work

@@ -129,7 +129,7 @@ async def kernel_run(
     progress.
     """
     what.check([spec])
-    runner = Lab(lab, store, progress)
+    runner = Lab(store, progress, lab)
     expect_kernels(progress, [spec])
     progress.expect("run", 1)
     kernel = runner.kernel(spec)
@@ -139,7 +139,7 @@ async def kernel_run(
     what = await with_files(what, [kernel], lab, store, progress)
     (plan,) = what.plans([kernel], lab, progress.log)
     settled = await runner.settled([kernel], [plan])
-    return await Lab(settled, store, progress).one(kernel, plan, 0)
+    return await settled.one(kernel, plan, 0)
 
 
 async def with_work(

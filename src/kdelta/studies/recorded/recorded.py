@@ -36,19 +36,12 @@ from kdelta.spec.kernel import ImageSpec, parameters_of, parse_kernel_spec, with
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.attachments import has_recorded
-from kdelta.studies.lab.lab import (
-    PROFILES,
-    Lab,
-    RunPlan,
-    machine_of,
-    mode_of,
-    profiles_of,
-    symbols_of,
-)
+from kdelta.studies.lab.attachments import has_recorded, symbols_of
+from kdelta.studies.lab.lab import PROFILES, Lab, RunPlan, profiles_of
 from kdelta.studies.lab.plan import COMMAND_PREFIX, COMMAND_REGION
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.request import LabRequest
+from kdelta.studies.lab.run_facts import machine_of, mode_of
 from kdelta.studies.lab.work import workload_work
 from kdelta.studies.tracing.placement import vmlinux_of
 from kdelta.workloads.catalog import find_workload
@@ -168,7 +161,7 @@ def _remaking(
         machine_of(run), qemu=lab.machine.qemu, timeout_seconds=lab.machine.timeout_seconds
     )
     request = msgspec.structs.replace(lab, machine=machine, rerun=False, mode=mode_of(run))
-    runner = Lab(request, store, progress)
+    runner = Lab(store, progress, request)
     kernel = _kernel(run, runner, progress)
     work = work_of_run(run, counts, kernel, progress.log)
     qemu = str(runner.guest(kernel).snapshot_facts()["qemu"])

@@ -17,7 +17,7 @@ async def run_command(
     """The runs of a command, one a perturbation; none if the kernel could not be built."""
     work = Work(program=request.program)
     work.check([request.kernel])  # before a kernel is built for it
-    lab = Lab(request.lab, store, progress)
+    lab = Lab(store, progress, request.lab)
     expect_kernels(progress, [request.kernel])
     expect_runs(progress, request.lab, 1)
     kernel = lab.kernel(request.kernel)
@@ -27,5 +27,5 @@ async def run_command(
     work = await with_files(work, [kernel], request.lab, store, progress)
     plans = work.plans([kernel], request.lab, progress.log)
     settled = await lab.settled([kernel], plans)
-    (done,) = await Lab(settled, store, progress).runs([kernel], plans)
+    (done,) = await settled.runs([kernel], plans)
     return tuple(done)

@@ -184,7 +184,7 @@ class Bench:
         """The kernel of a whole config in a file; built again if its digest is needed, and is one
         that an earlier kdelta made.
         """
-        lab = Lab(self._request, self._store, self._progress)
+        lab = Lab(self._store, self._progress, self._request)
         spec = with_changes(self._spec, [BaseConfigChange(str(config))])
         self._progress.log(f"kernel {len(self.builds) + 1}: {label}")
         found = lab.kernel(str(spec))
@@ -223,8 +223,8 @@ class Bench:
         works = [one.plan(kernel, self._request) for one in self._works]
         kernels = [kernel] * len(works)
         if not self._settled:  # all kernels of a search are on the machine of its first
-            lab = Lab(self._request, self._store, self._progress)
-            self._request = await lab.settled(kernels, works)
+            lab = Lab(self._store, self._progress, self._request)
+            self._request = (await lab.settled(kernels, works)).request
             self._settled = True
         request = self._request
         if append:
@@ -236,7 +236,7 @@ class Bench:
         if request.trace:
             results = await recorded_runs(request, self._store, self._progress, kernels, works)
         else:
-            results = await Lab(request, self._store, self._progress).runs(kernels, works)
+            results = await Lab(self._store, self._progress, request).runs(kernels, works)
         return self._measured(label, kernel, results)
 
     def _measured(

@@ -176,7 +176,7 @@ class Trees:
         return NoKernel(str(spec), run.status, question, run.detail)
 
     def _obtained(self, spec: SourceSpec, *, complete: bool) -> Kernel | NoKernel:
-        lab = Lab(self._request, self._store, self._progress)
+        lab = Lab(self._store, self._progress, self._request)
         return (
             complete_kernel(str(spec), lab, self._progress) if complete else lab.kernel(str(spec))
         )

@@ -81,10 +81,10 @@ async def recorded_runs(
     """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
     so the first is made once; but asked for `again`, it is first made as it was.
     """
-    lab = Lab(msgspec.structs.replace(request, trace=False, data_lines=False), store, progress)
+    lab = Lab(store, progress, msgspec.structs.replace(request, trace=False, data_lines=False))
     first = await lab.runs(kernels, works) if request.rerun else None
     known = msgspec.structs.replace(tracing(request), rerun=False)
-    recorded = await Lab(known, store, progress).runs(kernels, works)
+    recorded = await Lab(store, progress, known).runs(kernels, works)
     every = first or await lab.runs(kernels, works)
     return [[*one, *done[1:]] for one, done in zip(recorded, every, strict=True)]
 

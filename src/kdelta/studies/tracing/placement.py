@@ -53,7 +53,8 @@ from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult, symbols_of, traces_of
+from kdelta.studies.lab.attachments import symbols_of
+from kdelta.studies.lab.lab import RunResult, traces_of
 from kdelta.studies.lab.request import LabRequest
 
 OWN = CONTEXTS.index("own")

@@ -15,7 +15,8 @@ from kdelta.cpus.model import Cache
 from kdelta.kernels.model import Kernel
 from kdelta.report.cut import ALONE, CutMisses, CutRegion
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, misses_of
+from kdelta.studies.lab.attachments import misses_of
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.placement import OWN, CountedMisses, PlacedKernel
@@ -41,7 +42,7 @@ async def counted_whole(
         request, trace=False, data_lines=False, perturbations=1, rerun=False, simulate=cache
     )
     progress.log("traces were cut off: a run of its own counts the L1I misses of whole regions")
-    found = await Lab(plain, store, progress).runs(kernels, works)
+    found = await Lab(store, progress, plain).runs(kernels, works)
     return [_counted(runs[0], cache, store) for runs in found]
 
 
