@@ -29,7 +29,7 @@ from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
 from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.reports import attachment
 from kdelta.studies.lab.request import Program
@@ -106,7 +106,7 @@ async def straced(spec: str, argv: Sequence[str], files: tuple[str, ...], store:
     """
     lab = msgspec.structs.replace(RECORDED_LAB, perturbations=1)
     wanted = RunRequest(kernel=spec, program=Program((*STRACE, *argv), files), lab=lab)
-    (done,) = await run_command(wanted, store, Silent())
+    (done,) = await run_command(wanted, Lab(store, Silent()))
     said = attachment(done.run, "stderr", store)
     rows = re.findall(r"^ *(\d+) +(\w+) *$", said, re.MULTILINE)
     found = Counter({name: int(count) for count, name in rows if name != "total"})
@@ -145,7 +145,7 @@ async def trial(
         RunRequest(kernel=spec, program=Program(tuple(argv), files), lab=RECORDED_LAB)
         for argv in argvs
     )
-    report = await run_against(AgainstRequest(old=old, new=new), store, Silent())
+    report = await run_against(AgainstRequest(old=old, new=new), Lab(store, Silent()))
     if not report.regions:
         raise LabError(f"no counts: {'; '.join(report.decision.because)}")
     found = counted(report)

@@ -29,7 +29,7 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.request import LabRequest
 
 ROOT = Path(__file__).parents[2]
@@ -132,7 +132,7 @@ def compared(pair: Pair, seed: int, operations: Sequence[str], store: Store) -> 
         operations=tuple(operations),
         lab=LabRequest(machine=msgspec.structs.replace(RECORDED, memory_mib=pair.memory_mib)),
     )
-    (found,) = asyncio.run(run_compare(request, store, Aloud()))
+    (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
     if found.effects is None:
         raise LabError(f"pair {pair.number}: one side did not run; kdelta runs lists its runs")
     rows = tuple(row_of(one) for one in found.effects.operations)

@@ -32,7 +32,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.cpus import machine_like
-from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.reports import attachment
 from kdelta.studies.lab.request import LabRequest
 
@@ -127,7 +127,7 @@ def made(trial: Trial, operations: Sequence[str], store: Store) -> Record:
         operations=tuple(operations),
         lab=LabRequest(machine=machine),
     )
-    (found,) = asyncio.run(run_compare(request, store, Aloud()))
+    (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
     return record_of(trial, found, store)
 
 

@@ -79,7 +79,7 @@ def measured(patch: str, store: Store) -> Record:
     """Compare the small kernel with and without the patch, and run the program on both."""
     specs = (SMALL, f"{SMALL} +{FOLDER}/{patch}.patch")
     request = CompareRequest(base=specs[0], others=specs[1:], operations=("getppid",))
-    (found,) = asyncio.run(run_compare(request, store, Aloud()))
+    (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
     if found.effects is None:
         raise LabError(f"{specs[1]}: one side did not run; kdelta runs lists its runs")
     (row,) = found.effects.operations

@@ -29,7 +29,7 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.request import LabRequest
 
 ROOT = Path(__file__).parents[2]
@@ -150,7 +150,7 @@ def measured(pair: str, store: Store) -> Record:
 
 
 def _compared(request: CompareRequest, store: Store) -> Comparison:
-    (found,) = asyncio.run(run_compare(request, store, Aloud()))
+    (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
     if found.effects is None:
         raise LabError(f"{request.others[0]}: one side did not run; kdelta runs lists its runs")
     return found

@@ -83,8 +83,7 @@ async def ablated(folder: Path, perturbations: int, store: Store) -> AblationRep
             switches=False,
             lab=request,
         ),
-        store,
-        Aloud(),
+        Lab(store, Aloud()),
     )
 
 

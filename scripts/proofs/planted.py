@@ -32,7 +32,7 @@ from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.lab import Lab, open_store
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]
@@ -292,7 +292,7 @@ async def search(folder: Path, good: str, bad: str, region: str) -> BisectReport
         lab=msgspec.structs.replace(RECORDED_LAB, jobs=2),
     )
     with open_store() as store:
-        return await run_bisect(request, store, Aloud())
+        return await run_bisect(request, Lab(store, Aloud()))
 
 
 def kept(report: BisectReport, region: str, subjects: Mapping[str, str]) -> Search:

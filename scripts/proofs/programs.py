@@ -25,7 +25,7 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.reports import attachment
 from kdelta.studies.lab.request import LabRequest, Program
@@ -202,10 +202,10 @@ async def trial(case: Case, store: Store) -> dict[str, object]:
     once = LabRequest(perturbations=1)
     program = Program(case.command)
     request = CompareRequest(base=KERNELS[0], others=KERNELS[1:], program=program, lab=once)
-    (found,) = await run_compare(request, store, progress)
+    (found,) = await run_compare(request, Lab(store, progress))
     sides = (found.base, found.other)
     again = msgspec.structs.replace(request, lab=msgspec.structs.replace(once, rerun=True))
-    await run_compare(again, store, progress)  # LabError if the counts are not the same
+    await run_compare(again, Lab(store, progress))  # LabError if the counts are not the same
     runs = [side.done[0].run for side in sides]
     order: Callable[[str], str] = (
         (lambda text: "\n".join(sorted(text.splitlines()))) if case.by_lines else str

@@ -222,7 +222,7 @@ class Proof:
             cpus=(self.cpu,),
             lab=self._lab,
         )
-        found = asyncio.run(run_compare(request, self._store, _Telling(self._log)))
+        found = asyncio.run(run_compare(request, Lab(self._store, _Telling(self._log))))
         for one in found:
             if one.effects is None or one.cycles is None:
                 raise LabError(f"{one.base.spec} and {one.other.spec} did not both run")
@@ -236,7 +236,7 @@ class Proof:
             self._lab, perturbations=1, trace=True, simulate=self.cpu.l1i
         )
         asyncio.run(Lab(self._store, Silent(), first).runs([kernel], [work]))
-        found = asyncio.run(traced_runs(self._lab, self._store, Silent(), [kernel], [work]))[0]
+        found = asyncio.run(traced_runs([kernel], [work], Lab(self._store, Silent(), self._lab)))[0]
         if found.placed is None:
             raise LabError(f"{kernel.spec} did not run: {found.done[0].run.detail}")
         return found

@@ -151,7 +151,7 @@ class Study:
             self._lab, perturbations=1, trace=True, simulate=self.counted
         )
         asyncio.run(Lab(self._store, Aloud(), first).runs([kernel], [work]))
-        found = asyncio.run(traced_runs(self._lab, self._store, Aloud(), [kernel], [work]))[0]
+        found = asyncio.run(traced_runs([kernel], [work], Lab(self._store, Aloud(), self._lab)))[0]
         if found.placed is None:
             raise LabError(f"{spec} did not run: {found.done[0].run.detail}")
         return found
@@ -165,7 +165,7 @@ class Study:
             operations=OPERATIONS,
             lab=self._once,
         )
-        return asyncio.run(run_layout(request, self._store, Aloud()))
+        return asyncio.run(run_layout(request, Lab(self._store, Aloud())))
 
     @property
     def _once(self) -> LabRequest:
@@ -221,7 +221,7 @@ class Study:
             cpus=(self.cpu,),
             lab=LabRequest(jobs=2),
         )
-        found = asyncio.run(run_compare(request, self._store, Aloud()))
+        found = asyncio.run(run_compare(request, Lab(self._store, Aloud())))
         for name, one in zip(others, found, strict=True):
             yield from _steps_of(one, _name(*base), _name(*name))
 
@@ -236,7 +236,7 @@ class Study:
             apply=True,
             lab=self._once,
         )
-        return asyncio.run(run_place(request, self._store, Aloud()))
+        return asyncio.run(run_place(request, Lab(self._store, Aloud())))
 
 
 def _steps_of(found: Comparison, base: str, other: str) -> Iterator[Step]:

@@ -36,7 +36,7 @@ from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.gate.study import failures_of, judge
-from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.request import LabRequest
 
 PACKAGE = "linux-source-6.12"
@@ -231,8 +231,8 @@ def _code(found: Sequence[Comparison], margin: Fraction) -> int:
 async def judge_step(folder: Path, step: Step) -> Judgement:
     """A commit against the one before it."""
     with open_store() as store:
-        plain = await run_compare(_request(folder, step, on_cpu=False), store, Aloud())
-        placed = await run_compare(_request(folder, step, on_cpu=True), store, Aloud())
+        plain = await run_compare(_request(folder, step, on_cpu=False), Lab(store, Aloud()))
+        placed = await run_compare(_request(folder, step, on_cpu=True), Lab(store, Aloud()))
     return Judgement(
         before=tuple(plant.name for plant in PLANTS if plant.name in step[0]),
         planted=step[1].name,

@@ -27,7 +27,7 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.lab import Lab, open_store
 
 CASES = Path(__file__).parents[2] / "docs/cases"
 FOLDER = CASES / "unsteady"
@@ -236,7 +236,7 @@ def made(name: str, store: Store) -> Record:
         operations=tuple(one.operation for one in trials),
         lab=RECORDED_LAB,
     )
-    (found,) = asyncio.run(run_compare(request, store, Aloud()))
+    (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
     if found.effects is None:
         raise LabError(f"{name}: one side did not run; kdelta runs lists its runs")
     effects = {one.name: one for one in found.effects.operations}

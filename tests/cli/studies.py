@@ -13,8 +13,7 @@ from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, RunSide
-from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import base_counts, other_counts, report
@@ -68,16 +67,16 @@ class Studies:
         monkeypatch.setattr("kdelta.cli.run.run_command", self.command)
 
     async def compare(
-        self, request: CompareRequest, store: Store, progress: Progress, *_: object
+        self, request: CompareRequest, lab: Lab, *_: object
     ) -> tuple[Comparison, ...]:
         self.asked.append(request)
         if self.error is not None:
             raise self.error
-        progress.begin("boot 6.1.0-a")
-        progress.doing("boot 6.1.0-a", "waiting until it is quiet")
-        progress.end("boot 6.1.0-a", "ready")
-        done = tuple(make_run(store, RunStatus.OK, index) for index in range(3))
-        bad = (make_run(store, RunStatus.BOOT_FAILED, 3, detail="panic: oops"),)
+        lab.progress.begin("boot 6.1.0-a")
+        lab.progress.doing("boot 6.1.0-a", "waiting until it is quiet")
+        lab.progress.end("boot 6.1.0-a", "ready")
+        done = tuple(make_run(lab.store, RunStatus.OK, index) for index in range(3))
+        bad = (make_run(lab.store, RunStatus.BOOT_FAILED, 3, detail="panic: oops"),)
         others = tuple(
             msgspec.structs.replace(one, counts=other_counts(index))
             for index, one in enumerate(done)
@@ -87,11 +86,9 @@ class Studies:
         comparison = Comparison("syscalls", sides[0], sides[1], None)
         return tuple(_on(cpu, comparison) for cpu in request.cpus) or (comparison,)
 
-    async def command(
-        self, request: RunRequest, store: Store, progress: Progress
-    ) -> tuple[RunResult, ...]:
+    async def command(self, request: RunRequest, lab: Lab) -> tuple[RunResult, ...]:
         self.asked.append(request)
-        progress.log("a line")
+        lab.progress.log("a line")
         return tuple(
-            make_run(store, RunStatus.OK, index) for index in range(request.lab.perturbations)
+            make_run(lab.store, RunStatus.OK, index) for index in range(request.lab.perturbations)
         )

@@ -7,11 +7,10 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.spec.run import Mode
-from kdelta.store.store import Store
 from kdelta.studies.crossing.model import CrossingReport
 from kdelta.studies.crossing.study import CrossingRequest
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.request import LabRequest
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 
@@ -26,7 +25,7 @@ class Study:
         self.answer = crossing_report()
         monkeypatch.setattr("kdelta.cli.crossing.run_crossing", self.run)
 
-    async def run(self, request: CrossingRequest, _: Store, _progress: Progress) -> CrossingReport:
+    async def run(self, request: CrossingRequest, _: Lab) -> CrossingReport:
         self.asked.append(request)
         return self.answer
 

@@ -32,13 +32,11 @@ from kdelta.infer.effects.gate import Decision, Exit, decide
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
-from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, RunSide
 from kdelta.studies.gate.document import gate_line
 from kdelta.studies.gate.study import GateAnswer, judge
-from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import report, stored
 from tests.report.example_cycles import cycle_effects
@@ -79,12 +77,10 @@ def answering(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Answering:
     def answer(base: RunSide, other: RunSide) -> list[CompareRequest]:
         asked: list[CompareRequest] = []
 
-        async def study(
-            request: CompareRequest, store: Store, progress: Progress
-        ) -> tuple[Comparison, ...]:
+        async def study(request: CompareRequest, lab: Lab) -> tuple[Comparison, ...]:
             asked.append(request)
-            assert store
-            assert progress
+            assert lab.store
+            assert lab.progress
             return (comparison(base, other),)
 
         monkeypatch.setattr("kdelta.studies.gate.study.run_compare", study)

@@ -8,9 +8,8 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.cpus.catalog import load_cpu
-from kdelta.store.store import Store
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.layout.model import LayoutReport
 from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.place.model import PlaceReport
@@ -30,11 +29,11 @@ class Studies:
         monkeypatch.setattr("kdelta.cli.layout.run_layout", self.layout)
         monkeypatch.setattr("kdelta.cli.place.run_place", self.place)
 
-    async def layout(self, request: LayoutRequest, _: Store, _progress: Progress) -> LayoutReport:
+    async def layout(self, request: LayoutRequest, _: Lab) -> LayoutReport:
         self.asked.append(request)
         return msgspec.structs.replace(layout_report(), **self.without)
 
-    async def place(self, request: PlaceRequest, _: Store, _progress: Progress) -> PlaceReport:
+    async def place(self, request: PlaceRequest, _: Lab) -> PlaceReport:
         self.asked.append(request)
         return msgspec.structs.replace(REPORT, **self.without)
 

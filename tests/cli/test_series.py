@@ -8,9 +8,8 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.infer.search.series_model import View
-from kdelta.store.store import Store
 from kdelta.studies.documents import read_document
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.series.model import SeriesReport
 from kdelta.studies.series.request import SeriesRequest
 from tests.report.test_series_report import REPORT
@@ -26,7 +25,7 @@ class Study:
         self.failure = ""
         monkeypatch.setattr("kdelta.cli.series.run_series", self.run)
 
-    async def run(self, request: SeriesRequest, _: Store, _progress: Progress) -> SeriesReport:
+    async def run(self, request: SeriesRequest, _: Lab) -> SeriesReport:
         self.asked.append(request)
         return msgspec.structs.replace(REPORT, failure=self.failure)
 

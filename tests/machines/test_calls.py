@@ -26,7 +26,7 @@ from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult, profiles_of
+from kdelta.studies.lab.lab import Lab, RunResult, profiles_of
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
@@ -448,7 +448,7 @@ def test_a_run_that_lacks_its_profile_is_made_again_and_counts_the_same() -> Non
     def made(calls: CallsMode) -> RunResult:
         lab = msgspec.structs.replace(request.lab, calls=calls)
         wanted = msgspec.structs.replace(request, lab=lab)
-        (done,) = asyncio.run(run_command(wanted, store, Silent()))
+        (done,) = asyncio.run(run_command(wanted, Lab(store, Silent())))
         assert done.counts
         return done
 

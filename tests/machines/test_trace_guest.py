@@ -27,7 +27,7 @@ from kdelta.machines.tcg import Recording, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import misses_of
-from kdelta.studies.lab.lab import RunResult, traces_of
+from kdelta.studies.lab.lab import Lab, RunResult, traces_of
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
@@ -214,7 +214,7 @@ def test_a_stored_run_is_made_again_when_it_lacks_what_is_asked_for(tmp_path: Pa
         def stored(**recorded: Any) -> RunResult:
             lab = LabRequest(perturbations=1, **recorded)
             request = RunRequest(kernel=OLD, program=Program(("true",), find=False), lab=lab)
-            return asyncio.run(run_command(request, store, Silent()))[0]
+            return asyncio.run(run_command(request, Lab(store, Silent())))[0]
 
         plain, traced = stored(), stored(trace=True)
         assert not plain.stored

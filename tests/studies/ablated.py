@@ -35,7 +35,7 @@ def plain(config: Config) -> dict[str, int] | None:
     }
 
 
-class Lab:
+class AblatedLab:
     """Stands for guests: counts the runs, and tells what the truth is."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, truth: Truth) -> None:

@@ -115,7 +115,7 @@ def test_what_goes_wrong_with_a_report_that_is_done_is_reported(
     monkeypatch.setattr(Lab, "runs", broken)
     told = Told()
     gone = f"image:{tmp_path / 'gone'}"
-    asyncio.run(record_profiles(CompareRequest(base=gone, others=(gone,)), store, told))
+    asyncio.run(record_profiles(CompareRequest(base=gone, others=(gone,)), Lab(store, told)))
     assert told.said == ["no profiles for flame graphs: the disk is full"]
 
 
@@ -125,10 +125,10 @@ def test_profiles_of_both_kernels_are_recorded(store: Store) -> None:
     request = CompareRequest(
         base=OLD, others=(NEW,), operations=("getppid",), lab=LabRequest(perturbations=2)
     )
-    found = asyncio.run(run_compare(request, store, Silent()))
+    found = asyncio.run(run_compare(request, Lab(store, Silent())))
     whole = stored("compare", *compare_reports(found, store))
     assert flames_of(whole, store) == ()
-    asyncio.run(record_profiles(request, store, Silent()))
+    asyncio.run(record_profiles(request, Lab(store, Silent())))
     graphs = flames_of(whole, store)
     assert "getppid" in {one.region for one in graphs}
     (one,) = (one for one in graphs if one.region == "getppid")
@@ -140,6 +140,6 @@ def test_profiles_of_both_kernels_are_recorded(store: Store) -> None:
         profile = next(one for one in profiles_of(store, run) if one.region == "getppid")
         assert one.total("insns", at) == profile.row_costs().insns.sum() > 0
     runs = len(store.runs())
-    asyncio.run(record_profiles(request, store, Silent()))
+    asyncio.run(record_profiles(request, Lab(store, Silent())))
     assert len(store.runs()) == runs, "what was recorded is not recorded again"
     assert msgspec.structs.asdict(graphs[0])["iterations"]

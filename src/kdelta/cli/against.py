@@ -10,9 +10,9 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.output import ReaderGoneError
 from kdelta.cli.plain_options import PrintOptions
-from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.gate import Exit
@@ -90,8 +90,8 @@ def run_two(
             f"--against and --mode {new.lab.mode} at once",
             "kdelta crossing measures one program in each mode",
         )
-    lab = msgspec.structs.replace(new.lab, perturbations=max(LEAST_RUNS, new.lab.perturbations))
-    new = msgspec.structs.replace(new, lab=lab)
+    asked = msgspec.structs.replace(new.lab, perturbations=max(LEAST_RUNS, new.lab.perturbations))
+    new = msgspec.structs.replace(new, lab=asked)
     other = msgspec.structs.replace(new.program, command=old_command(old, new.program.command))
     request = AgainstRequest(
         old=msgspec.structs.replace(new, program=other),
@@ -99,8 +99,8 @@ def run_two(
         margin=margin or Fraction(0),
     )
     with open_store() as store:
-        with shown_progress() as progress:
-            report = run_async(run_against(request, store, progress))
+        with shown_lab(store) as lab:
+            report = run_async(run_against(request, lab))
         with contextlib.suppress(ReaderGoneError):  # the code says it, too
             shown = {"functions": functions}
             publish(store, "against", [report], printed, shown=shown)

@@ -9,11 +9,11 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import check_cpus
 from kdelta.cli.output import log
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.program import OfProgram, in_place_of
-from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import run_async
@@ -90,8 +90,8 @@ def bisect(
     in_place_of(program, next(iter(asked.keywords.get("workloads", ())), ""), request.operations)
     check_cpus([request.cpu] if request.cpu else [], request.lab)
     with open_store() as store:
-        with shown_progress() as progress:
-            report = run_async(run_bisect(request, store, progress))
+        with shown_lab(store) as lab:
+            report = run_async(run_bisect(request, lab))
         if written.log_file is not None:
             _write_logs(report, written.log_file)
         mails = bisect_mails(report) if written.mail and not printed.json else None

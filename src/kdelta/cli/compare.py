@@ -8,10 +8,10 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import FlameOptions, check_cpus
 from kdelta.cli.plain_options import All, Functions, PrintOptions
 from kdelta.cli.program import OfProgram, in_place_of
-from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish, report_text
 from kdelta.host.interrupt import run_async
 from kdelta.report.kind import ALL
@@ -81,15 +81,15 @@ def compare(
     details = {"explain": shown.explain, "functions": shown.functions}
     details |= {LEAST_PPM: int(10**6 * least), **({ALL: 1} if shown.show_all else {})}
     with open_store() as store:
-        with shown_progress() as progress:
+        with shown_lab(store) as lab:
 
             def show(one: Comparison) -> None:
-                progress.show(
+                lab.progress.show(
                     lambda: report_text("compare", compare_reports([one], store), details)
                 )
 
-            found = run_async(run_compare(request, store, progress, show))
+            found = run_async(run_compare(request, lab, show))
             if printed.html is not None and flames.flames:
-                run_async(record_profiles(request, store, progress))
+                run_async(record_profiles(request, lab))
         publish(store, "compare", compare_reports(found, store), printed, shown=details)
     return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.profile import LookOptions, asked_work, failed, is_run, selection_of
 from kdelta.cli.program import OfProgram
-from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.diff import COMPARED
@@ -122,15 +122,15 @@ def _of_runs(words: Sequence[str], request: DiffRequest) -> DiffReport:
     _must_be_two("runs", words)
     with open_store() as store:
         a, b = (store.run(word) for word in words)
-        with shown_progress() as progress:
-            return run_async(run_diff(a, b, store, progress, request))
+        with shown_lab(store) as lab:
+            return run_async(run_diff(a, b, request, lab))
 
 
 def _of_kernels(words: Sequence[str], asked: Work, request: DiffRequest) -> DiffReport | Run | None:
     specs = [str(spec) for spec in compared_words(words)]
     _must_be_two("kernels", specs)
-    with open_store() as store, shown_progress() as progress:
-        return run_async(kernels_diff((specs[0], specs[1]), asked, store, progress, request))
+    with open_store() as store, shown_lab(store) as lab:
+        return run_async(kernels_diff((specs[0], specs[1]), asked, request, lab))
 
 
 def _must_be_two(what: str, words: Sequence[str]) -> None:

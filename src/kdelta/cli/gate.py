@@ -9,11 +9,11 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import FlameOptions, check_cpus
 from kdelta.cli.output import ReaderGoneError, log
 from kdelta.cli.plain_options import HtmlFile, PrintOptions
 from kdelta.cli.program import OfProgram, in_place_of
-from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reading import fraction_of
 from kdelta.host.interrupt import run_async
@@ -87,10 +87,10 @@ def gate(
         )
     request = _request(asked, kernels, program)
     with open_store() as store:
-        with shown_progress() as progress:
-            answer = run_async(run_gate(request, store, progress))
+        with shown_lab(store) as lab:
+            answer = run_async(run_gate(request, lab))
             if page.html is not None and flames.flames and answer.comparisons:
-                run_async(record_profiles(request.compare, store, progress))
+                run_async(record_profiles(request.compare, lab))
         compared = compare_reports(answer.comparisons, store)
         report = GateReport(answer.decision, answer.judged, answer.notes, compared)
         groups = [f"control groups: {text}" for text in map(report_groups, compared) if text]

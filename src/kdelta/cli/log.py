@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.plain_options import PrintOptions
-from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.spec.option import Argument, HelpSection, option
 from kdelta.studies.lab.lab import open_store
@@ -54,7 +54,7 @@ def log(
     """
     request = asked(kernels=tuple(kernels))
     with open_store() as store:
-        with shown_progress() as progress:
-            report = run_history(request, store, progress)
+        with shown_lab(store) as lab:
+            report = run_history(request, lab)
         publish(store, "log", [report], printed, shown={"explain": shown.explain})
     return 0

@@ -13,11 +13,11 @@ import msgspec
 from kdelta import __version__
 from kdelta.cli.export import ExportOptions, Wanted, checked_export
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import on_cpu, one_kernel
 from kdelta.cli.output import emit, log
 from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.program import OfProgram, in_place_of
-from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import unkept, write_page
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.model import CPU
@@ -345,19 +345,19 @@ def _of_run(
         raise UserError(f"{len(words)} runs: {' '.join(words)}", "kdelta diff compares two")
     with open_store() as store:
         run = store.run(words[0])
-        with shown_progress() as progress:
+        with shown_lab(store) as lab:
             if recorded:
-                return run_async(run_recording(run, store, progress, request))
-            return run_async(run_profile(run, store, progress, request))
+                return run_async(run_recording(run, request, lab))
+            return run_async(run_profile(run, request, lab))
 
 
 def _of_kernel(
     spec: str, asked: Work, request: ProfileRequest, *, recorded: bool
 ) -> ProfileReport | ExportedRun | Run | None:
-    with open_store() as store, shown_progress() as progress:
+    with open_store() as store, shown_lab(store) as lab:
         if recorded:
-            return run_async(kernel_recording(spec, asked, store, progress, request))
-        return run_async(kernel_profile(spec, asked, store, progress, request))
+            return run_async(kernel_recording(spec, asked, request, lab))
+        return run_async(kernel_profile(spec, asked, request, lab))
 
 
 def _by_process(
@@ -368,15 +368,14 @@ def _by_process(
 ) -> int:
     with open_store() as store:
         run: Run | None = None
-        with shown_progress() as progress:
+        with shown_lab(store) as lab:
+            as_asked = lab.asked(request.lab)
             if asked is None:
                 run = store.run(words[0])
-                found = run_async(processes_of_run(run, store, progress, request.lab))
+                found = run_async(processes_of_run(run, as_asked))
             else:
                 spec = _one_kernel(words)
-                run, found = run_async(
-                    processes_of_kernel(spec, asked, store, progress, request.lab)
-                )
+                run, found = run_async(processes_of_kernel(spec, asked, as_asked))
         if run is None or not found:
             return failed(run)
         wanted = chosen_regions({one.region: one for one in found}, request.regions)

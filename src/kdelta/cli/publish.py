@@ -10,9 +10,9 @@ import msgspec
 from kdelta import __version__
 from kdelta.cli.colours import emit_report
 from kdelta.cli.invoked import invoked
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.output import emit, log, save
 from kdelta.cli.plain_options import PrintOptions
-from kdelta.cli.progress import shown_progress
 from kdelta.host.interrupt import run_async
 from kdelta.report.stored import Stored
 from kdelta.report.text import text_of
@@ -22,8 +22,7 @@ from kdelta.studies.flames import flames_of
 from kdelta.studies.forms import find_form
 from kdelta.studies.forms import html as html_of
 from kdelta.studies.kinds import keep, question_of
-from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.run.document import RunDetail
 from kdelta.studies.run.document import document as run_document
 from kdelta.studies.run.model import RunReport
@@ -34,7 +33,7 @@ _Report = TypeVar("_Report", bound=msgspec.Struct)
 
 def run_study(
     kind: str,
-    study: Callable[[_Request, Store, Progress], Coroutine[Any, Any, _Report]],
+    study: Callable[[_Request, Lab], Coroutine[Any, Any, _Report]],
     request: _Request,
     printed: PrintOptions,
     *,
@@ -42,8 +41,8 @@ def run_study(
 ) -> _Report:
     """Runs a study of that kind, publishes its report (see `publish`), and returns that."""
     with open_store() as store:
-        with shown_progress() as progress:
-            report = run_async(study(request, store, progress))
+        with shown_lab(store) as lab:
+            report = run_async(study(request, lab))
         publish(store, kind, [report], printed, shown=shown)
     return report
 

@@ -9,11 +9,11 @@ import msgspec
 from kdelta import __version__
 from kdelta.cli.against import EPILOG, AgainstOptions, run_two
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import LikeOptions, on_cpu, one_kernel
 from kdelta.cli.output import emit
 from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.program import OfProgram
-from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import runs_printed, unkept_runs, write_page
 from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
@@ -70,8 +70,8 @@ def run(
             "kdelta gate takes it, too",
         )
     with open_store() as store:
-        with shown_progress() as progress:
-            found = run_async(run_command(request, store, progress))
+        with shown_lab(store) as lab:
+            found = run_async(run_command(request, lab))
         reports = [done_report(done, store) for done in found]
         if printed.html is not None:
             write_page(printed.html, unkept_runs(reports, named.functions), store)

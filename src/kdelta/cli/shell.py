@@ -13,10 +13,10 @@ from typing import Annotated, Any, TextIO
 
 import msgspec
 
+from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import LikeOptions, on_cpu, one_kernel
 from kdelta.cli.output import emit, log, shows_progress
 from kdelta.cli.program import program_of
-from kdelta.cli.progress import shown_progress
 from kdelta.host.interrupt import run_async
 from kdelta.host.lock import work_folder
 from kdelta.machines.terminal import Keyboard
@@ -102,8 +102,8 @@ def shell(
     with open_store() as store, work_folder() as folder:
         if not _is_terminal(sys.stdin):
             request = _with_input(request, folder / "input")
-        with shown_progress() as progress:
-            ready = run_async(prepare_shell(request, store, progress, folder))
+        with shown_lab(store) as lab:
+            ready = run_async(prepare_shell(request, folder, lab))
         if shows_progress() and _is_terminal(sys.stdin):
             log(f"a guest of {ready.kernel.title}; exit, or Ctrl-A x, ends it")
         with _Terminal() as terminal:

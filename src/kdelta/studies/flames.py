@@ -21,38 +21,38 @@ from kdelta.studies.gate.document import GateReport
 from kdelta.studies.lab.cpus import lab_like
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.run.model import RunReport
 
 
-async def record_profiles(request: CompareRequest, store: Store, progress: Progress) -> None:
+async def record_profiles(request: CompareRequest, lab: Lab) -> None:
     """Sees to it that the store has profiles of one run of each kernel of a comparison, on the
     machine of its first CPU. It adds to a report that is done: so what goes wrong is reported, and
     not raised. Kernels that cannot be had are left out, since the comparison says why.
     """
     try:
-        await _record(request, store, progress)
+        await _record(request, lab)
     except* KdeltaError as errors:
         for error in leaves(errors):
-            progress.log(f"no profiles for flame graphs: {error}")
+            lab.progress.log(f"no profiles for flame graphs: {error}")
 
 
-async def _record(request: CompareRequest, store: Store, progress: Progress) -> None:
-    lab_request = msgspec.structs.replace(
+async def _record(request: CompareRequest, lab: Lab) -> None:
+    lab = lab.asked(request.lab)
+    asked = msgspec.structs.replace(
         request.lab, perturbations=1, calls="all", rerun=False, trace=False, data_lines=False
     )
-    lab = Lab(store, progress, lab_like(lab_request, next(iter(request.cpus), None)))
+    followed = lab.asked(lab_like(asked, next(iter(request.cpus), None)))
     kernels = []
     for spec in dict.fromkeys((request.base, *request.others)):
         with contextlib.suppress(KdeltaError):
-            found = lab.kernel(spec)
+            found = followed.kernel(spec)
             kernels += [] if isinstance(found, NoKernel) else [found]
     work = Work(request.workload, request.operations, request.program)
-    work = await with_files(work, kernels, request.lab, store, progress)
-    works = work.plans(kernels, request.lab, progress.log)
-    settled = await lab.settled(kernels, works)
+    work = await with_files(work, kernels, lab)
+    works = work.plans(kernels, request.lab, lab.progress.log)
+    settled = await followed.settled(kernels, works)
     await settled.runs(kernels, works)
 
 

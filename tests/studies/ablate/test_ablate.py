@@ -19,11 +19,12 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.infer.steady_runs import TIMER, steady
 from tests.report.shown import shown
-from tests.studies.ablated import Lab, Truth, on, plain
+from tests.studies.ablated import AblatedLab, Truth, on, plain
 
 pytestmark = pytest.mark.build
 
@@ -31,7 +32,7 @@ FEW = 3
 
 
 def ablated(request: AblateRequest, store: Store) -> AblationReport:
-    return asyncio.run(run_ablate(request, store, Silent()))
+    return asyncio.run(run_ablate(request, Lab(store, Silent())))
 
 
 def effects(report: AblationReport) -> dict[str, dict[str, int]]:
@@ -50,7 +51,7 @@ def unit(report: AblationReport, name: str) -> AblatedGroup:
 def test_what_costs_what(
     ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Lab(monkeypatch, plain)
+    AblatedLab(monkeypatch, plain)
     report = ablated(ablate_request, store)
     size = next(n for n in effects(report) if n.startswith("OPTIMIZE"))
     found = effects(report)
@@ -79,7 +80,7 @@ def test_what_costs_what(
 def test_asking_again_builds_nothing(
     ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Lab(monkeypatch, plain)
+    AblatedLab(monkeypatch, plain)
     first = ablated(ablate_request, store)
     again = ablated(ablate_request, store)
     assert effects(again) == effects(first)
@@ -90,7 +91,7 @@ def test_asking_again_builds_nothing(
 def test_a_digest_that_another_version_made_is_made_again(
     ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Lab(monkeypatch, plain)
+    AblatedLab(monkeypatch, plain)
     first = ablated(ablate_request, store)
     path = next(
         one.path for one in built_kernels() if one.identity == first.ends[0].identity
@@ -111,7 +112,7 @@ def test_a_pruning_that_was_wrong_is_reported_and_searched(
         assert found is not None
         return {**found, "empty": 4 + 11 * on(config, "OLD_DRIVER")}
 
-    Lab(monkeypatch, truth)
+    AblatedLab(monkeypatch, truth)
     report = ablated(ablate_request, store)
     assert report.proof is not None
     assert report.proof.held is False
@@ -124,7 +125,7 @@ def test_a_pruning_that_was_wrong_is_reported_and_searched(
 def test_one_by_one_gives_the_same(
     ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Lab(monkeypatch, plain)
+    AblatedLab(monkeypatch, plain)
     usual = ablated(ablate_request, store)
     slow = msgspec.structs.replace(ablate_request, one_by_one=True, rule_out=False)
     thorough = ablated(slow, store)
@@ -141,7 +142,7 @@ def test_a_kernel_that_does_not_boot_does_not_end_the_study(
         alone = not on(config, "ZERO_PAGES") and on(config, "DEBUG_LIST")
         return None if alone else plain(config)
 
-    Lab(monkeypatch, truth)
+    AblatedLab(monkeypatch, truth)
     report = ablated(ablate_request, store)
     assert effects(report)["DEBUG_LIST"] == {"open": -30}
     assert effects(report)["ZERO_PAGES"] == {"fault": -100}, "seen where DEBUG_LIST is off as well"
@@ -151,7 +152,7 @@ def test_a_kernel_that_does_not_boot_does_not_end_the_study(
 def test_ends_of_which_one_is_refused(
     ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Lab(monkeypatch, lambda _: None)
+    AblatedLab(monkeypatch, lambda _: None)
     report = ablated(ablate_request, store)
     assert "boot-failed: panic" in report.failure
     assert "nothing to compare" in shown("ablate", report)
@@ -166,7 +167,7 @@ def test_a_config_that_is_none(ablate_request: AblateRequest, store: Store, tmp_
             ablated(msgspec.structs.replace(ablate_request, after=str(path)), store)
 
 
-class Timed(Lab):
+class Timed(AblatedLab):
     """The same with the runs of `open`: with ZERO_PAGES a timer ends in the first three of each
     kernel, as chance has it.
     """

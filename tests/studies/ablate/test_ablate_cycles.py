@@ -21,7 +21,7 @@ from kdelta.studies.ablate.model import AblationReport, GroupOutcome
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text, read_document
-from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import MeasuredKernel
 from kdelta.studies.tracing.cycles import Traced
@@ -29,7 +29,7 @@ from kdelta.studies.tracing.placement import place_traces
 from tests.replay.made_kernel import kallsyms, text_rows
 from tests.report.example import stored
 from tests.report.shown import shown
-from tests.studies.ablated import Lab, on, plain
+from tests.studies.ablated import AblatedLab, on, plain
 from tests.studies.placed import KERNEL, LINE, RUN, SIZES, made_trace
 from tests.synthetic import own, region, run
 
@@ -76,7 +76,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 def ablated(request: AblateRequest, store: Store, **more: object) -> AblationReport:
     request = msgspec.structs.replace(request, cpu=load_cpu("zen3"), layouts=LAYOUTS, **more)
-    return asyncio.run(run_ablate(request, store, Silent()))
+    return asyncio.run(run_ablate(request, Lab(store, Silent())))
 
 
 def relative(report: AblationReport, name: str) -> dict[str, float]:
@@ -95,7 +95,7 @@ def test_each_unit_that_was_built_alone_has_model_cycles(
     monkeypatch: pytest.MonkeyPatch,
     replayed: list[tuple[str, ...]],
 ) -> None:
-    Lab(monkeypatch, plain)
+    AblatedLab(monkeypatch, plain)
     report = ablated(ablate_request, store, one_by_one=True)
     assert report.cycles["open"].verdict.word is Word.FASTER
     # 0.5 cycles an instruction, and nothing else.
@@ -119,7 +119,7 @@ def test_the_report_has_them_besides_the_path(
     replayed: list[tuple[str, ...]],
 ) -> None:
     assert replayed == []
-    Lab(monkeypatch, plain)
+    AblatedLab(monkeypatch, plain)
     report = ablated(ablate_request, store, one_by_one=True)
     text = shown("ablate", report)
     assert max(len(line) for line in text.splitlines() if ablate_request.tree not in line) <= 80
@@ -145,8 +145,8 @@ def test_without_a_cpu_nothing_is_traced(
     monkeypatch: pytest.MonkeyPatch,
     replayed: list[tuple[str, ...]],
 ) -> None:
-    Lab(monkeypatch, plain)
-    report = asyncio.run(run_ablate(ablate_request, store, Silent()))
+    AblatedLab(monkeypatch, plain)
+    report = asyncio.run(run_ablate(ablate_request, Lab(store, Silent())))
     assert replayed == []
     assert report.cpu is None
     assert report.cycles == {}

@@ -19,6 +19,7 @@ from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
 from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.documents import read_document
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
@@ -67,7 +68,7 @@ def _compared(spec: str, old: Path, new: Path, *words: str) -> AgainstReport:
         for program in (old, new)
     )
     with Store.open(process_folder() / "against-store") as store:
-        return asyncio.run(run_against(AgainstRequest(old=one, new=other), store, Silent()))
+        return asyncio.run(run_against(AgainstRequest(old=one, new=other), Lab(store, Silent())))
 
 
 def _calls(report: AgainstReport) -> dict[str, KernelCostChange]:

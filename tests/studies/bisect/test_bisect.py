@@ -19,6 +19,7 @@ from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.kernels.git_trees import git, state
@@ -66,7 +67,7 @@ def request_for(planted: Planted, good: str, bad: str = "main") -> BisectRequest
 
 
 def bisected(request: BisectRequest, store: Store) -> BisectReport:
-    return asyncio.run(run_bisect(request, store, Silent()))
+    return asyncio.run(run_bisect(request, Lab(store, Silent())))
 
 
 def effects(report: BisectReport) -> dict[str, dict[str, int]]:

@@ -68,7 +68,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
 
 def bisected(request: BisectRequest) -> BisectReport:
     with Store.open(data_dir()) as store:
-        return asyncio.run(run_bisect(request, store, Silent()))
+        return asyncio.run(run_bisect(request, Lab(store, Silent())))
 
 
 def attempt(request: BisectRequest, seconds: float) -> bool:

@@ -16,6 +16,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.cpus import machine_like
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.log.request import HistoryRequest
@@ -34,7 +35,7 @@ def compared(
         base=NEW, others=(other,), operations=operations, states=False, lab=lab
     )
     with Store.open(folder / "store") as store:
-        (found,) = asyncio.run(run_compare(request, store, Silent()))
+        (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
     return found
 
 
@@ -59,7 +60,7 @@ def test_without_mitigations_a_call_neither_switches_page_tables_nor_clears_buff
     assert {done.run.machine["append"] for done in found.other.done} == {machine.append}
 
     with Store.open(tmp_path / "store") as store:
-        (series,) = run_history(HistoryRequest(workload="syscalls"), store, Silent()).series
+        (series,) = run_history(HistoryRequest(workload="syscalls"), Lab(store, Silent())).series
     release = found.base.kernel.release
     assert [one.name for one in series.kernels] == [release, "+cmdline:mitigations=off"]
 

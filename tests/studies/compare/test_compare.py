@@ -11,6 +11,7 @@ from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.log.request import HistoryRequest
@@ -37,7 +38,7 @@ def _compare(
         states=states,
     )
     with Store.open(folder / "store") as store:
-        return asyncio.run(run_compare(request, store, Silent()))
+        return asyncio.run(run_compare(request, Lab(store, Silent())))
 
 
 @pytest.mark.slow
@@ -57,7 +58,7 @@ def test_two_kernels_are_compared_and_the_store_answers_the_second_time(
 
     with Store.open(tmp_path / "store") as store:
         request = HistoryRequest(workload="syscalls", operations=OPERATIONS, perturbations=2)
-        (series,) = run_history(request, store, Silent()).series
+        (series,) = run_history(request, Lab(store, Silent())).series
     # `kdelta log` has the figures of the comparison.
     for track, effect in zip(series.tracks, first.effects.operations, strict=True):
         step = track.points[1].step

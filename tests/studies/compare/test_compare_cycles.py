@@ -13,6 +13,7 @@ from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from tests.machines.bench import NEW, OLD
@@ -33,7 +34,7 @@ def _compare(folder: Path, *others: str, cpu: str = "zen3") -> tuple[Comparison,
         lab=LabRequest(perturbations=2),
     )
     with Store.open(folder / "store") as store:
-        return asyncio.run(run_compare(request, store, Silent()))
+        return asyncio.run(run_compare(request, Lab(store, Silent())))
 
 
 @pytest.mark.campaign

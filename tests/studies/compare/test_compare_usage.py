@@ -42,7 +42,7 @@ def test_data_that_nothing_can_be_made_of(
         base="deb:a", others=("deb:b",), cpus=cpus, lab=LabRequest(data_lines=True)
     )
     with Store.open(tmp_path) as store, pytest.raises(UserError, match=words):
-        asyncio.run(run_compare(request, store, Silent()))
+        asyncio.run(run_compare(request, Lab(store, Silent())))
     assert not (own_cache / "kernels").exists()
 
 
@@ -56,7 +56,7 @@ def test_kernels_of_two_architectures(tmp_path: Path) -> None:
         base=f"image:{tmp_path}/arm64", others=(f"image:{tmp_path}/riscv64",), lab=lab
     )
     with Store.open(tmp_path) as store, pytest.raises(UserError) as raised:
-        asyncio.run(run_compare(request, store, Silent()))
+        asyncio.run(run_compare(request, Lab(store, Silent())))
     assert "arm64 is a kernel for arm64, and" in raised.value.message
     assert "riscv64 one for riscv64: their instructions cannot be compared" in raised.value.message
 
@@ -86,7 +86,7 @@ def test_kernel_with_a_boot_parameter_boots_before_others_are_obtained(
     monkeypatch.setattr(Lab, "start", start)
     request = CompareRequest(base="deb:aa", others=("deb:bb", "deb:aa +cmdline:bogus"))
     with Store.open(tmp_path) as store, pytest.raises(ExceptionGroup) as raised:
-        asyncio.run(run_compare(request, store, Silent()))
+        asyncio.run(run_compare(request, Lab(store, Silent())))
     assert raised.group_contains(UserError, match="does not know bogus")
     assert seen == ["obtain deb:aa +cmdline:bogus", "boot 6.12 bogus"]
 
@@ -100,7 +100,7 @@ def test_nothing_is_built_where_the_other_config_is_refused(tmp_path: Path) -> N
         lab=LabRequest(machine=MachineOptions(qemu="host")),
     )
     with Store.open(tmp_path) as store:
-        (found,) = asyncio.run(run_compare(request, store, Silent()))
+        (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
     assert found.base.failure == "not built: there is no kernel to compare it with"
     assert found.other.failure.startswith("config-refused: CONFIG_DEBUG_LIST=y was not granted")
     assert built_kernels() == []

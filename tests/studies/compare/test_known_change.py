@@ -12,6 +12,7 @@ from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from tests.machines.bench import NEW, guest, kernel, new_setting
@@ -45,7 +46,7 @@ def test_k_more_instructions_in_one_kernel_function(vmlinux: Path, tmp_path: Pat
         lab=LabRequest(perturbations=2),
     )
     with Store.open(tmp_path / "store") as store:
-        (comparison,) = asyncio.run(run_compare(request, store, Silent()))
+        (comparison,) = asyncio.run(run_compare(request, Lab(store, Silent())))
 
     assert comparison.effects
     effects = {effect.name: effect for effect in comparison.effects.operations}

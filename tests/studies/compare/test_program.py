@@ -15,6 +15,7 @@ from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from tests.machines.bench import NEW, OLD
@@ -60,7 +61,7 @@ def _compared(folder: Path, *command: str) -> tuple[Comparison, CompareReport]:
         lab=LabRequest(perturbations=1),
     )
     with Store.open(folder / "store") as store:
-        (found,) = asyncio.run(run_compare(request, store, Silent()))
+        (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
         (reported,) = compare_reports([found], store)
     return found, reported
 

@@ -15,6 +15,7 @@ from kdelta.host.dirs import data_dir
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from scripts.proofs.relinks import Proof
@@ -60,7 +61,7 @@ def test_a_relinked_kernel_is_neither_faster_nor_slower(store: Store) -> None:
         cpus=(load_cpu("generic-x86-64"),),
         lab=LabRequest(perturbations=2),
     )
-    (found,) = asyncio.run(run_compare(request, store, Silent()))
+    (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
     assert found.cycles is not None
     assert set(found.cycles.codes.values()) == {"relinked"}
     words = {one.region: one.verdict.word for one in found.cycles.effects}

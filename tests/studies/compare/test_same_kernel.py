@@ -5,18 +5,22 @@ import msgspec
 import pytest
 
 from kdelta.cli import main as cli
-from kdelta.studies.lab.lab import Lab
-from tests.studies.lab.fake_lab import FakeLab, for_real, kernel
+from kdelta.kernels.model import Kernel
+from tests.studies.lab.fake_lab import CostsByName, kernel, without_guests
+
+
+class OneKernel(CostsByName):
+    """All specs lead to one kernel."""
+
+    def kernel(self, _spec: str) -> Kernel:
+        return msgspec.structs.replace(kernel("image:a"), spec="image:c", built="b" * 64)
 
 
 @pytest.fixture(autouse=True)
 def one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lab in which all specs lead to one kernel."""
-    one = kernel("image:a")
-    FakeLab({"image:a": (for_real, 0)}).install(monkeypatch)
-    monkeypatch.setattr(
-        Lab, "kernel", lambda *_: msgspec.structs.replace(one, spec="image:c", built="b" * 64)
-    )
+    without_guests(monkeypatch)
+    monkeypatch.setattr("kdelta.cli.lab.Lab", lambda store, _: OneKernel({}).in_store(store))
 
 
 def test_compare_of_kernels_that_are_one_exits_2(capsys: pytest.CaptureFixture[str]) -> None:

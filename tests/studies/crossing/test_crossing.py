@@ -3,9 +3,8 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,12 +19,13 @@ from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.crossing.model import CrossingReport
 from kdelta.studies.crossing.study import CrossingRequest, both_kernels, run_crossing
-from kdelta.studies.lab.lab import RunPlan, RunResult
-from kdelta.studies.lab.progress import Progress, Silent
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
+from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
 from tests.report.example_crossing import counts
 from tests.report.shown import shown
+from tests.studies.fake_lab import FakeLab
 
 STOCK = Kernel("a" * 64, "tree:/linux", "vmlinux", "x86_64", "6.12")
 CHANGED = msgspec.structs.replace(STOCK, identity="c" * 64, spec="tree:/linux +kernel-mode")
@@ -35,32 +35,27 @@ VULNERABILITIES = (
 )
 
 
-class FakeLab:
-    """Kernels and runs that are made up; notes what was asked for."""
+class CrossedKernels(FakeLab):
+    """Kernels and runs that are made up."""
 
-    kernels: ClassVar[dict[str, Kernel | NoKernel]] = {}
-    made: ClassVar[list[tuple[str, str, str, str]]] = []
-    failing: str = ""
-
-    def __init__(self, store: Store, _: Progress, request: LabRequest) -> None:
-        self.request, self.store = request, store
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels: dict[str, Kernel | NoKernel] = {"stock": STOCK, "changed": CHANGED}
+        self.failing = ""
+        self.honest = True
 
     def kernel(self, spec: str) -> Kernel | NoKernel:
         return self.kernels[spec]
 
-    async def settled(self, _: Sequence[Kernel]) -> "FakeLab":
-        return self
+    def ran(self) -> list[tuple[str, str, str, str]]:
+        assert all(one.request.mode == one.work.job.mode for one in self.made)
+        return [
+            (one.kernel.spec, one.request.machine.append, one.work.job.mode,
+             one.request.machine.cpu)
+            for one in self.made
+        ]  # fmt: skip
 
-    async def runs(
-        self, kernels: Sequence[Kernel], works: Sequence[RunPlan]
-    ) -> list[list[RunResult]]:
-        (kernel,), (work,) = kernels, works
-        machine = self.request.machine
-        self.made.append((kernel.spec, machine.append, work.job.mode, machine.cpu))
-        assert self.request.mode == work.job.mode
-        return [[self._run(kernel, work, index) for index in range(self.request.perturbations)]]
-
-    def _run(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
+    def run(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
         mode, append = work.job.mode, self.request.machine.append
         off = "mitigations=off" in append
         name = next(arm for arm in VARIANTS if arm == mode) if mode != "user" else None
@@ -76,7 +71,7 @@ class FakeLab:
             perturbation=index,
         )
         failed = arm == self.failing
-        made = counts(arm, index)
+        made = counts(arm, index) if self.honest else counts("stock")
         run = self.store.finish_run(
             self.store.start_run(new),
             RunStatus.WORKLOAD_FAILED if failed else RunStatus.OK,
@@ -89,14 +84,11 @@ class FakeLab:
 
 
 @pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> type[FakeLab]:
-    FakeLab.kernels = {"stock": STOCK, "changed": CHANGED}
-    FakeLab.made, FakeLab.failing = [], ""
-    monkeypatch.setattr("kdelta.studies.crossing.study.Lab", FakeLab)
-    return FakeLab
+def lab() -> CrossedKernels:
+    return CrossedKernels()
 
 
-def crossed(folder: Path, what: Work | None = None, **more: Any) -> CrossingReport:
+def crossed(lab: FakeLab, folder: Path, what: Work | None = None, **more: Any) -> CrossingReport:
     machine = MachineOptions(append="quiet")
     request = CrossingRequest(
         stock="stock",
@@ -106,13 +98,13 @@ def crossed(folder: Path, what: Work | None = None, **more: Any) -> CrossingRepo
         **more,
     )
     with Store.open(folder / "store") as store:
-        return asyncio.run(run_crossing(request, store, Silent()))
+        return asyncio.run(run_crossing(request, lab.in_store(store)))
 
 
-def test_each_arm_is_run_as_it_is_called(lab: type[FakeLab], tmp_path: Path) -> None:
-    report = crossed(tmp_path)
+def test_each_arm_is_run_as_it_is_called(lab: CrossedKernels, tmp_path: Path) -> None:
+    report = crossed(lab, tmp_path)
     off = "quiet mitigations=off"
-    assert lab.made == [
+    assert lab.ran() == [
         ("tree:/linux", "quiet", "user", ""),
         ("tree:/linux", off, "user", ""),
         ("tree:/linux +kernel-mode", off, "kernel", ""),
@@ -132,63 +124,54 @@ def test_each_arm_is_run_as_it_is_called(lab: type[FakeLab], tmp_path: Path) -> 
     assert not any("sysret" in note for note in report.notes)
 
 
-def test_without_the_changed_kernel_the_rest_is_shown(lab: type[FakeLab], tmp_path: Path) -> None:
+def test_without_the_changed_kernel_the_rest_is_shown(lab: CrossedKernels, tmp_path: Path) -> None:
     why = NoKernel("changed", RunStatus.BUILD_FAILED, "i" * 64, "0001.patch does not apply")
     lab.kernels["changed"] = why
-    report = crossed(tmp_path)
+    report = crossed(lab, tmp_path)
     assert [arm.arm for arm in report.found.total.arms] == ["stock", "mitigations-off"]
     assert [share.parts for share in report.found.total.shares] == [("mitigations",)]
     assert all(arm.side.failure == why.text for arm in report.arms[2:])
     assert "0001.patch does not apply" in shown("crossing", report)
 
 
-def test_an_arm_whose_runs_fail_is_reported(lab: type[FakeLab], tmp_path: Path) -> None:
+def test_an_arm_whose_runs_fail_is_reported(lab: CrossedKernels, tmp_path: Path) -> None:
     lab.failing = "kernel"
-    report = crossed(tmp_path)
+    report = crossed(lab, tmp_path)
     parts = [share.parts for share in report.found.total.shares]
     assert parts == [("mitigations",), ("crossing", "direct call"), ("entry work",)]
     text = shown("crossing", report)
     assert "kernel mode, perturbation 0: workload-failed" in " ".join(text.split())
 
 
-def test_a_static_command_has_no_direct_calls(lab: type[FakeLab], tmp_path: Path) -> None:
+def test_a_static_command_has_no_direct_calls(lab: CrossedKernels, tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(Path("/bin/true").read_bytes())
     source = tmp_path / "a.c"
     source.write_text("int main(void) { return 0; }\n")
     assert os.system(f"gcc -static -o {program} {source}") == 0
     command = Program((str(program),), find=False)
-    report = crossed(tmp_path, Work(program=command))
-    assert [made[2] for made in lab.made] == ["user", "user", "kernel"]
+    report = crossed(lab, tmp_path, Work(program=command))
+    assert [made[2] for made in lab.ran()] == ["user", "user", "kernel"]
     assert all("is linked statically" in arm.side.failure for arm in report.arms[3:])
 
 
-def test_other_architectures_are_refused(lab: type[FakeLab], tmp_path: Path) -> None:
+def test_other_architectures_are_refused(lab: CrossedKernels, tmp_path: Path) -> None:
     lab.kernels["stock"] = msgspec.structs.replace(STOCK, arch="arm64")
     with pytest.raises(UserError, match="a kernel for arm64"):
-        crossed(tmp_path)
-    assert lab.made == []
+        crossed(lab, tmp_path)
+    assert lab.ran() == []
 
 
-def test_an_operation_that_is_unknown(lab: type[FakeLab], tmp_path: Path) -> None:
+def test_an_operation_that_is_unknown(lab: CrossedKernels, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no operation of syscalls is called"):
-        crossed(tmp_path, Work(operations=("getpppid",)))
-    assert lab.made == []
+        crossed(lab, tmp_path, Work(operations=("getpppid",)))
+    assert lab.ran() == []
 
 
-def test_tasks_that_are_in_user_mode_are_told(lab: type[FakeLab], tmp_path: Path) -> None:
+def test_tasks_that_are_in_user_mode_are_told(lab: CrossedKernels, tmp_path: Path) -> None:
     """What is executed tells whether an arm is what it is called."""
-    honest = lab._run
-
-    def lying(self: FakeLab, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
-        done = honest(self, kernel, work, index)
-        return msgspec.structs.replace(done, counts=counts("stock"))
-
-    lab._run = lying  # type: ignore[method-assign]
-    try:
-        report = crossed(tmp_path)
-    finally:
-        lab._run = honest  # type: ignore[method-assign]
+    lab.honest = False
+    report = crossed(lab, tmp_path)
     text = " ".join(report.notes)
     assert "kernel mode: 1 sysret an iteration: not all of its tasks" in text
     assert "direct call: 1 syscall instructions an iteration are left" in text
@@ -215,7 +198,7 @@ def test_a_real_crossing(tmp_path: Path) -> None:
         lab=LabRequest(perturbations=2),
     )
     with Store.open(tmp_path / "store") as store:
-        report = asyncio.run(run_crossing(request, store, Silent()))
+        report = asyncio.run(run_crossing(request, Lab(store, Silent())))
     assert [arm.arm for arm in report.found.total.arms] == list(VARIANTS), shown("crossing", report)
     getppid = next(one for one in report.found.operations if one.name == "getppid")
     kinds = {

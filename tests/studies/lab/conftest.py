@@ -5,13 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.studies.lab.fake_lab import FakeLab, by_chance, by_half, failing, for_real, levels, never
+from tests.studies.lab.fake_lab import (
+    CostsByName,
+    by_chance,
+    by_half,
+    failing,
+    for_real,
+    levels,
+    never,
+    without_guests,
+)
 
 
 @pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> FakeLab:
+def lab(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> CostsByName:
     assert own_cache.is_dir()
-    fake = FakeLab(
+    without_guests(monkeypatch)
+    return CostsByName(
         {
             "base": (never, 0),
             "lucky": (by_chance, 7),
@@ -24,5 +34,3 @@ def lab(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> FakeLab:
             "far too": (levels(50_000), 0),
         }
     )
-    fake.install(monkeypatch)
-    return fake

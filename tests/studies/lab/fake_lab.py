@@ -4,6 +4,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import pytest
@@ -13,16 +14,16 @@ from kdelta.guests.job import Job
 from kdelta.infer.effects.effects import OperationEffect, Word
 from kdelta.kernels.model import Kernel
 from kdelta.spec.identity import identity
-from kdelta.spec.run import MachineOptions, RunStatus
+from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.cycles import Traced
 from kdelta.workloads.catalog import Workload
 from tests.report.example import stored
+from tests.studies.fake_lab import FakeLab
 from tests.synthetic import Function, interrupts, own, region, run
 
 TIMER = 5000
@@ -67,64 +68,35 @@ SETTLED_MIB = 640
 """What tells the machine that was settled on from the one that was asked for."""
 
 
-class FakeLab:
+class CostsByName(FakeLab):
     """Kernels by name: what their signal-handler costs, and by how much chdir is longer."""
 
-    def __init__(self, kernels: dict[str, tuple[Cost, int]]) -> None:
-        self._kernels = kernels
-        self.made: list[tuple[str, tuple[str, ...], range]] = []
-        self.machines: list[MachineOptions] = []
-        self.settled: list[list[str]] = []
+    image = ""
+    """The image of all kernels; empty: each has its own."""
 
-    def install(self, patch: pytest.MonkeyPatch) -> None:
-        async def runs(
-            lab: Lab,
-            kernels: list[Kernel],
-            works: list[RunPlan],
-            indexes: range | None = None,
-            *,
-            parts: bool,
-        ) -> list[list[RunResult]]:
-            assert parts
-            request: LabRequest = lab.request
-            return [
-                self._runs(kernel.spec, work.job.argv, request, indexes)
-                for kernel, work in zip(kernels, works, strict=True)
-            ]
+    def __init__(self, costs: dict[str, tuple[Cost, int]]) -> None:
+        super().__init__()
+        self._costs = costs
 
-        async def settled(lab: Lab, kernels: list[Kernel], _: list[RunPlan]) -> Lab:
-            self.settled.append([kernel.spec for kernel in kernels])
-            machine = msgspec.structs.replace(lab.request.machine, memory_mib=SETTLED_MIB)
-            return lab.asked(msgspec.structs.replace(lab.request, machine=machine))
+    @property
+    def ran(self) -> list[tuple[str, tuple[str, ...], Sequence[int]]]:
+        """Return of all runs the kernel, the operations and the perturbations."""
+        assert all(one.parts for one in self.made)
+        return [(one.kernel.spec, _names(one.work), one.indexes) for one in self.made]
 
-        async def traced(
-            request: LabRequest, _: Store, __: Silent, kernels: list[Kernel], works: list[RunPlan],
-            cpu: CPU,
-        ) -> list[Traced]:  # fmt: skip
-            assert request.machine.cpu == cpu.qemu.cpu
-            return [
-                Traced(tuple(self._runs(kernel.spec, work.job.argv, request)))
-                for kernel, work in zip(kernels, works, strict=True)
-            ]
+    def kernel(self, spec: str) -> Kernel:
+        """Return the kernel of that name."""
+        return kernel(spec, self.image)
 
-        patch.setattr(Lab, "kernel", lambda _, spec: kernel(spec))
-        patch.setattr("kdelta.studies.compare.study.check_kernels", lambda *_: None)
-        patch.setattr(Lab, "runs", runs)
-        patch.setattr(Lab, "settled", settled)
-        patch.setattr("kdelta.studies.compare.study.traced_runs", traced)
-        patch.setattr("kdelta.studies.lab.work.workload_work", work)
+    async def settled(self, kernels: Sequence[Kernel], works: Sequence[RunPlan] = ()) -> Self:
+        """Return a lab whose machines have another memory than was asked for."""
+        await super().settled(kernels, works)
+        machine = msgspec.structs.replace(self.request.machine, memory_mib=SETTLED_MIB)
+        return self.asked(msgspec.structs.replace(self.request, machine=machine))
 
-    def _runs(
-        self, spec: str, names: Sequence[str], request: LabRequest, indexes: range | None = None
-    ) -> list[RunResult]:
-        names = tuple(names) or OPERATIONS
-        indexes = range(request.perturbations) if indexes is None else indexes
-        self.made.append((spec, names, indexes))
-        self.machines.append(request.machine)
-        return [self._run(spec, names, index) for index in indexes]
-
-    def _run(self, spec: str, names: tuple[str, ...], index: int) -> RunResult:
-        cost, more = self._kernels[spec]
+    def run(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
+        """Return what the kernel's costs come to."""
+        cost, more = self._costs[kernel.spec]
         timer = cost(index)
         if timer is None:
             return RunResult(stored(index, RunStatus.TIMED_OUT, "600 s"), None)
@@ -133,8 +105,27 @@ class FakeLab:
             "chdir": {own("f"): 938_500 + 100 * more},
             "signal-handler": {own("f"): 781_758 + timer, interrupts("tick"): TIMER + index},
         }
-        rows = [region(name, costs[name]) for name in OPERATIONS if name in names]
+        rows = [region(name, costs[name]) for name in OPERATIONS if name in _names(work)]
         return RunResult(stored(index, RunStatus.OK), run(*rows), stored=True)
+
+
+def _names(work: RunPlan) -> tuple[str, ...]:
+    return tuple(work.job.argv) or OPERATIONS
+
+
+async def traced(
+    kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab, *, cpu: CPU
+) -> list[Traced]:
+    """Stand in for `traced_runs`: nothing is traced."""
+    assert lab.request.machine.cpu == cpu.qemu.cpu
+    return [Traced(tuple(done)) for done in await lab.runs(kernels, works, parts=True)]
+
+
+def without_guests(patch: pytest.MonkeyPatch) -> None:
+    """Replace what studies do besides for kernels and programs that are not there."""
+    patch.setattr("kdelta.studies.compare.study.check_kernels", lambda *_: None)
+    patch.setattr("kdelta.studies.compare.study.traced_runs", traced)
+    patch.setattr("kdelta.studies.lab.work.workload_work", work)
 
 
 def kernel(spec: str, image: str = "") -> Kernel:
@@ -146,7 +137,7 @@ def work(workload: Workload, operations: tuple[str, ...], *_: object, **__: obje
 
 
 def compared(
-    folder: Path, *names: str, cpus: tuple[CPU, ...] = (), perturbations: int = 3
+    lab: FakeLab, folder: Path, *names: str, cpus: tuple[CPU, ...] = (), perturbations: int = 3
 ) -> tuple[Comparison, ...]:
     request = CompareRequest(
         base=names[0],
@@ -155,7 +146,7 @@ def compared(
         lab=LabRequest(perturbations=perturbations),
     )
     with Store.open(folder / "store") as store:
-        return asyncio.run(run_compare(request, store, Silent()))
+        return asyncio.run(run_compare(request, lab.in_store(store)))
 
 
 def words(found: Comparison) -> dict[str, Word]:

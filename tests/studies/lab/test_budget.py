@@ -24,19 +24,17 @@ from kdelta.studies.lab.budget import (
     cost_of_runs,
 )
 from kdelta.studies.lab.judges import BUDGET_ENDED, MAY_BE_CHANCE
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.cycles import Cycles
 from tests.report.test_text import compare_text
 from tests.studies.lab.fake_lab import (
     FIRST,
-    FakeLab,
+    CostsByName,
     compared,
-    kernel,
     levels,
     never,
     operation,
+    without_guests,
     words,
 )
 from tests.synthetic import own, region, run
@@ -44,7 +42,7 @@ from tests.synthetic import own, region, run
 
 @pytest.mark.parametrize("cpus", [(), (load_cpu("zen3"),)])
 def test_table_so_far_marks_what_is_run_further(
-    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpus: tuple[CPU, ...]
+    lab: CostsByName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpus: tuple[CPU, ...]
 ) -> None:
     monkeypatch.setattr("kdelta.studies.compare.study.cycles_between", lambda *_, **__: Cycles(()))
     shown: list[Comparison] = []
@@ -56,10 +54,10 @@ def test_table_so_far_marks_what_is_run_further(
         states=False,
     )
     with Store.open(tmp_path / "store") as store:
-        (found,) = asyncio.run(run_compare(request, store, Silent(), shown.append))
+        (found,) = asyncio.run(run_compare(request, lab.in_store(store), shown.append))
         (early,) = shown
         text = compare_text(*compare_reports([early], store))
-    assert len(lab.made) == 4
+    assert len(lab.ran) == 4
     first, last = operation(early, "signal-handler"), operation(found, "signal-handler")
     assert (first.verdict.word, first.verdict.reason) == (Word.SLOWER, SO_FAR)
     assert (last.verdict.word, last.verdict.reason) == (Word.SAME, "")
@@ -71,22 +69,22 @@ def test_table_so_far_marks_what_is_run_further(
 def test_budget_buys_whole_rounds_the_widest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab = FakeLab({"base": (never, 0), "other": (levels(953), 7)})
-    lab.install(monkeypatch)
+    lab = CostsByName({"base": (never, 0), "other": (levels(953), 7)})
+    without_guests(monkeypatch)
 
     def budgeted(insns: int) -> tuple[Comparison, list[tuple[str, ...]]]:
         seconds = Fraction(insns, INSNS_A_SECOND)
         request = CompareRequest(base="base", others=("other",), budget_seconds=seconds)
-        del lab.made[:]
+        lab.made.clear()
         with Store.open(tmp_path / "store") as store:
             lab_request = LabRequest(perturbations=FIRST)
             asked = msgspec.structs.replace(request, lab=lab_request)
-            (found,) = asyncio.run(run_compare(asked, store, Silent()))
-        return found, [names for _, names, _ in lab.made[2:]]
+            (found,) = asyncio.run(run_compare(asked, lab.in_store(store)))
+        return found, [names for _, names, _ in lab.ran[2:]]
 
     # The same image: chdir is equal in all runs, which are too few, and has no width at all.
-    monkeypatch.setattr(Lab, "kernel", lambda _, spec: kernel(spec, image="/vmlinuz"))
-    (free,) = compared(tmp_path, "base", "other")
+    lab.image = "/vmlinuz"
+    (free,) = compared(lab, tmp_path, "base", "other")
     sides = free.base.counts, free.other.counts
     first = sum(cost_of_runs(side).whole for side in sides)
     further = ENOUGH - FIRST

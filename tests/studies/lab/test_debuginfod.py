@@ -17,6 +17,7 @@ from kdelta.counts.debuginfod import stripped_build_id, symbol_files
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.plan import RunPlan
 from kdelta.studies.lab.program import program_work
 from kdelta.studies.lab.progress import Silent
@@ -162,7 +163,7 @@ def test_functions_of_a_run_have_names(served: Served, tmp_path: Path) -> None:
     program = Program((str(served.program),))
     request = RunRequest(kernel=OLD, program=program, lab=LabRequest(perturbations=1))
     with Store.open(tmp_path / "store") as store:
-        (done,) = asyncio.run(run_command(request, store, Silent()))
+        (done,) = asyncio.run(run_command(request, Lab(store, Silent())))
     assert done.run.status is RunStatus.OK
     assert done.counts
     functions = {one.name: one.cost.insns for one in done.counts.regions[0].functions}

@@ -14,7 +14,7 @@ from kdelta.host.target import target
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
@@ -95,7 +95,7 @@ def run_once(
     program = Program(command, find=find)
     request = RunRequest(kernel=kernel, program=program, lab=LabRequest(perturbations=1))
     with Store.open(folder / "store") as store:
-        (done,) = asyncio.run(run_command(request, store, heard))
+        (done,) = asyncio.run(run_command(request, Lab(store, heard)))
     return done
 
 
@@ -162,7 +162,7 @@ def test_two_kernels_get_the_same_files_and_print_the_same(tmp_path: Path) -> No
         lab=LabRequest(perturbations=1),
     )
     with Store.open(tmp_path / "store") as store:
-        (one,) = asyncio.run(run_compare(request, store, heard))
+        (one,) = asyncio.run(run_compare(request, Lab(store, heard)))
         done = [side.done[0].run for side in (one.base, one.other)]
         outputs = [store.get(run.attachments["stdout"]) for run in done]
         files = [store.get(run.attachments["files"]) for run in done]

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,13 +16,13 @@ from kdelta.kernels.model import Kernel
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
-from kdelta.store.store import Store
 from kdelta.studies.lab import found
 from kdelta.studies.lab.program import program_work, working_folder
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
 from tests.guests.cpio_reader import read
+from tests.studies.fake_lab import FakeLab
 
 X86 = Kernel("0" * 64, "tree:/linux", "vmlinux", "x86_64", "6.12")
 OLD = msgspec.structs.replace(X86, identity="1" * 64, release="4.19")
@@ -37,23 +37,18 @@ class Heard(Silent):
         self.lines.append(line)
 
 
-class Guests:
+class AskingGuests(FakeLab):
     """Stands in for the lab: programs ask for `names` on kernels since 5.3."""
 
-    def __init__(self, *_: object) -> None:
-        self.request = LAB
+    def __init__(self) -> None:
+        self.heard = Heard()
+        super().__init__(progress=self.heard)
         self.names: list[str] = []
         self.asked_on: list[str] = []
         self.got: list[list[str]] = []
         self.ended = RunStatus.WORKLOAD_FAILED
 
-    def __call__(self, *_: object) -> "Guests":
-        return self
-
-    async def settled(self, _: object) -> "Guests":
-        return self
-
-    def guest(self, _: Kernel) -> SimpleNamespace:
+    def guest(self, *_: object) -> Any:
         return SimpleNamespace(cpu="")
 
     async def answered(
@@ -70,24 +65,19 @@ class Guests:
 
 
 @pytest.fixture
-def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guests:
-    made = Guests()
+def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskingGuests:
+    made = AskingGuests()
     (tmp_path / "found").mkdir()
     (tmp_path / "place").mkdir()
     monkeypatch.chdir(tmp_path / "place")
-    monkeypatch.setattr(found, "Lab", made)
     monkeypatch.setattr(found, "names_folder", lambda: tmp_path / "found")
     monkeypatch.setattr(found, "build", lambda *_, **__: Path("/bin/true"))
     monkeypatch.setattr(found, "guest_compiler", lambda *_: None)
     return made
 
 
-def work_with_files(
-    program: Program, *kernels: Kernel, heard: Silent | None = None
-) -> Program | None:
-    work = Work(program=program)
-    finding = found.with_files(work, kernels, LAB, cast("Store", None), heard or Silent())
-    return asyncio.run(finding).program
+def work_with_files(guests: AskingGuests, program: Program, *kernels: Kernel) -> Program | None:
+    return asyncio.run(found.with_files(Work(program=program), kernels, guests)).program
 
 
 def carried(program: Program | None) -> dict[str, str]:
@@ -98,73 +88,75 @@ def carried(program: Program | None) -> dict[str, str]:
     return {one.path.removeprefix(place): one.word for one in below}
 
 
-def test_names_are_used_again_until_the_host_has_others(guests: Guests) -> None:
+def test_names_are_used_again_until_the_host_has_others(guests: AskingGuests) -> None:
     place = Path.cwd()
     (place / "here").write_text("1")
     guests.names = [f"c{place}/here", f"s{place}/absent", "c/proc/self/maps"]
     program = Program(("true",))
-    heard = Heard()
-    first = work_with_files(program, X86, heard=heard)
+    first = work_with_files(guests, program, X86)
     assert first
     assert first.names == tuple(guests.names)
     assert [bool(names) for names in guests.got] == [True, False, False]
-    assert any(line.startswith("true gets 1 files of this host") for line in heard.lines)
-    assert work_with_files(program, X86) == first
+    assert any(line.startswith("true gets 1 files of this host") for line in guests.heard.lines)
+    assert work_with_files(guests, program, X86) == first
     assert len(guests.asked_on) == 1
     assert carried(first) == {"here": "content"}
     (place / "absent").write_text("2")
-    assert carried(work_with_files(program, X86)) == {"here": "content", "absent": "size"}
+    assert carried(work_with_files(guests, program, X86)) == {"here": "content", "absent": "size"}
     assert len(guests.asked_on) == 2
-    assert work_with_files(program, X86)
+    assert work_with_files(guests, program, X86)
     assert len(guests.asked_on) == 2
     (place / "here").write_text("11")
-    assert work_with_files(program, X86)
+    assert work_with_files(guests, program, X86)
     assert len(guests.asked_on) == 3
     # Another command, or another folder, is another program.
-    assert work_with_files(Program(("true", "x")), X86)
+    assert work_with_files(guests, Program(("true", "x")), X86)
     assert len(guests.asked_on) == 4
 
 
-def test_a_kernel_that_cannot_find_files_is_passed_over(guests: Guests) -> None:
-    heard = Heard()
+def test_a_kernel_that_cannot_find_files_is_passed_over(guests: AskingGuests) -> None:
     guests.names = ["s/etc"]
-    found_on = work_with_files(Program(("true",)), OLD, X86, heard=heard)
+    found_on = work_with_files(guests, Program(("true",)), OLD, X86)
     assert found_on
     assert found_on.names == ("s/etc",)
     assert guests.asked_on == ["4.19", "6.12"]
-    assert "not looked for on 4.19: it is too old; --file PATH adds one" in " ".join(heard.lines)
-    assert work_with_files(Program(("ls",)), OLD) == Program(("ls",))
+    assert "not looked for on 4.19: it is too old; --file PATH adds one" in " ".join(
+        guests.heard.lines
+    )
+    assert work_with_files(guests, Program(("ls",)), OLD) == Program(("ls",))
 
 
-def test_without_finding_nothing_is_asked_and_the_folder_is_the_root(guests: Guests) -> None:
+def test_without_finding_nothing_is_asked_and_the_folder_is_the_root(guests: AskingGuests) -> None:
     program = Program(("true",), find=False)
-    assert work_with_files(program, X86) == program
+    assert work_with_files(guests, program, X86) == program
     assert guests.asked_on == []
     job = program_work(program, X86, LAB).job
     assert (job.cwd, job.found) == ("/", ())
 
 
-def test_what_is_given_wins_and_what_is_left_out_is_named(guests: Guests, tmp_path: Path) -> None:
+def test_what_is_given_wins_and_what_is_left_out_is_named(
+    guests: AskingGuests, tmp_path: Path
+) -> None:
     place = Path.cwd()
     (place / "text").write_text("the host's")
     (tmp_path / "other").write_text("another")
     (place / ".netrc").write_text("secret")
     guests.names = [f"c{place}/text", f"c{place}/.netrc", "c/x\udcff", "c/x\ny"]
-    heard = Heard()
     given = (f"{tmp_path}/other:{place}/text",)
-    program = work_with_files(Program(("true",), given), X86, heard=heard)
+    program = work_with_files(guests, Program(("true",), given), X86)
     assert program
     assert program.names == tuple(guests.names[:2])
     job = program_work(program, X86, LAB).job
     assert JobFile(tmp_path / "other", f"{place}/text", 0o644) in job.files
     assert carried(program) == {}
     secret = f"{place}/.netrc"
-    assert f"left out {secret}: it may be a secret; --file {secret} adds it" in heard.lines
+    assert f"left out {secret}: it may be a secret; --file {secret} adds it" in guests.heard.lines
 
 
-@pytest.mark.usefixtures("guests")
-def test_a_guest_has_the_working_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = work_with_files(Program(("true",)), X86)
+def test_a_guest_has_the_working_folder(
+    guests: AskingGuests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = work_with_files(guests, Program(("true",)), X86)
     assert program
     job = program_work(program, X86, LAB).job
     assert job.cwd == str(Path.cwd())
@@ -179,30 +171,32 @@ def test_a_guest_has_the_working_folder(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert working_folder() == "/"
 
 
-def test_a_program_without_end_is_not_run_a_second_time(guests: Guests) -> None:
+def test_a_program_without_end_is_not_run_a_second_time(guests: AskingGuests) -> None:
     guests.names, guests.ended = ["n/nosuch"], RunStatus.TIMED_OUT
     with pytest.raises(UserError, match="true did not end while its files were looked for") as one:
-        work_with_files(Program(("/bin/true",)), X86)
+        work_with_files(guests, Program(("/bin/true",)), X86)
     assert "--timeout" in one.value.hint
     assert "--no-find" in one.value.hint
     assert not any(found.names_folder().iterdir())
 
 
-def test_too_many_bytes_end_the_study(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_bytes_end_the_study(
+    guests: AskingGuests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kdelta.guests.host_files.MAX_BYTES", 3)
     (Path.cwd() / "large").write_text("four")
     guests.names = [f"c{Path.cwd()}/large"]
     with pytest.raises(UserError, match="large"):
-        work_with_files(Program(("true",)), X86)
+        work_with_files(guests, Program(("true",)), X86)
 
 
 def test_large_files_get_a_guest_with_more_memory(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch
+    guests: AskingGuests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = Path.cwd() / "large"
     large.write_bytes(bytes(3 << 20))
     guests.names = [f"c{large}"]
-    program: Any = work_with_files(Program(("true",)), X86)
+    program: Any = work_with_files(guests, Program(("true",)), X86)
     assert program_work(program, X86, LAB).memory_mib == 0
     monkeypatch.setattr("kdelta.studies.lab.program._USUAL_BYTES", 1 << 20)
     assert program_work(program, X86, LAB).memory_mib == 2048

@@ -15,6 +15,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, MachineOptions, Mode, RunStatus
 from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.plan import RunPlan, in_mode, linked_in
 from kdelta.studies.lab.program import program_work
 from kdelta.studies.lab.progress import Silent
@@ -45,7 +46,7 @@ def test_user_mode_changes_nothing() -> None:
 
 def test_the_same_program_in_kernel_mode_is_another_job() -> None:
     user = workload_work(SYSCALLS, ("getppid",), X86)
-    kernel = workload_work(SYSCALLS, ("getppid",), X86, lab=LabRequest(mode="kernel"))
+    kernel = workload_work(SYSCALLS, ("getppid",), X86, asked=LabRequest(mode="kernel"))
     assert kernel.job == msgspec.structs.replace(user.job, mode="kernel")
     assert kernel.identity != user.identity
     assert kernel.binaries == user.binaries
@@ -55,7 +56,7 @@ def test_the_same_program_in_kernel_mode_is_another_job() -> None:
 @pytest.mark.parametrize(("mode", "told"), [("kernel-direct", "direct"), ("kernel-skip", "skip")])
 def test_a_workload_that_calls_directly_is_linked_with_the_library(mode: Mode, told: str) -> None:
     user = workload_work(SYSCALLS, ("getppid",), X86)
-    direct = workload_work(SYSCALLS, ("getppid",), X86, lab=LabRequest(mode=mode))
+    direct = workload_work(SYSCALLS, ("getppid",), X86, asked=LabRequest(mode=mode))
     env = {"LD_PRELOAD": LIBRARY, "KDELTA_CALL": told, "KDELTA_CALL_CACHE": CALL_CACHE}
     assert dict(direct.job.env) == env
     assert {file.guest: file.mode for file in direct.job.files} == {
@@ -92,7 +93,7 @@ def test_a_dynamic_command_is_given_the_library() -> None:
 @pytest.mark.parametrize("mode", MODES[1:])
 def test_other_architectures_have_no_kernel_mode(mode: Mode) -> None:
     with pytest.raises(UserError, match=f"--mode {mode} on tree:/linux, a kernel for arm"):
-        workload_work(SYSCALLS, (), ARM, lab=LabRequest(mode=mode))
+        workload_work(SYSCALLS, (), ARM, asked=LabRequest(mode=mode))
 
 
 def compiled(folder: Path, *flags: str) -> Path:
@@ -127,7 +128,7 @@ def test_a_kernel_without_kernel_mode_says_so(tmp_path: Path) -> None:
     lab = LabRequest(perturbations=1, mode="kernel")
     asked = RunRequest(kernel=OLD, program=Program(("true",), find=False), lab=lab)
     with Store.open(tmp_path / "store") as store:
-        (done,) = asyncio.run(run_command(asked, store, Silent()))
+        (done,) = asyncio.run(run_command(asked, Lab(store, Silent())))
     assert done.run.status is RunStatus.WORKLOAD_FAILED
     assert done.run.detail == (
         "mode kernel: this kernel has no kernel mode: +kernel-mode builds one that has it"

@@ -23,8 +23,7 @@ from kdelta.studies.documents import document_text
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import failures_of, judge, run_gate
 from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel, Judge, SharedCode
-from kdelta.studies.lab.lab import Lab, RunPlan
-from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.lab import RunPlan
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
 from kdelta.studies.tracing.cycles import Cycles, Traced
@@ -34,7 +33,7 @@ from tests.studies.lab.fake_lab import (
     OPERATIONS,
     SETTLED_MIB,
     TIMER,
-    FakeLab,
+    CostsByName,
     by_chance,
     compared,
     kernel,
@@ -46,15 +45,15 @@ from tests.studies.lab.test_same_code import digest
 from tests.synthetic import interrupts, own, region, run
 
 
-def test_what_came_by_chance_is_the_same(lab: FakeLab, tmp_path: Path) -> None:
-    (found,) = compared(tmp_path, "base", "lucky")
+def test_what_came_by_chance_is_the_same(lab: CostsByName, tmp_path: Path) -> None:
+    (found,) = compared(lab, tmp_path, "base", "lucky")
     assert words(found) == {
         "getppid": Word.SAME,
         "chdir": Word.SLOWER,
         "signal-handler": Word.SAME,
     }
     alone = ("signal-handler",)
-    assert lab.made == [
+    assert lab.ran == [
         ("base", OPERATIONS, range(FIRST)),
         ("lucky", OPERATIONS, range(FIRST)),
         ("base", alone, range(FIRST, ENOUGH)),
@@ -75,10 +74,10 @@ def test_what_came_by_chance_is_the_same(lab: FakeLab, tmp_path: Path) -> None:
 
 
 def test_levels_within_the_margin_by_twice_as_many_runs_are_the_same(
-    lab: FakeLab, tmp_path: Path
+    lab: CostsByName, tmp_path: Path
 ) -> None:
-    (found,) = compared(tmp_path, "near", "near too")
-    looks = [runs for _, names, runs in lab.made if names == ("signal-handler",)]
+    (found,) = compared(lab, tmp_path, "near", "near too")
+    looks = [runs for _, names, runs in lab.ran if names == ("signal-handler",)]
     assert looks == [range(3, 8), range(3, 8), range(8, 16), range(8, 16)]
     shown = operation(found, "signal-handler")
     assert shown.verdict.word is Word.SAME
@@ -89,10 +88,10 @@ def test_levels_within_the_margin_by_twice_as_many_runs_are_the_same(
 
 
 def test_levels_that_many_runs_would_not_decide_are_unresolved(
-    lab: FakeLab, tmp_path: Path
+    lab: CostsByName, tmp_path: Path
 ) -> None:
-    (found,) = compared(tmp_path, "far", "far too")
-    assert [runs for _, names, runs in lab.made if names == ("signal-handler",)] == [
+    (found,) = compared(lab, tmp_path, "far", "far too")
+    assert [runs for _, names, runs in lab.ran if names == ("signal-handler",)] == [
         range(3, 8),
         range(3, 8),
     ]
@@ -101,46 +100,44 @@ def test_levels_that_many_runs_would_not_decide_are_unresolved(
     assert "more than 64 runs a side would probably decide" in verdict.reason
 
 
-def test_margin_of_a_request_decides_what_is_the_same(lab: FakeLab, tmp_path: Path) -> None:
+def test_margin_of_a_request_decides_what_is_the_same(lab: CostsByName, tmp_path: Path) -> None:
     def word(margin: Fraction) -> Word:
         request = CompareRequest(base="far", others=("far too",), path_margin=margin)
         with Store.open(tmp_path / "store") as store:
-            (found,) = asyncio.run(run_compare(request, store, Silent()))
+            (found,) = asyncio.run(run_compare(request, lab.in_store(store)))
         return operation(found, "signal-handler").verdict.word
 
     assert word(Fraction(1, 10)) is Word.SAME
     assert word(Fraction(1, 100)) is Word.UNRESOLVED
-    assert lab.made
+    assert lab.ran
 
 
-def test_gate_leaves_out_what_is_named(lab: FakeLab, tmp_path: Path) -> None:
+def test_gate_leaves_out_what_is_named(lab: CostsByName, tmp_path: Path) -> None:
     def answer(*left_out: str) -> tuple[int, tuple[str, ...]]:
         compare = CompareRequest(base="far", others=("far too",))
         with Store.open(tmp_path / "store") as store:
             request = GateRequest(compare=compare, left_out=left_out)
-            found = asyncio.run(run_gate(request, store, Silent()))
+            found = asyncio.run(run_gate(request, lab.in_store(store)))
         return found.decision.exit, found.notes
 
     assert answer() == (125, ())
     assert answer("signal-handler") == (0, ("left out: signal-handler",))
     with pytest.raises(UserError, match="signal-handle"):
         answer("signal-handle")
-    assert lab.made
+    assert lab.ran
 
 
-def test_what_differs_in_the_same_code_takes_more_runs(
-    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Lab, "kernel", lambda _, spec: kernel(spec, image="/vmlinuz"))
-    (found,) = compared(tmp_path, "base", "lucky")
+def test_what_differs_in_the_same_code_takes_more_runs(lab: CostsByName, tmp_path: Path) -> None:
+    lab.image = "/vmlinuz"
+    (found,) = compared(lab, tmp_path, "base", "lucky")
     assert words(found)["chdir"] is Word.SLOWER
     alone = ("chdir", "signal-handler")
-    assert lab.made[2:] == [(spec, alone, range(FIRST, ENOUGH)) for spec in ("base", "lucky")]
+    assert lab.ran[2:] == [(spec, alone, range(FIRST, ENOUGH)) for spec in ("base", "lucky")]
 
 
 @pytest.mark.parametrize(("body", "runs"), [(1, ENOUGH), (2, FIRST)])
 def test_kernels_that_are_built_have_digests_that_show_the_same_code(
-    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: int, runs: int
+    lab: CostsByName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: int, runs: int
 ) -> None:
     digests = {
         "base": digest({"kernel/f.o": {"f": 1}}),
@@ -149,91 +146,90 @@ def test_kernels_that_are_built_have_digests_that_show_the_same_code(
     monkeypatch.setattr(
         "kdelta.studies.compare.study.kept_digest", lambda kernel: digests[kernel.spec]
     )
-    (found,) = compared(tmp_path, "base", "lucky")
+    (found,) = compared(lab, tmp_path, "base", "lucky")
     chdir = operation(found, "chdir")
     assert chdir.costs
     assert (chdir.verdict.word, chdir.costs.insns.effect.n) == (Word.SLOWER, runs)
-    assert lab.made
+    assert lab.ran
 
 
-def test_what_is_real_stays_so(lab: FakeLab, tmp_path: Path) -> None:
-    (found,) = compared(tmp_path, "base", "slow")
+def test_what_is_real_stays_so(lab: CostsByName, tmp_path: Path) -> None:
+    (found,) = compared(lab, tmp_path, "base", "slow")
     assert words(found)["signal-handler"] is Word.SLOWER
-    assert len(lab.made) == 4
+    assert len(lab.ran) == 4
     assert len(found.more) == 1
 
 
-def test_all_runs_are_on_the_machine_that_was_settled_on(lab: FakeLab, tmp_path: Path) -> None:
-    compared(tmp_path, "base", "lucky", "slow")
-    assert lab.settled == [["base", "lucky", "slow"]]
-    assert len(lab.machines) > 3
-    assert {machine.memory_mib for machine in lab.machines} == {SETTLED_MIB}
+def test_all_runs_are_on_the_machine_that_was_settled_on(lab: CostsByName, tmp_path: Path) -> None:
+    compared(lab, tmp_path, "base", "lucky", "slow")
+    assert lab.settled_for == [["base", "lucky", "slow"]]
+    assert len(lab.made) > 3
+    assert {one.request.machine.memory_mib for one in lab.made} == {SETTLED_MIB}
 
 
-def test_no_doubt_no_run(lab: FakeLab, tmp_path: Path) -> None:
-    (found,) = compared(tmp_path, "base", "half")
+def test_no_doubt_no_run(lab: CostsByName, tmp_path: Path) -> None:
+    (found,) = compared(lab, tmp_path, "base", "half")
     assert set(words(found).values()) == {Word.SAME}
     assert found.more == ()
-    assert len(lab.made) == 2
-    (many,) = compared(tmp_path, "base", "slow", perturbations=ENOUGH)
+    assert len(lab.ran) == 2
+    (many,) = compared(lab, tmp_path, "base", "slow", perturbations=ENOUGH)
     assert words(many)["signal-handler"] is Word.SLOWER
     assert many.more == ()
-    (one,) = compared(tmp_path, "base", "slow", perturbations=1)
+    (one,) = compared(lab, tmp_path, "base", "slow", perturbations=1)
     assert words(one)["signal-handler"] is Word.UNRESOLVED
     assert one.more == ()
 
 
-def test_the_bases_runs_serve_all_others(lab: FakeLab, tmp_path: Path) -> None:
-    found = compared(tmp_path, "base", "lucky", "half", "slow")
+def test_the_bases_runs_serve_all_others(lab: CostsByName, tmp_path: Path) -> None:
+    found = compared(lab, tmp_path, "base", "lucky", "half", "slow")
     assert [words(one)["signal-handler"] for one in found] == [
         Word.SAME,
         Word.SAME,
         Word.SLOWER,
     ]
     assert [len(one.more) for one in found] == [1, 0, 1]
-    assert [name for name, operations, _ in lab.made if len(operations) == 1] == [
+    assert [name for name, operations, _ in lab.ran if len(operations) == 1] == [
         "base",
         "lucky",
         "slow",
     ]
 
 
-def test_a_pair_is_judged_alike_whatever_else_is_compared(lab: FakeLab, tmp_path: Path) -> None:
-    several = compared(tmp_path, "near", "near too", "lucky")
-    (alone,) = compared(tmp_path, "near", "lucky")
+def test_a_pair_is_judged_alike_whatever_else_is_compared(lab: CostsByName, tmp_path: Path) -> None:
+    several = compared(lab, tmp_path, "near", "near too", "lucky")
+    (alone,) = compared(lab, tmp_path, "near", "lucky")
     assert operation(several[1], "signal-handler") == operation(alone, "signal-handler")
     assert [len(one.more[0].base) for one in several] == [16 - FIRST, len(alone.more[0].base)]
     assert len(alone.more[0].base) == len(alone.more[0].other) == ENOUGH - FIRST
-    assert lab.made
+    assert lab.ran
 
 
-def test_runs_that_fail_leave_it_open(lab: FakeLab, tmp_path: Path) -> None:
-    (found,) = compared(tmp_path, "base", "broken")
+def test_runs_that_fail_leave_it_open(lab: CostsByName, tmp_path: Path) -> None:
+    (found,) = compared(lab, tmp_path, "base", "broken")
     open_ = operation(found, "signal-handler")
     assert (open_.verdict.word, open_.verdict.reason) == (Word.UNRESOLVED, LEFT_OPEN)
     assert list(failures_of(found)) == ["other, signal-handler: timed-out: 600 s"] * 3
     with Store.open(tmp_path / "store") as store:
         text = compare_text(*compare_reports([found], store))
         request = GateRequest(compare=CompareRequest(base="base", others=("broken",)))
-        answer = asyncio.run(run_gate(request, store, Silent()))
+        answer = asyncio.run(run_gate(request, lab.in_store(store)))
     assert "other, signal-handler alone, perturbation 4: timed-out: 600 s" in text
     assert f"signal-handler is unresolved: {LEFT_OPEN}" in " ".join(text.split())
     assert int(answer.decision.exit) == 125
-    assert len(lab.made) == 8
+    assert len(lab.ran) == 8
 
 
-def test_the_gate_takes_what_more_runs_log(lab: FakeLab, tmp_path: Path) -> None:
-    (lucky,) = compared(tmp_path, "base", "lucky")
-    (slow,) = compared(tmp_path, "base", "slow")
-    assert lab.made
+def test_the_gate_takes_what_more_runs_log(lab: CostsByName, tmp_path: Path) -> None:
+    (lucky,) = compared(lab, tmp_path, "base", "lucky")
+    (slow,) = compared(lab, tmp_path, "base", "slow")
+    assert lab.ran
     said = [{one.region: one.word for one in judge(found, Fraction(0))} for found in (lucky, slow)]
     assert said[0]["signal-handler"] is Word.SAME
     assert said[1]["signal-handler +0.256% instructions"] is Word.SLOWER
 
 
-@pytest.mark.usefixtures("lab")
-def test_reports_log_what_was_run_more_often(tmp_path: Path) -> None:
-    found = compared(tmp_path, "base", "lucky", "slow")
+def test_reports_log_what_was_run_more_often(lab: CostsByName, tmp_path: Path) -> None:
+    found = compared(lab, tmp_path, "base", "lucky", "slow")
     with Store.open(tmp_path / "store") as store:
         reports = compare_reports(found, store)
     text = compare_text(*reports)
@@ -251,7 +247,7 @@ def test_reports_log_what_was_run_more_often(tmp_path: Path) -> None:
 
 
 def test_model_cycles_are_judged_with_that_spread(
-    lab: FakeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: CostsByName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[list[RunCounts]] = []
 
@@ -261,14 +257,14 @@ def test_model_cycles_are_judged_with_that_spread(
 
     monkeypatch.setattr("kdelta.studies.compare.study.cycles_between", between)
     zen2, zen3 = (load_cpu(name) for name in ("zen2", "zen3"))
-    found = compared(tmp_path, "base", "lucky", cpus=(zen2, zen3))
+    found = compared(lab, tmp_path, "base", "lucky", cpus=(zen2, zen3))
     assert [one.cpu and one.cpu.name for one in found] == ["zen2", "zen3"]
     for one, counts in zip(found, judged, strict=True):
         assert words(one)["signal-handler"] is Word.SAME
         assert [len(one.done) for one in (one.base, one.other)] == [3, 3]
         assert len(counts) == 2 * ENOUGH
     # Another machine: nothing of the first one's serves it.
-    assert [names for _, names, _ in lab.made] == [OPERATIONS] * 2 + [
+    assert [names for _, names, _ in lab.ran] == [OPERATIONS] * 2 + [
         *[("signal-handler",)] * 2,
         *[OPERATIONS] * 2,
         *[("signal-handler",)] * 2,
@@ -276,7 +272,7 @@ def test_model_cycles_are_judged_with_that_spread(
 
 
 def test_operations_that_make_each_others_state_are_all_run_alone(
-    lab: FakeLab, tmp_path: Path
+    lab: CostsByName, tmp_path: Path
 ) -> None:
     request = LabRequest(perturbations=FIRST)
     costs = {"base": never, "lucky": by_chance}
@@ -297,19 +293,19 @@ def test_operations_that_make_each_others_state_are_all_run_alone(
     ]
     with Store.open(tmp_path / "store") as store:
         chance = Judge(
-            request, store, Silent(), OPERATIONS.__contains__,
+            lab.in_store(store).asked(request), OPERATIONS.__contains__,
             lambda _, operations: RunPlan("w", "b" * 64, Job(argv=operations), {}),
             own_starts=False,
         )  # fmt: skip
         found = asyncio.run(chance.judge(sides[0], sides[1]))
     alone = ("signal-handler",)
-    assert lab.made == [("base", alone, range(ENOUGH)), ("lucky", alone, range(ENOUGH))]
+    assert lab.ran == [("base", alone, range(ENOUGH)), ("lucky", alone, range(ENOUGH))]
     assert [len(one.base) for one in found.more] == [ENOUGH]
     assert found.effects.operations[0].costs
     assert found.effects.operations[0].costs.insns.effect.n == ENOUGH
 
 
-def test_what_cannot_be_run_alone_is_left_open(lab: FakeLab, tmp_path: Path) -> None:
+def test_what_cannot_be_run_alone_is_left_open(lab: CostsByName, tmp_path: Path) -> None:
     sides = [
         CountedKernel(
             kernel(name),
@@ -321,10 +317,10 @@ def test_what_cannot_be_run_alone_is_left_open(lab: FakeLab, tmp_path: Path) -> 
         for name, by in (("base", 1), ("slow", 9))
     ]
     with Store.open(tmp_path / "store") as store:
-        chance = path_judge(LabRequest(), store, Silent(), Work())
+        chance = path_judge(Work(), lab.in_store(store))
         found = asyncio.run(chance.judge(sides[0], sides[1]))
         moved = asyncio.run(chance.judge(sides[0], sides[1], SharedCode(["own-name"])))
-    assert lab.made == []
+    assert lab.ran == []
     assert (found.effects.operations[0].verdict.word, found.more) == (Word.UNRESOLVED, ())
     # The same code relinked has a verdict, and nothing to be told.
     assert moved.effects.operations[0].verdict.reason == MOVED

@@ -19,6 +19,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.lab.configs import compare_configs
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from tests.kernels.trees import built
@@ -39,7 +40,7 @@ def compared(workload: str, *operations: str) -> Effects:
         lab=LabRequest(perturbations=2),
     )
     with Store.open(data_dir()) as store:
-        (found,) = asyncio.run(run_compare(request, store, Silent()))
+        (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
     assert found.base.failure == found.other.failure == ""
     assert found.effects is not None
     return found.effects

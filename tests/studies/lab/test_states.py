@@ -2,7 +2,6 @@
 """Verdicts that another starting state or another CPU speed turns round."""
 
 import asyncio
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, cast
 
@@ -12,15 +11,12 @@ from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import MachineOptions
-from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide
 from kdelta.studies.gate.study import judge
-from kdelta.studies.lab import judges
 from kdelta.studies.lab.budget import INSNS_A_SECOND, Budget, cost_of_operation
 from kdelta.studies.lab.judges import NOT_IN_STATES, OtherStates, depends_on_state
-from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.progress import Progress, Silent
-from kdelta.studies.lab.request import LabRequest
+from kdelta.studies.lab.lab import RunPlan, RunResult
+from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
 SWITCH = own("__switch_to_asm")
@@ -32,12 +28,22 @@ def _run(insns: int, *also: str) -> RunCounts:
     return run(region("op", parts), *(region(name, {own("f"): 100 * insns}) for name in also))
 
 
-class _Kernel:
-    arch = "x86_64"
+KERNELS = Kernel("a" * 64, "base", "", "x86_64", ""), Kernel("b" * 64, "other", "", "x86_64", "")
+
+
+class OtherMachines(FakeLab):
+    """Runs of the operation on the machines of these names, of both kernels."""
+
+    def __init__(self, costs: dict[str, tuple[int, int]]) -> None:
+        super().__init__()
+        self._costs = costs
+
+    def run(self, kernel: Kernel, _work: RunPlan, _index: int) -> RunResult:
+        costs = self._costs[_name(self.request.machine)]
+        return RunResult(cast(Any, None), _run(costs[KERNELS.index(kernel)]))
 
 
 def _judged(
-    monkeypatch: pytest.MonkeyPatch,
     usual: tuple[int, int],
     there: dict[str, tuple[int, int]],
     budget: Budget | None = None,
@@ -45,27 +51,13 @@ def _judged(
     """The effects of two kernels in the usual state, judged by what they cost in others; and what
     was run there.
     """
-    asked: list[tuple[str, ...]] = []
-
-    class FakeLab:
-        def __init__(self, _: Store, __: Progress, request: LabRequest) -> None:
-            self._costs = there[_name(request.machine)]
-
-        async def runs(
-            self, _: Sequence[Kernel], works: Sequence[Any], *, parts: bool
-        ) -> list[list[RunResult]]:
-            assert parts
-            asked.extend(works)
-            return [[RunResult(cast(Any, None), _run(insns))] for insns in self._costs]
-
-    monkeypatch.setattr(judges, "Lab", FakeLab)
+    lab = OtherMachines(there)
     sides = [[_run(insns, "plain")] * 3 for insns in usual]
-    kernels = cast(Any, (_Kernel, _Kernel))
-    judge = OtherStates(
-        LabRequest(), cast(Any, None), Silent(), cast(Any, lambda _, names: names), budget
-    )
+    judge = OtherStates(lab, cast(Any, lambda _, names: names), budget)
     effects = compare(*sides)
-    return asyncio.run(judge.judge(effects, kernels, [*sides[0], *sides[1]])), asked
+    return asyncio.run(judge.judge(effects, KERNELS, [*sides[0], *sides[1]])), [
+        cast("tuple[str, ...]", one.work) for one in lab.made
+    ]
 
 
 def _name(machine: MachineOptions) -> str:
@@ -87,9 +79,9 @@ def _verdict(effects: Effects) -> Verdict:
     ],
 )
 def test_a_sign_that_turns_takes_the_verdict_back(
-    monkeypatch: pytest.MonkeyPatch, load: tuple[int, int], shift: tuple[int, int], word: Word
+    load: tuple[int, int], shift: tuple[int, int], word: Word
 ) -> None:
-    effects, asked = _judged(monkeypatch, (1000, 1100), {"load": load, "shift 2": shift})
+    effects, asked = _judged((1000, 1100), {"load": load, "shift 2": shift})
     assert _verdict(effects).word is word
     assert (
         asked == [("op",)] * 4
@@ -98,23 +90,21 @@ def test_a_sign_that_turns_takes_the_verdict_back(
         assert _verdict(effects).reason.startswith("+10 % from the snapshot, -10 % ")
 
 
-def test_what_is_open_already_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_open_already_is_not_run_again() -> None:
     same = {"load": (1000, 900), "shift 2": (1000, 900)}
-    effects, asked = _judged(monkeypatch, (1000, 1000), same)
+    effects, asked = _judged((1000, 1000), same)
     assert _verdict(effects).word is Word.SAME
     assert asked == []
 
 
-def test_a_budget_that_ends_before_other_states_is_a_warning(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_budget_that_ends_before_other_states_is_a_warning() -> None:
     there = {"load": (1000, 900), "shift 2": (1000, 900)}
     whole = 4 * cost_of_operation("op", [_run(1100)]).whole
     enough, too_little = (Budget(Fraction(insns, INSNS_A_SECOND)) for insns in (whole, whole - 1))
-    effects, asked = _judged(monkeypatch, (1000, 1100), there, enough)
+    effects, asked = _judged((1000, 1100), there, enough)
     assert (_verdict(effects).word, effects.warnings) == (Word.DEPENDS_ON_STATE, ())
     assert len(asked) == 4
-    effects, asked = _judged(monkeypatch, (1000, 1100), there, too_little)
+    effects, asked = _judged((1000, 1100), there, too_little)
     assert (_verdict(effects), asked) == (Verdict(Word.SLOWER, reason=NOT_IN_STATES), [])
     assert effects.warnings == (f"{NOT_IN_STATES}: op",)
     side = RunSide("", None)

@@ -16,6 +16,7 @@ from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.layout.model import LayoutReport
@@ -106,7 +107,7 @@ def _layout(folder: Path, **more: object) -> LayoutReport:
     request = LayoutRequest(kernel=OLD, cpu=load_cpu("zen2"), operations=("open-close",), layouts=8)
     request = msgspec.structs.replace(request, **more)
     with Store.open(folder / "store") as store:
-        return asyncio.run(run_layout(request, store, Silent()))
+        return asyncio.run(run_layout(request, Lab(store, Silent())))
 
 
 def test_what_there_is_not_is_refused_before_anything_is_obtained(

@@ -11,6 +11,7 @@ from kdelta.infer.effects.estimate import FEWEST
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.log.model import HistoryReport, HistorySeries, HistoryTrack
 from kdelta.studies.log.request import HistoryRequest
@@ -76,7 +77,7 @@ def ran(
 
 def log(store: Store, **asked: object) -> HistoryReport:
     request = HistoryRequest(workload="syscalls")
-    return run_history(msgspec.structs.replace(request, **asked), store, Silent())
+    return run_history(msgspec.structs.replace(request, **asked), Lab(store, Silent()))
 
 
 def only(found: HistoryReport) -> HistorySeries:

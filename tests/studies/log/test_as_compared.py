@@ -12,7 +12,7 @@ from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.judges import CountedKernel, Judge, JudgedEffects, OperationRuns
-from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import USUAL_LAB
 from tests.studies.log.histories import (
@@ -56,7 +56,7 @@ def of_compare(store: Store, specs: tuple[str, str], names: tuple[str, ...]) -> 
             return {name: OperationRuns(name, ours, theirs) for name in names}
 
     known = names.__contains__
-    judge = Alone(USUAL_LAB, store, Silent(), known, lambda *_: pytest.fail("runs something"))
+    judge = Alone(Lab(store, Silent(), USUAL_LAB), known, lambda *_: pytest.fail("runs something"))
     base, other = (
         CountedKernel(
             Kernel(spec.encode().hex(), spec, "/vmlinuz", "x86_64", "6.12.0"),

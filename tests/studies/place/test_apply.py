@@ -17,11 +17,11 @@ from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import misses_name
 from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.progress import Silent
 from kdelta.studies.layout.traced_kernel import TracedKernel
 from kdelta.studies.place.apply import applied, put_back, require_relinkable
 from kdelta.studies.place.model import Applied, PlacedMisses, PlacedRegion
 from kdelta.studies.place.request import PlaceRequest
+from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
 CPU = load_cpu("generic-x86-64")
@@ -139,8 +139,7 @@ def _applied(
                 dict.fromkeys(workloads, ()),
                 shipped,
                 [_predicted(name) for name in names],
-                store=store,
-                progress=Silent(),
+                FakeLab(store),
             )
         )
     return found, asked

@@ -14,6 +14,7 @@ from kdelta.kernels.kbuild.order_file import read_order
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.place.apply import NOT_SEARCHED
@@ -35,7 +36,7 @@ def _place(folder: Path, **more: object) -> PlaceReport:
     )
     request = msgspec.structs.replace(request, **more)
     with Store.open(folder / "store") as store:
-        return asyncio.run(run_place(request, store, Silent()))
+        return asyncio.run(run_place(request, Lab(store, Silent())))
 
 
 def test_what_there_is_not_is_refused_before_anything_is_obtained(

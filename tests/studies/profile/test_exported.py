@@ -12,6 +12,7 @@ from kdelta.infer.profiles.profile import Part, Selection
 from kdelta.report.exports import EXPORTS, Naming
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
@@ -47,7 +48,9 @@ def test_a_real_run_adds_up_in_each_reader(tmp_path: Path) -> None:
     request = ProfileRequest(lab=LabRequest(perturbations=1, machine=MachineOptions()))
 
     async def made(store: Store) -> ExportedRun:
-        found = await kernel_recording(OLD, Work("syscalls", REGIONS), store, Silent(), request)
+        found = await kernel_recording(
+            OLD, Work("syscalls", REGIONS), request, Lab(store, Silent())
+        )
         assert isinstance(found, ExportedRun)
         return found
 

@@ -12,6 +12,7 @@ from kdelta.host.native import native_folder
 from kdelta.infer.profiles.profile import Selection
 from kdelta.store.store import Store
 from kdelta.studies.diff.study import DiffRequest, run_diff
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.lab.work import Work
@@ -65,7 +66,7 @@ def profiled(store: Store, program: Path) -> ProfileReport:
     lab = LabRequest(perturbations=1)
     request = ProfileRequest(regions=("mine",), views=views, lab=lab)
     asked = Work(program=Program((str(program),), find=False))
-    found = asyncio.run(kernel_profile(OLD, asked, store, Silent(), request))
+    found = asyncio.run(kernel_profile(OLD, asked, request, Lab(store, Silent())))
     assert isinstance(found, ProfileReport)
     return found
 
@@ -78,9 +79,8 @@ def test_a_program_of_ones_own(tmp_path: Path, program: Path) -> None:
             run_diff(
                 report.run.run,
                 report.run.run,
-                store,
-                Silent(),
                 DiffRequest(regions=("mine",), views=Views(calls=True)),
+                Lab(store, Silent()),
             )
         )
     whole = counts.cost("own").insns

@@ -3,6 +3,8 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,59 +16,52 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.lab import RunPlan, RunResult
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.recorded.recorded import recorded_run
+from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
 KERNEL = Kernel("a" * 64, "tree:/linux", "/vmlinuz", "x86_64", "6.12.0")
 COUNTS = run(region("stat", {own("vfs_stat"): 500}), region("uname", {own("newuname"): 70}))
 
 
-class Made:
-    """What stands in for the lab: which runs were made, and with what."""
+class RemadeRun(FakeLab):
+    """A lab in which a run is made again; what it finds is as when the run was made first, unless
+    a test says otherwise.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[tuple[Kernel, RunPlan, int, LabRequest]] = []
-        self.kernel: Kernel | NoKernel = KERNEL
+        super().__init__()
+        self.found: Kernel | NoKernel = KERNEL
         self.built = True
-        self.qemu, self.key = "7.2", "key"
+        self.qemu, self.run_key = "7.2", "key"
         self.identities = {(): "work of all", ("stat", "uname"): "work of two"}
-        made = self
-
-        class FakeLab(Lab):
-            def kernel(self, _spec: str) -> Kernel | NoKernel:
-                return made.kernel
-
-            def key(self, *_: object) -> str:
-                return made.key
-
-            def guest(self, *_: object) -> "FakeLab":  # type: ignore[override]
-                return self
-
-            def snapshot_facts(self) -> dict[str, object]:
-                return {"qemu": made.qemu}
-
-            async def one(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
-                made.asked.append((kernel, work, index, self.request))
-                return RunResult(made.failed, None)
-
-        monkeypatch.setattr("kdelta.studies.recorded.recorded.Lab", FakeLab)
-        monkeypatch.setattr("kdelta.studies.recorded.recorded.workload_work", self.work)
-        monkeypatch.setattr(
-            "kdelta.studies.recorded.recorded.kernel_of", lambda *_: KERNEL if self.built else None
-        )
+        module = "kdelta.studies.recorded.recorded"
+        monkeypatch.setattr(f"{module}.workload_work", self.work)
+        monkeypatch.setattr(f"{module}.kernel_of", lambda *_: KERNEL if self.built else None)
 
     failed: Run
+
+    def kernel(self, _spec: str) -> Kernel | NoKernel:
+        return self.found
+
+    def key(self, *_: object) -> str:
+        return self.run_key
+
+    def guest(self, *_: object) -> Any:
+        return SimpleNamespace(snapshot_facts=lambda: {"qemu": self.qemu})
+
+    def run(self, *_: object) -> RunResult:
+        return RunResult(self.failed, None)
 
     def work(self, _workload: object, names: tuple[str, ...], *_: object) -> RunPlan:
         return RunPlan("syscalls", self.identities[names], Job(argv=("/x",)), {})
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Made:
-    return Made(monkeypatch)
+def lab(monkeypatch: pytest.MonkeyPatch) -> RemadeRun:
+    return RemadeRun(monkeypatch)
 
 
 def stored(store: Store, **more: object) -> Run:
@@ -93,38 +88,38 @@ def stored(store: Store, **more: object) -> Run:
     return store.finish_run(store.start_run(new), RunStatus.OK, counts=COUNTS)
 
 
-def asked_again(store: Store, one: Run) -> str:
+def asked_again(lab: FakeLab, store: Store, one: Run) -> str:
     """The error's words, and its hint's."""
-    lab = LabRequest(calls="all", perturbations=7)
+    asked = LabRequest(calls="all", perturbations=7)
     with pytest.raises(UserError) as error:
-        asyncio.run(recorded_run(one, store, Silent(), lab))
+        asyncio.run(recorded_run(one, lab.in_store(store).asked(asked)))
     return f"{error.value.message} HINT {error.value.hint}"
 
 
-def test_the_same_run_is_made(own_data: Path, made: Made) -> None:
+def test_the_same_run_is_made(own_data: Path, lab: RemadeRun) -> None:
     with Store.open(own_data) as store:
         one = stored(store)
-        made.failed = store.finish_run(
+        lab.failed = store.finish_run(
             store.start_run(msgspec.convert({**msgspec.to_builtins(one), "key": "k"}, NewRun)),
             RunStatus.TIMED_OUT,
             detail="too slow",
         )
-        said = asked_again(store, one)
+        said = asked_again(lab, store, one)
     assert f"run {one.id} went well, and now it ended with timed-out: too slow" in said
-    ((kernel, work, index, lab),) = made.asked
-    assert (kernel, work.identity, index) == (KERNEL, "work of all", 2)
-    machine = lab.machine
+    (made,) = lab.made
+    assert (made.kernel, made.work.identity, made.indexes) == (KERNEL, "work of all", [2])
+    machine = made.request.machine
     assert (machine.memory_mib, machine.cpu, machine.append) == (512, "qemu64,+x", "q")
     assert (machine.runs_as, machine.loaded, machine.icount_shift) == ("container", True, 2)
-    assert (lab.calls, lab.rerun) == ("all", False)
+    assert (made.request.calls, made.request.rerun) == ("all", False)
 
 
-def test_a_run_of_some_operations(own_data: Path, made: Made) -> None:
+def test_a_run_of_some_operations(own_data: Path, lab: RemadeRun) -> None:
     with Store.open(own_data) as store:
         one = stored(store, workload_identity="work of two")
-        made.failed = one
-        asked_again(store, one)
-    assert [work.identity for _, work, _, _ in made.asked] == ["work of two"]
+        lab.failed = one
+        asked_again(lab, store, one)
+    assert [one.work.identity for one in lab.made] == ["work of two"]
 
 
 @pytest.mark.parametrize(
@@ -139,29 +134,29 @@ def test_a_run_of_some_operations(own_data: Path, made: Made) -> None:
         ("command", "of a command the store keeps the name alone"),
     ],
 )
-def test_what_differs_is_reported(what: str, words: str, own_data: Path, made: Made) -> None:
+def test_what_differs_is_reported(what: str, words: str, own_data: Path, lab: RemadeRun) -> None:
     more: dict[str, object] = {}
     if what == "workload":
-        made.identities = dict.fromkeys(made.identities, "another")
+        lab.identities = dict.fromkeys(lab.identities, "another")
     elif what == "unknown":
         more = {"workload": "nonesuch"}
     elif what == "qemu":
-        made.qemu = "9.0"
+        lab.qemu = "9.0"
     elif what == "plugin":
-        made.key = "another"
+        lab.run_key = "another"
     elif what == "kernel":
-        made.built = False
-        made.kernel = msgspec.structs.replace(KERNEL, identity="b" * 64)
+        lab.built = False
+        lab.found = msgspec.structs.replace(KERNEL, identity="b" * 64)
     elif what == "no kernel":
-        made.built = False
-        made.kernel = NoKernel(
+        lab.built = False
+        lab.found = NoKernel(
             spec="tree:/linux", identity="c", status=RunStatus.BUILD_FAILED, detail="cannot compile"
         )
     else:
         more = {"workload": "run ls"}
     with Store.open(own_data) as store:
         one = stored(store, **more)
-        said = asked_again(store, one)
+        said = asked_again(lab, store, one)
     assert f"run {one.id} kept plain counts, and it cannot be made again with more: " in said
     assert words in said
     how = {"command": "-- COMMAND", "unknown": "-w nonesuch"}.get(what, "-w syscalls")
@@ -169,4 +164,4 @@ def test_what_differs_is_reported(what: str, words: str, own_data: Path, made: M
         f"HINT a new one: kdelta profile tree:/linux {how} --append q --memory 512 --as container"
         in said
     )
-    assert made.asked == []
+    assert lab.made == []

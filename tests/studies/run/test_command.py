@@ -11,7 +11,7 @@ from kdelta.counts.model import merged_regions
 from kdelta.guests.job import Job, JobFile
 from kdelta.host.native import native_folder
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
@@ -40,7 +40,7 @@ def _run(folder: Path, *command: str, files: tuple[str, ...] = ()) -> RunResult:
         kernel=OLD, program=Program(command, files), lab=LabRequest(perturbations=1)
     )
     with Store.open(folder / "store") as store:
-        (done,) = asyncio.run(run_command(request, store, Silent()))
+        (done,) = asyncio.run(run_command(request, Lab(store, Silent())))
     assert done.counts, done.run.detail
     return done
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.trees import fake_tree
-from tests.studies.series.patches import Lab, Queue
+from tests.studies.series.patches import Queue, SeriesLab
 
 
 @pytest.fixture
@@ -16,5 +16,5 @@ def queue(own_cache: Path, tmp_path: Path) -> Queue:
 
 
 @pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
-    return Lab(monkeypatch)
+def lab(monkeypatch: pytest.MonkeyPatch) -> SeriesLab:
+    return SeriesLab(monkeypatch)

@@ -18,6 +18,7 @@ from kdelta.kernels.sources.git import GitStore
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
 from kdelta.studies.series.model import SeriesReport
@@ -35,7 +36,7 @@ LOCK = "\t*it += 1;"
 PAGES = "\treturn i + pages[count];"
 
 
-class Lab:
+class SeriesLab:
     """Stands for guests: a source says itself what it costs, in lines such as `cost open 30`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +138,7 @@ def first_line(queue: Queue, file: str) -> str:
 
 
 def run(request: SeriesRequest, store: Store) -> SeriesReport:
-    return asyncio.run(run_series(request, store, Silent()))
+    return asyncio.run(run_series(request, Lab(store, Silent())))
 
 
 def found(report: SeriesReport) -> dict[str, dict[str, int]]:

@@ -11,7 +11,7 @@ from kdelta.store.store import Store
 from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.request import SeriesRequest
 from tests.kernels.git_trees import commit, git, state
-from tests.studies.series.patches import LOCK, PAGES, Lab, Queue, checked, run
+from tests.studies.series.patches import LOCK, PAGES, Queue, SeriesLab, checked, run
 
 pytestmark = pytest.mark.build
 
@@ -48,7 +48,7 @@ def messages(tree: Path, branch: str) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 def test_a_branch_is_kept_and_measured_on_the_next_base(
-    queue: Queue, store: Store, lab: Lab
+    queue: Queue, store: Store, lab: SeriesLab
 ) -> None:
     request = kept(queue)
     tree = queue.tree
@@ -101,7 +101,7 @@ NEWS = "/* cost fault 200 */\n"
 
 
 def test_a_branch_that_cannot_be_written_is_told_before_anything_is_built(
-    queue: Queue, store: Store, lab: Lab
+    queue: Queue, store: Store, lab: SeriesLab
 ) -> None:
     request = kept(queue)
     for branch, message in (("work", "kdelta did not write it"), ("a..b", "not a name")):

@@ -16,13 +16,13 @@ from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab as RealLab
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series
 from tests.studies.series.patches import (
-    Lab,
     Queue,
+    SeriesLab,
     found,
     one_that_fails,
     run,
@@ -52,7 +52,7 @@ class Doomed:
     def _study(self, moment: int) -> NoReturn:
         os.setsid()
         left = [moment]
-        real, keep, log_file = subprocess.Popen, RealLab._keep, self._log
+        real, keep, log_file = subprocess.Popen, Lab._keep, self._log
 
         def start(*words: Any, **options: Any) -> Any:
             left[0] -= 1
@@ -61,17 +61,17 @@ class Doomed:
                 os.killpg(0, signal.SIGKILL)
             return found
 
-        def kept_failure(lab: RealLab, failure: NoKernel) -> None:
+        def kept_failure(lab: Lab, failure: NoKernel) -> None:
             keep(lab, failure)
             log_file(f"failed {failure.identity}")
 
         subprocess.Popen = start  # type: ignore[assignment, misc]
-        RealLab._keep = kept_failure  # type: ignore[assignment]
+        Lab._keep = kept_failure  # type: ignore[assignment]
         log = Silent()
         log.log = log_file  # type: ignore[method-assign]
         try:
             with Store.open(data_dir()) as store:
-                asyncio.run(run_series(self.request, store, log))
+                asyncio.run(run_series(self.request, Lab(store, log)))
         except BaseException as error:  # noqa: BLE001  (it must not return into the test's process)
             log_file(f"error {error!r}")
             os._exit(1)
@@ -84,19 +84,19 @@ class Doomed:
 
 @pytest.mark.slow
 def test_a_build_that_failed_is_not_tried_again_unless_told_to(
-    queue: Queue, store: Store, lab: Lab, monkeypatch: pytest.MonkeyPatch
+    queue: Queue, store: Store, lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = one_that_fails(queue)
     asked: list[str] = []
     first = run(request, store)
     assert [one.status for one in first.builds].count("build-failed") == 1
-    real = RealLab.kernel
+    real = Lab.kernel
 
-    def kernel(self: RealLab, spec: str) -> Kernel | NoKernel:
+    def kernel(self: Lab, spec: str) -> Kernel | NoKernel:
         asked.append(spec)
         return real(self, spec)
 
-    monkeypatch.setattr(RealLab, "kernel", kernel)
+    monkeypatch.setattr(Lab, "kernel", kernel)
     again = run(request, store)
     assert found(again) == found(first)
     assert len(asked) == len(first.builds) - 1
@@ -111,7 +111,7 @@ def test_a_build_that_failed_is_not_tried_again_unless_told_to(
 
 @pytest.mark.slow
 def test_killed_at_any_moment_no_finished_build_is_repeated(
-    queue: Queue, store: Store, lab: Lab, tmp_path: Path
+    queue: Queue, store: Store, lab: SeriesLab, tmp_path: Path
 ) -> None:
     request = msgspec.structs.replace(one_that_fails(queue), rule_out=False)
     said = tmp_path / "said"

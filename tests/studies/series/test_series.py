@@ -13,6 +13,7 @@ from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.series.request import SeriesRequest
@@ -21,8 +22,8 @@ from tests.kernels.git_trees import git, state
 from tests.studies.series.patches import (
     LOCK,
     PAGES,
-    Lab,
     Queue,
+    SeriesLab,
     checked,
     fates,
     first_line,
@@ -40,7 +41,7 @@ WANTED = {
 }
 
 
-def test_what_each_patch_does(queue: Queue, store: Store, lab: Lab) -> None:
+def test_what_each_patch_does(queue: Queue, store: Store, lab: SeriesLab) -> None:
     request = usual(queue)
     before = state(queue.tree)
     report = run(request, store)
@@ -61,7 +62,7 @@ def test_what_each_patch_does(queue: Queue, store: Store, lab: Lab) -> None:
 
 
 def test_series_that_changes_no_byte_ends_at_once(
-    queue: Queue, store: Store, lab: Lab, monkeypatch: pytest.MonkeyPatch
+    queue: Queue, store: Store, lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kdelta.studies.series.study.reach_looked_closer", None)
     queue.add("core: comment", "kernel/core.c", first_line(queue, "kernel/core.c"), "/* more */")
@@ -75,7 +76,7 @@ def test_series_that_changes_no_byte_ends_at_once(
 
 
 @pytest.mark.slow
-def test_all_views(queue: Queue, store: Store, lab: Lab) -> None:
+def test_all_views(queue: Queue, store: Store, lab: SeriesLab) -> None:
     request = msgspec.structs.replace(usual(queue), views=tuple(View))
     report = run(request, store)
     assert lab.measured
@@ -92,7 +93,7 @@ def test_all_views(queue: Queue, store: Store, lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_asking_again_builds_nothing(queue: Queue, store: Store, lab: Lab) -> None:
+def test_asking_again_builds_nothing(queue: Queue, store: Store, lab: SeriesLab) -> None:
     request = usual(queue)
     first = run(request, store)
     assert lab.measured
@@ -106,7 +107,7 @@ def test_asking_again_builds_nothing(queue: Queue, store: Store, lab: Lab) -> No
 
 
 @pytest.mark.slow
-def test_patches_that_only_build_together(queue: Queue, store: Store, lab: Lab) -> None:
+def test_patches_that_only_build_together(queue: Queue, store: Store, lab: SeriesLab) -> None:
     queue.after(
         "lock: use",
         "kernel/lock.c",
@@ -140,7 +141,7 @@ def test_patches_that_only_build_together(queue: Queue, store: Store, lab: Lab) 
 
 
 @pytest.mark.slow
-def test_the_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
+def test_the_smallest_set(queue: Queue, store: Store, lab: SeriesLab) -> None:
     queue.after("old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* dead */")
     queue.after(
         "lock: add",
@@ -185,7 +186,9 @@ def test_the_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_a_series_without_effect_has_no_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
+def test_a_series_without_effect_has_no_smallest_set(
+    queue: Queue, store: Store, lab: SeriesLab
+) -> None:
     queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
     report = run(request, store)
@@ -195,7 +198,7 @@ def test_a_series_without_effect_has_no_smallest_set(queue: Queue, store: Store,
 
 
 @pytest.mark.slow
-def test_a_range_of_the_trees_own_commits(queue: Queue, store: Store, lab: Lab) -> None:
+def test_a_range_of_the_trees_own_commits(queue: Queue, store: Store, lab: SeriesLab) -> None:
     usual(queue)
     request = SeriesRequest(tree=f"git:{queue.tree}@base", patches=("base..work",))
     report = run(request, store)
@@ -205,7 +208,7 @@ def test_a_range_of_the_trees_own_commits(queue: Queue, store: Store, lab: Lab) 
 
 
 @pytest.mark.slow
-def test_ruling_out_that_was_wrong(queue: Queue, store: Store, lab: Lab) -> None:
+def test_ruling_out_that_was_wrong(queue: Queue, store: Store, lab: SeriesLab) -> None:
     queue.after(
         "old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* cost empty 3 */"
     )
@@ -219,7 +222,7 @@ def test_ruling_out_that_was_wrong(queue: Queue, store: Store, lab: Lab) -> None
     assert lab.measured
 
 
-def test_an_end_that_does_not_boot(queue: Queue, store: Store, lab: Lab) -> None:
+def test_an_end_that_does_not_boot(queue: Queue, store: Store, lab: SeriesLab) -> None:
     queue.after("lock: panic", "kernel/lock.c", LOCK, "\t*it += 2; /* panic */")
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
     report = run(request, store)
@@ -243,7 +246,7 @@ def test_series_with_fuzz_applies_and_the_branch_gets_exact_diffs(
 ) -> None:
     folder = fuzzy(queue)
     spec = spec_of("", parse_kernel_spec(f"tree:{queue.tree} +fuzz:1"))
-    trees = Trees(spec, [str(folder)], LabRequest(), store, Silent())
+    trees = Trees(spec, [str(folder)], Lab(store, Silent(), LabRequest()))
     assert trees.series.notes[-1] == "0004-pages-two: mm/pages.c, hunk 1: fuzz 1"
     for patch in trees.exact(trees.names):
         (folder / "exact.diff").write_bytes(patch.content)
@@ -251,7 +254,7 @@ def test_series_with_fuzz_applies_and_the_branch_gets_exact_diffs(
     assert git(queue.tree, "diff", "work") == ""
 
 
-def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: Lab) -> None:
+def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: SeriesLab) -> None:
     folder = fuzzy(queue)
     with pytest.raises(UserError, match=r"0004-pages-two \(4 of 5\) does not apply") as caught:
         run(SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(folder),)), store)
@@ -267,7 +270,7 @@ def test_a_kernel_that_is_built_already(store: Store) -> None:
 
 @pytest.mark.parametrize("change", ["+sections", "+shuffle:1", "+kernel-mode"])
 def test_series_of_tree_that_kdelta_patches_itself_is_refused(
-    queue: Queue, store: Store, lab: Lab, change: str
+    queue: Queue, store: Store, lab: SeriesLab, change: str
 ) -> None:
     request = usual(queue)
     changed = msgspec.structs.replace(request, tree=f"{request.tree} {change}")

@@ -21,7 +21,7 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.work import Work
@@ -191,7 +191,7 @@ def test_the_ends_of_a_search_have_notes_on_lost_paths_that_decide_and_on_groups
 
 def bench(store: Store) -> Bench:
     tree = "deb-src:linux-source-6.12"
-    return Bench(tree, [Work()], LabRequest(), store, Silent())
+    return Bench(tree, [Work()], Lab(store, Silent(), LabRequest()))
 
 
 def end(done: Sequence[RunResult]) -> MeasuredKernel:

@@ -2,7 +2,6 @@
 """Regions whose trace was cut off: of made kernels, and of real ones with a small limit."""
 
 import asyncio
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +15,9 @@ from kdelta.counts.symbols import parse_symbols
 from kdelta.counts.trace import Trace
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
+from kdelta.guests.job import Job
 from kdelta.infer.effects.effects import Word, compare
+from kdelta.kernels.model import Kernel
 from kdelta.report.cut import CutMisses
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
@@ -27,7 +28,7 @@ from kdelta.studies.compare.study import Comparison, RunSide, run_compare
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import failures_of, judge, run_gate
 from kdelta.studies.lab.attachments import misses_name, misses_of
-from kdelta.studies.lab.lab import RunPlan, RunResult, traces_of
+from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, traces_of
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.layout.model import LayoutReport
@@ -36,18 +37,19 @@ from kdelta.studies.layout.study import layout_regions, run_layout
 from kdelta.studies.place.model import PlaceReport
 from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.study import run_place
-from kdelta.studies.tracing import whole
 from kdelta.studies.tracing.cycles import Traced, cycles_between
 from kdelta.studies.tracing.placement import CountedMisses, PlacedKernel, costs, drawn, place_traces
 from kdelta.studies.tracing.whole import counted_whole, cut_misses, cut_regions, not_counted
 from tests.machines.bench import NEW, OLD
 from tests.replay.made_kernel import kallsyms, text_rows
+from tests.studies.fake_lab import FakeLab
 from tests.studies.placed import KERNEL, LINE, RUN, SIZES, made_trace, small_cpu
 from tests.synthetic import own, region, run
 
 ITERATIONS = 10
 NAMES = ("all", "half", "none")
 NOT_COUNTED = CountedMisses()
+OTHER = msgspec.structs.replace(KERNEL, identity="other")
 
 
 def _cut(trace: Trace) -> Trace:
@@ -172,45 +174,31 @@ def _made_run(store: Store, status: RunStatus, cache: Cache) -> RunResult:
     return RunResult(ended, counts if status is RunStatus.OK else None)
 
 
-def test_misses_are_counted_in_a_run_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class SimulatedRuns(FakeLab):
+    """Runs that simulate a cache; those of the other kernel hang."""
+
+    def run(self, kernel: Kernel, _work: RunPlan, _index: int) -> RunResult:
+        status = RunStatus.TIMED_OUT if kernel is OTHER else RunStatus.OK
+        assert self.request.simulate
+        return _made_run(self.store, status, self.request.simulate)
+
+
+def test_misses_are_counted_in_a_run_of_their_own(tmp_path: Path) -> None:
     cache = small_cpu(4).l1i
-    asked: list[LabRequest] = []
-
-    class FakeLab:
-        def __init__(self, store: Store, progress: Silent, request: LabRequest) -> None:
-            asked.append(request)
-            assert progress
-            self._store = store
-
-        async def runs(
-            self, kernels: Sequence[object], works: Sequence[RunPlan]
-        ) -> list[list[RunResult]]:
-            assert len(kernels) == len(works) == 2
-            return [
-                [_made_run(self._store, status, cache)]
-                for status in (RunStatus.OK, RunStatus.TIMED_OUT)
-            ]
-
-    monkeypatch.setattr(whole, "Lab", FakeLab)
     traced = LabRequest(trace=True, data_lines=True, rerun=True, perturbations=3)
     with Store.open(tmp_path) as store:
+        lab = SimulatedRuns(store, traced)
+        plan = RunPlan("made", "", Job(argv=()), {})
 
         def counted(n: int) -> list[CountedMisses]:
-            works = [RunPlan("made", "", None, {})] * n  # type: ignore[arg-type]  # it is not read
-            found = counted_whole(
-                traced, cache, [KERNEL] * n, works, store=store, progress=Silent()
-            )
-            return asyncio.run(found)
+            return asyncio.run(counted_whole(lab, cache, [KERNEL, OTHER][:n], [plan] * n))
 
         assert counted(0) == []
-        assert asked == []
+        assert lab.made == []
         good, bad = counted(2)
     assert good == CountedMisses({"half": 3.5})
     assert bad == CountedMisses({}, "timed-out: the guest hung")
-    (request,) = asked
-    assert request == LabRequest(perturbations=1, simulate=cache)
+    assert [one.request for one in lab.made] == [LabRequest(perturbations=1, simulate=cache)] * 2
     (note,) = not_counted(_placed("half", counted=bad), "base")
     assert note.endswith("base: timed-out: the guest hung")
 
@@ -231,7 +219,7 @@ def _layout(store: Store, limit: int = LabRequest().trace_limit) -> LayoutReport
         layouts=4,
         lab=LabRequest(perturbations=1, trace_limit=limit),
     )
-    return asyncio.run(run_layout(request, store, Silent()))
+    return asyncio.run(run_layout(request, Lab(store, Silent())))
 
 
 @pytest.mark.guest
@@ -281,7 +269,7 @@ def _place(store: Store, folder: Path, limit: int) -> PlaceReport:
         layouts=4,
         lab=LabRequest(perturbations=1, trace_limit=limit),
     )
-    return asyncio.run(run_place(request, store, Silent()))
+    return asyncio.run(run_place(request, Lab(store, Silent())))
 
 
 @pytest.mark.guest
@@ -313,7 +301,7 @@ def test_two_real_kernels_without_a_trace_are_not_the_same(tmp_path: Path) -> No
         lab=LabRequest(perturbations=1, trace_limit=NO_PIECE),
     )
     with Store.open(tmp_path / "store") as store:
-        (found,) = asyncio.run(run_compare(request, store, Silent()))
+        (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
         assert found.cycles is not None
         assert found.cycles.effects == ()
         (row,) = found.cycles.cut
@@ -322,7 +310,7 @@ def test_two_real_kernels_without_a_trace_are_not_the_same(tmp_path: Path) -> No
         assert row.verdict.word is Word.UNRESOLVED
         assert list(row.kernels) == ["base", "other"]
         assert all((one.whole or 0) > 50 for one in row.kernels.values())
-        answer = asyncio.run(run_gate(GateRequest(compare=request), store, Silent()))
+        answer = asyncio.run(run_gate(GateRequest(compare=request), Lab(store, Silent())))
         assert answer.decision.exit == 125
         assert any("did not fit" in text for text in answer.decision.because)
         (note,) = answer.notes

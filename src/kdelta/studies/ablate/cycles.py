@@ -16,11 +16,9 @@ from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.search.search_model import FlipSet
 from kdelta.report.model import Mismatch
 from kdelta.spec.errors import LabError
-from kdelta.store.store import Store
 from kdelta.studies.ablate.model import GroupCycles
 from kdelta.studies.ablate.request import AblateRequest
-from kdelta.studies.lab.lab import TRACES, RunResult
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import TRACES, Lab, RunResult
 from kdelta.studies.lab.reports import merged_unlike, unlike
 from kdelta.studies.search.measure import Bench, MeasuredKernel
 from kdelta.studies.tracing.comparable import comparable_cycles
@@ -47,14 +45,11 @@ class CycleStudy:
     are held at a time.
     """
 
-    def __init__(
-        self, request: AblateRequest, cpu: CPU, bench: Bench, store: Store, progress: Progress
-    ) -> None:
+    def __init__(self, request: AblateRequest, cpu: CPU, bench: Bench, lab: Lab) -> None:
         self._request = request
         self._cpu = cpu
         self._bench = bench
-        self._store = store
-        self._progress = progress
+        self._lab = lab
         self._base: tuple[MeasuredKernel, dict[str, Traced]] | None = None
         self._notes: dict[str, None] = {}
 
@@ -89,12 +84,12 @@ class CycleStudy:
                     self._cpu,
                     layouts=self._request.layouts,
                     margin=self._request.margin,
-                    progress=self._progress,
+                    progress=self._lab.progress,
                 )
             if cycles is None:
                 continue
             sides = ours[workload].done, theirs[workload].done
-            cycles = comparable_cycles(cycles, self._cpu, sides, self._store)
+            cycles = comparable_cycles(cycles, self._cpu, sides, self._lab.store)
             for effect in cycles.effects:
                 name = self._bench.named(effect.region, workload)
                 if name in base.regions:
@@ -111,7 +106,7 @@ class CycleStudy:
             recorded = next((one for one in done if TRACES in one.run.attachments), None)
             if recorded is not None:
                 with interruptible():
-                    placed = placed_run(measured.kernel, recorded, self._store)
+                    placed = placed_run(measured.kernel, recorded, self._lab.store)
                 found[workload] = Traced(done, placed)
         return found
 
@@ -123,7 +118,7 @@ class CycleStudy:
             )
             for who, end in (("A", before), ("B", after))
             for workload, done in _by_workload(end).items()
-            for one in unlike(self._cpu, done[0], self._store, who)
+            for one in unlike(self._cpu, done[0], self._lab.store, who)
         )
 
 

@@ -18,23 +18,22 @@ from kdelta.kernels.config.option_groups import OptionGroup, find_units, flipped
 from kdelta.kernels.config.switches import boot_switch
 from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.spec.errors import LabError
-from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision, Recompiler, by_execution, decided
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.measure import Bench, MeasuredKernel, built_side, config_file, end_config
 
 
-async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -> AblationReport:
+async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
     """The ablation from one config to another; what of it is there already is not made again."""
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
     # Of each kernel one run is traced, if it is to be replayed.
-    lab = msgspec.structs.replace(request.lab, trace=request.cpu is not None)
-    bench = Bench(request.tree, works, lab, store, progress)
+    asked = msgspec.structs.replace(request.lab, trace=request.cpu is not None)
+    bench = Bench(request.tree, works, lab.asked(asked))
     bench.expect(2)
     paths = [
         end_config(Path(path), no_modules=request.no_modules)
@@ -49,9 +48,9 @@ async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -
         await bench.measure(label, kernel) for label, kernel in zip("BA", found, strict=True)
     ]
     if before.failure or after.failure:
-        return failed(request, bench, (before, after), store)
+        return failed(request, bench, (before, after), lab.store)
     before, after = bench.comparable((before, after), request.cpu)
-    return await _AblateStudy(request, bench, before, after, progress).run(store)
+    return await _AblateStudy(request, bench, before, after, lab).run()
 
 
 class _AblateStudy:
@@ -63,23 +62,23 @@ class _AblateStudy:
         bench: Bench,
         before: MeasuredKernel,
         after: MeasuredKernel,
-        progress: Progress,
+        lab: Lab,
     ) -> None:
         self._request = request
         self._bench = bench
         self._ends = before, after
         self._configs: tuple[Config, Config] = before.config(), after.config()
-        self._progress = progress
+        self._lab = lab
         self._units: tuple[OptionGroup, ...] = ()
         self._kernels: dict[FlipSet, MeasuredKernel] = {}
         self._rerun: set[FlipSet] = set()
         self._sizes: dict[frozenset[str], int] = {frozenset(): before.built.image_bytes}
 
-    async def run(self, store: Store) -> AblationReport:
+    async def run(self) -> AblationReport:
         with interruptible():
-            decisions = self._decide(store)
+            decisions = self._decide()
         pruned = sum(one.fate is not None for one in decisions.values())
-        self._progress.log(f"{len(self._units)} option groups, {pruned} of them ruled out")
+        self._lab.progress.log(f"{len(self._units)} option groups, {pruned} of them ruled out")
         answer = await self._search(decisions)
         kept = [unit for unit in self._units if decisions[unit.name].fate is None]
         shares: dict[str, SwitchShare] = {}
@@ -92,28 +91,28 @@ class _AblateStudy:
             answer=answer,
             switches=shares,
             sizes=self._sizes,
-            cycles=self._cycles(store),
+            cycles=self._cycles(),
         )
-        return assemble(self._request, self._bench, self._ends, store, findings)
+        return assemble(self._request, self._bench, self._ends, self._lab.store, findings)
 
-    def _decide(self, store: Store) -> dict[str, GroupDecision]:
+    def _decide(self) -> dict[str, GroupDecision]:
         """Option groups, and which of them need no kernel."""
-        with workbench(self._ends[0].built, self._progress.log) as bench:
+        with workbench(self._ends[0].built, self._lab.progress.log) as bench:
             step = "units"
-            self._progress.begin(step)
+            self._lab.progress.begin(step)
             self._units = find_units(
                 *self._configs,
                 bench.normalize(),
                 bench.kconfig(),
-                lambda what: self._progress.doing(step, what),
+                lambda what: self._lab.progress.doing(step, what),
             )
-            self._progress.end(step, f"{len(self._units)}")
+            self._lab.progress.end(step, f"{len(self._units)}")
             if not self._request.rule_out:
                 return {u.name: GroupDecision(u.name, None, "", 0, 0) for u in self._units}
-            before, after = (built_side(end.built, end.done, store) for end in self._ends)
+            before, after = (built_side(end.built, end.done, self._lab.store) for end in self._ends)
             sides = before, after
             reached = by_execution(sides, self._units, bench)
-            recompiler = Recompiler(self._configs, self._units, sides, bench, self._progress)
+            recompiler = Recompiler(self._configs, self._units, sides, bench, self._lab.progress)
             return {
                 name: recompiler.decide(one)
                 if self._request.recompile and isinstance(one, NotExcluded)
@@ -124,7 +123,7 @@ class _AblateStudy:
     async def _kernel(self, label: str, chosen: Collection[str]) -> MeasuredKernel:
         """A with these option groups flipped, built and run."""
         with interruptible():
-            with workbench(self._ends[0].built, self._progress.log) as bench:
+            with workbench(self._ends[0].built, self._lab.progress.log) as bench:
                 config = flipped(*self._configs, self._units, chosen, bench.normalize())
             found = self._bench.build(label, config_file(config))
         measured = await self._bench.measure(label, found)
@@ -200,13 +199,13 @@ class _AblateStudy:
             self._kernels[flips] = measured
         return flips
 
-    def _cycles(self, store: Store) -> FoundCycles | None:
+    def _cycles(self) -> FoundCycles | None:
         if self._request.cpu is None:
             return None
         names = [unit.name for unit in self._units]
         before, after = self._ends
         kernels = {**self._kernels, frozenset(): before, frozenset(names): after}
-        study = CycleStudy(self._request, self._request.cpu, self._bench, store, self._progress)
+        study = CycleStudy(self._request, self._request.cpu, self._bench, self._lab)
         return study.find(kernels, names)
 
     def _begin(self, units: Sequence[SearchUnit]) -> Search:

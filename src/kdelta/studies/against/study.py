@@ -32,7 +32,6 @@ from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.judges import LEFT_OPEN
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, profiles_of
 from kdelta.studies.lab.program import check_program
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import attachment, machine_facts, reported_side
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_kernels, expect_runs
@@ -71,7 +70,7 @@ class _Ran(msgspec.Struct, frozen=True):
         return self.done[0]
 
 
-async def run_against(request: AgainstRequest, store: Store, progress: Progress) -> AgainstReport:
+async def run_against(request: AgainstRequest, lab: Lab) -> AgainstReport:
     """Run both, and compare them. UserError for a program that is not there or cannot run; a run
     that failed is in the report.
     """
@@ -80,55 +79,54 @@ async def run_against(request: AgainstRequest, store: Store, progress: Progress)
             check_program(one.program, [arch_of(parse_kernel_spec(one.kernel))])
         except UserError as error:
             raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
+    lab, store, progress = lab.asked(request.lab), lab.store, lab.progress
     expect_kernels(progress, [request.new.kernel])
     expect_runs(progress, request.lab, 1, 2)
-    kernel = Lab(store, progress, request.lab).kernel(request.new.kernel)
+    kernel = lab.kernel(request.new.kernel)
     if isinstance(kernel, NoKernel):
         return _report(request, kernel, (_Ran(()), _Ran(())), store)
     works = [
-        await _work(who, one, kernel, store, progress)
+        await _work(who, one, kernel, lab)
         for who, one in (("old", request.old), ("new", request.new))
     ]
-    settled = (await Lab(store, progress, request.lab).settled([kernel] * 2, works)).request
-    old, new = await _runs(settled, store, progress, kernel, works)
+    settled = await lab.settled([kernel] * 2, works)
+    old, new = await _runs(kernel, works, settled)
     if not (old.counts and new.counts):
         return _report(request, kernel, (old, new), store)
     effects = _compared(request, old.counts, new.counts)
     if wanting_runs(effects, by_chance(effects, *_alike(request, old.counts, new.counts))):
         progress.log(f"too few runs to decide; {ENOUGH} of each")
-        more = msgspec.structs.replace(settled, perturbations=max(ENOUGH, settled.perturbations))
-        old, new = await _runs(more, store, progress, kernel, works)
+        runs = max(ENOUGH, settled.request.perturbations)
+        more = settled.asked(msgspec.structs.replace(settled.request, perturbations=runs))
+        old, new = await _runs(kernel, works, more)
         effects = _compared(request, old.counts, new.counts)
         doubtful = by_chance(effects, *_alike(request, old.counts, new.counts))
         effects = left_open(effects, doubtful, LEFT_OPEN)
     return _report(request, kernel, (old, new), store, effects)
 
 
-async def _work(
-    who: str, request: RunRequest, kernel: Kernel, store: Store, progress: Progress
-) -> RunPlan:
+async def _work(who: str, request: RunRequest, kernel: Kernel, lab: Lab) -> RunPlan:
     work = Work(program=request.program)
     try:
-        work = await with_files(work, [kernel], request.lab, store, progress)
-        return work.plan(kernel, request.lab, progress.log)
+        work = await with_files(work, [kernel], lab.asked(request.lab))
+        return work.plan(kernel, request.lab, lab.progress.log)
     except UserError as error:
         raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
 
 
-async def _runs(
-    lab: LabRequest, store: Store, progress: Progress, kernel: Kernel, works: Sequence[RunPlan]
-) -> tuple[_Ran, _Ran]:
+async def _runs(kernel: Kernel, works: Sequence[RunPlan], lab: Lab) -> tuple[_Ran, _Ran]:
     """The runs of both programs. Calls are followed in the unperturbed one of each alone, since
     that takes several times longer.
     """
-    followed = msgspec.structs.replace(lab, perturbations=1, calls="kernel")
+    followed = msgspec.structs.replace(lab.request, perturbations=1, calls="kernel")
     kernels = [kernel] * len(works)
-    first = await Lab(store, progress, followed).runs(kernels, works)
+    first = await lab.asked(followed).runs(kernels, works)
     if any(one.counts is None for row in first for one in row):
         rest: Sequence[Sequence[RunResult]] = [[], []]
     else:
-        usual = msgspec.structs.replace(lab, rerun=False)  # not again what was made right now
-        rest = await Lab(store, progress, usual).runs(kernels, works)
+        # Not again what was made right now.
+        usual = msgspec.structs.replace(lab.request, rerun=False)
+        rest = await lab.asked(usual).runs(kernels, works)
     old, new = (
         _Ran((*row, *(one for one in more if one.run.perturbation)))
         for row, more in zip(first, rest, strict=True)

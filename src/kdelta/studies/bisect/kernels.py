@@ -31,11 +31,9 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
-from kdelta.store.store import Store
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.lab.cpus import lab_like, machine_for
 from kdelta.studies.lab.lab import TRACES, Lab
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.measure import (
     Bench,
@@ -108,27 +106,23 @@ def _content(change: str) -> str:
 class Commits:
     """Builds and measures commits, each once, and keeps the list of kernels."""
 
-    def __init__(
-        self, request: BisectRequest, commits: CommitRange, store: Store, progress: Progress
-    ) -> None:
+    def __init__(self, request: BisectRequest, commits: CommitRange, lab: Lab) -> None:
         self._request = request
-        self._store = store
-        self._progress = progress
-        lab = lab_like(request.lab, request.cpu)
+        asked = lab_like(request.lab, request.cpu)
         if request.cpu is not None:  # model cycles need a trace
-            lab = msgspec.structs.replace(lab, trace=True)
-        self._lab = Lab(store, progress, lab)
+            asked = msgspec.structs.replace(asked, trace=True)
+        self._lab = lab.asked(asked)
         works = works_of(request.workloads, request.operations, request.program)
         self._changes = tuple(parse_change(word) for word in request.changes)
-        announce(self._changes, progress.log)
+        announce(self._changes, lab.progress.log)
         self._repository = str(commits.repository)
         self._ends = (commits.good.name, commits.bad.name)
-        self._bench = Bench(str(self.spec(commits.good.name)), works, lab, store, progress)
+        self._bench = Bench(str(self.spec(commits.good.name)), works, self._lab)
         # A failure holds for the default CPU that there was: x86-64 alone has one.
-        machine = machine_for(lab.machine, FORCED_ON)
-        asked = [request.workloads, request.operations, msgspec.to_builtins(machine)]
-        asked += [msgspec.to_builtins(request.program)] if request.program else []
-        self._journal = Journal(commits, asked, request.changes)
+        machine = machine_for(asked.machine, FORCED_ON)
+        facts = [request.workloads, request.operations, msgspec.to_builtins(machine)]
+        facts += [msgspec.to_builtins(request.program)] if request.program else []
+        self._journal = Journal(commits, facts, request.changes)
         if request.lab.rerun:
             self._journal.forget()
         self._measured: dict[str, MeasuredKernel] = {}
@@ -143,7 +137,7 @@ class Commits:
         does not apply.
         """
         try:
-            found = source_of(self.spec(commit), self._progress.log)
+            found = source_of(self.spec(commit), self._lab.progress.log)
         except UserError:
             return None
         return None if isinstance(found, PatchFailure) else found
@@ -159,7 +153,7 @@ class Commits:
             kept = NoKernel(str(self.spec(commit)), known.status, known.identity, known.detail)
             self.builds.append(_entry(commit, label, kept, set()))
             return MeasuredKernel(label, kept, (), {}, known.detail, known.status)
-        self._progress.log(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
+        self._lab.progress.log(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
         found = self._kernel(commit)
         self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
         measured = self._with_cycles(await self._bench.measure(label, found))
@@ -196,9 +190,7 @@ class Commits:
         cpu, layouts = self._request.cpu, self._request.layouts
         if cpu is None:
             return measured
-        cycles = cycle_regions(
-            measured, self._bench, cpu, layouts, store=self._store, progress=self._progress
-        )
+        cycles = cycle_regions(measured, self._bench, cpu, layouts, self._lab)
         parts = {**measured.parts, **{name: {} for name in cycles}}
         found = msgspec.structs.replace(
             measured, regions={**measured.regions, **cycles}, parts=parts
@@ -211,7 +203,7 @@ class Commits:
         """
         spec = str(self.spec(commit))
         try:
-            return complete_kernel(spec, self._lab, self._progress)
+            return complete_kernel(spec, self._lab)
         except UserError as error:
             if commit in self._ends:
                 raise
@@ -221,7 +213,7 @@ class Commits:
         """What a measured commit's kernel holds, and what it executed."""
         if commit not in self._sides:
             measured = self._measured[commit]
-            self._sides[commit] = built_side(measured.built, measured.done, self._store)
+            self._sides[commit] = built_side(measured.built, measured.done, self._lab.store)
         return self._sides[commit]
 
     def tree(self, commit: str) -> Tree:
@@ -255,9 +247,7 @@ def cycle_regions(
     bench: Bench,
     cpu: CPU,
     layouts: int,
-    *,
-    store: Store,
-    progress: Progress,
+    lab: Lab,
 ) -> dict[str, SearchedRegion]:
     """The model cycles of each region whose run was traced, over so many layouts, placement left
     out: `cycles_name` -> region. Nothing for a kernel that failed.
@@ -268,16 +258,16 @@ def cycle_regions(
     good = [one for one in measured.done if one.counts is not None]
     for recorded in (one for one in good if TRACES in one.run.attachments):
         step = f"replay {measured.kernel.release} on {cpu.name}"
-        progress.begin(step)
+        lab.progress.begin(step)
         with interruptible():
-            placed = placed_run(measured.kernel, recorded, store)
+            placed = placed_run(measured.kernel, recorded, lab.store)
             every = [
                 one.counts
                 for one in good
                 if one.counts and one.run.workload == recorded.run.workload
             ]
             held = costs(placed, cpu, drawn(placed, layouts, SEED), runs=every)
-        progress.end(step, f"{layouts} layouts")
+        lab.progress.end(step, f"{layouts} layouts")
         for name, cost in held.items():
             if not cost.ensemble.misses:
                 continue

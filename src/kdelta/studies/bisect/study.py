@@ -18,11 +18,11 @@ from kdelta.kernels.sources.history import Commit, CommitRange, parse_range, rea
 from kdelta.kernels.sources.same_text import is_same
 from kdelta.kernels.sources.source import Source
 from kdelta.spec.errors import UserError
-from kdelta.store.store import Store
 from kdelta.studies.bisect.assemble import BisectSearch, assemble, failed
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.search.closer import same_configs
 from kdelta.studies.search.measure import MeasuredKernel, cycles_name
@@ -41,17 +41,18 @@ MOST_ASKED = 16
 Where there are more, the kernel or two more that a search by halves takes cost less."""
 
 
-async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -> BisectReport:
+async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     """The search between two commits; what of it is there already is not made again."""
+    progress = lab.progress
     repository = Path(request.repository).expanduser()
     with interruptible():
         commits = read_range(repository, *parse_range(request.range))
-    kernels = Commits(request, commits, store, progress)
+    kernels = Commits(request, commits, lab)
     kernels.expect(2)
     good = await kernels.measure(commits.good.name, "the good end")
     _must_have(request.regions, good)
     bad = await kernels.measure(commits.bad.name, "the bad end")
-    search = BisectSearch(request, commits, kernels, (good, bad), store)
+    search = BisectSearch(request, commits, kernels, (good, bad), lab.store)
     if good.failure or bad.failure:
         return failed(search)
     search = msgspec.structs.replace(search, ends=kernels.comparable())

@@ -35,7 +35,6 @@ from kdelta.studies.lab.judges import (
 )
 from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.same_code import KernelCode, codes_of
 from kdelta.studies.lab.steps import expect_kernels, expect_runs, refused_of
 from kdelta.studies.lab.work import Work
@@ -92,9 +91,10 @@ Show = Callable[[Comparison], None]
 
 
 async def run_compare(
-    request: CompareRequest, store: Store, progress: Progress, show: Show = lambda _: None
+    request: CompareRequest, lab: Lab, show: Show = lambda _: None
 ) -> tuple[Comparison, ...]:
     """One comparison for each of the other kernels, in their order; of each CPU, in its."""
+    store, progress = lab.store, lab.progress
     if not request.others:
         raise UserError("nothing to compare with", "name a base kernel and at least one other")
     work = Work(request.workload, request.operations, request.program)
@@ -103,30 +103,26 @@ async def run_compare(
     check_kernels((request.base, *request.others), progress.log)
     cpus: Sequence[CPU | None] = request.cpus or (None,)
     _expect(request, len(cpus), progress)
-    machines = [(cpu, lab_like(request.lab, cpu)) for cpu in cpus]
-    lab = Lab(store, progress, machines[0][1])
-    wanted = await _sides(lab, work, request, progress)
+    machines = [(cpu, lab.asked(lab_like(request.lab, cpu))) for cpu in cpus]
+    wanted = await _sides(work, request, machines[0][1])
     kernels = [side.kernel for side in wanted if side.kernel]
     _must_differ(wanted)
     _must_be_of_one_arch(kernels)
     for named, kernel in itertools.product(request.cpus, kernels):
         must_fit(named, kernel)
-    work = await with_files(work, kernels, machines[0][1], store, progress)
+    work = await with_files(work, kernels, machines[0][1])
     works = work.plans(kernels, request.lab, progress.log)
     found: list[Comparison] = []
     budget = Budget(request.budget_seconds)
     for cpu, machine in machines:
-        settled = await Lab(store, progress, machine).settled(kernels, works)
-        lab_request = settled.request
+        settled = await machine.settled(kernels, works)
         if cpu is None:
             runs = await settled.runs(kernels, works, parts=True)
             results = [Traced(tuple(done)) for done in runs]
         else:
-            results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)
-        judge = path_judge(
-            lab_request, store, progress, work, margin=request.path_margin, budget=budget
-        )
-        states = other_states(lab_request, store, progress, work, budget)
+            results = await traced_runs(kernels, works, settled, cpu=cpu)
+        judge = path_judge(work, settled, margin=request.path_margin, budget=budget)
+        states = other_states(work, settled, budget)
         base, *others = _with(wanted, results)
         for side, _ in (base, *others):
             budget.spend(cost_of_runs(side.counts))
@@ -173,44 +169,33 @@ def _with(wanted: Sequence[RunSide], results: Sequence[Traced]) -> list[tuple[Ru
 
 
 def path_judge(
-    request: LabRequest,
-    store: Store,
-    progress: Progress,
     work: Work,
+    lab: Lab,
     *,
     margin: Fraction = MARGIN,
     budget: Budget | None = None,
 ) -> Judge:
     """Who judges the paths of that work's operations, as `compare` does."""
     return Judge(
-        request,
-        store,
-        progress,
+        lab,
         work.has,
-        lambda kernel, operations: work.only(operations).plan(kernel, request),
+        lambda kernel, operations: work.only(operations).plan(kernel, lab.request),
         own_starts=work.own_starts,
         margin=margin,
         budget=budget,
     )
 
 
-def other_states(
-    request: LabRequest,
-    store: Store,
-    progress: Progress,
-    work: Work,
-    budget: Budget | None = None,
-) -> OtherStates | None:
+def other_states(work: Work, lab: Lab, budget: Budget | None = None) -> OtherStates | None:
     """Who looks whether verdicts hold from other states; None for a workload that is one run, whose
     operations make each other's state, and where one run of a kernel has no verdicts.
     """
-    if not work.own_starts or request.perturbations < 2:
+    if not work.own_starts or lab.request.perturbations < 2:
         return None
+    asked = lab.request
     return OtherStates(
-        request,
-        store,
-        progress,
-        lambda kernel, operations: work.only(operations).plan(kernel, request).without_windows(),
+        lab,
+        lambda kernel, operations: work.only(operations).plan(kernel, asked).without_windows(),
         budget,
     )
 
@@ -373,14 +358,12 @@ def _side(lab: Lab, spec: str) -> RunSide:
     return RunSide(spec, found)
 
 
-async def _sides(
-    lab: Lab, work: Work, request: CompareRequest, progress: Progress
-) -> list[RunSide]:
+async def _sides(work: Work, request: CompareRequest, lab: Lab) -> list[RunSide]:
     """The base and the others. One that cannot be obtained is reported, as long as there is
     another. Those that may be refused come first: then nothing was done in vain.
     """
     specs = (request.base, *request.others)
-    refused = refused_of(specs, progress)
+    refused = refused_of(specs, lab.progress)
     with_parameters = [spec for spec in specs if _has_parameters(spec) and spec not in refused]
     found: dict[str, RunSide] = {}
     errors: dict[str, KdeltaError] = {}
@@ -397,7 +380,7 @@ async def _sides(
                 found[spec] = RunSide(spec, None, failure=f"{error.message} ({error.hint})")
         kernels = [side.kernel for side in found.values() if side.kernel]
         if wanted is with_parameters:
-            plan = functools.partial(work.plan, lab=request.lab)
+            plan = functools.partial(work.plan, asked=request.lab)
             # What files a program needs is not known yet.
             await lab.take_parameters(kernels, _no_plan if work.program else plan)
     if all(spec in errors for spec in request.others):

@@ -37,7 +37,6 @@ from kdelta.studies.lab.cpus import lab_like, must_fit
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.plan import RunPlan, must_have_mode
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import (
     attachment,
     config_changes,
@@ -111,42 +110,39 @@ def must_leave_mitigations(spec: KernelSpec) -> None:
             )
 
 
-async def run_crossing(
-    request: CrossingRequest, store: Store, progress: Progress
-) -> CrossingReport:
+async def run_crossing(request: CrossingRequest, lab: Lab) -> CrossingReport:
     """The variants, as many as there are."""
     request.what.check()  # before a kernel is built for it
-    lab = lab_like(request.lab, request.cpu)
-    builder = Lab(store, progress, lab)
+    lab, progress = lab.asked(lab_like(request.lab, request.cpu)), lab.progress
     expect_kernels(progress, (request.with_mode, request.stock))
-    expect_runs(progress, lab, 1, len(VARIANTS))
+    expect_runs(progress, lab.request, 1, len(VARIANTS))
     # The one that may not be had comes first, so that its refusal does not take long.
-    changed = builder.kernel(request.with_mode)
-    stock = builder.kernel(request.stock)
+    changed = lab.kernel(request.with_mode)
+    stock = lab.kernel(request.stock)
     for kernel in (changed, stock):
         if isinstance(kernel, Kernel):
             must_have_mode("kernel", kernel)
             if request.cpu is not None:
                 must_fit(request.cpu, kernel)
     kernels = [one for one in (stock, changed) if isinstance(one, Kernel)]
-    what = await with_files(request.what, kernels, lab, store, progress)
+    what = await with_files(request.what, kernels, lab)
     request = msgspec.structs.replace(request, what=what)
-    lab = (await builder.settled(kernels)).request
+    lab = await lab.settled(kernels)
     # A variant is as many guests as it has perturbations, and their slots are its own.
-    slots = asyncio.Semaphore(max(1, lab.jobs // lab.perturbations))
+    slots = asyncio.Semaphore(max(1, lab.request.jobs // lab.request.perturbations))
 
     async def variant(name: VariantName) -> _Variant:
         spec, kernel = (request.with_mode, changed) if name in _MODES else (request.stock, stock)
         async with slots:
-            made_by = Lab(store, progress, _of_arm(name, lab))
+            made_by = lab.asked(_of_arm(name, lab.request))
             plan = functools.partial(
-                request.what.plan, lab=_of_arm(name, request.lab), log=progress.log
+                request.what.plan, asked=_of_arm(name, request.lab), log=progress.log
             )
             return await _arm(_Variant(name, spec, None), kernel, plan, made_by)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(variant(name)) for name in VARIANTS]
-    return _report(request, [task.result() for task in tasks], store)
+    return _report(request, [task.result() for task in tasks], lab.store)
 
 
 async def _arm(
@@ -165,14 +161,14 @@ async def _arm(
     return msgspec.structs.replace(variant, kernel=kernel, done=tuple(done))
 
 
-def _of_arm(name: VariantName, lab: LabRequest) -> LabRequest:
+def _of_arm(name: VariantName, asked: LabRequest) -> LabRequest:
     """How runs of a variant are made."""
-    machine = lab.machine
+    machine = asked.machine
     if name != "stock":
         machine = msgspec.structs.replace(
             machine, append=f"{machine.append} {MITIGATIONS_OFF}".strip()
         )
-    return msgspec.structs.replace(lab, machine=machine, mode=_MODES.get(name, "user"))
+    return msgspec.structs.replace(asked, machine=machine, mode=_MODES.get(name, "user"))
 
 
 def _report(request: CrossingRequest, variants: Sequence[_Variant], store: Store) -> CrossingReport:

@@ -37,8 +37,8 @@ from kdelta.report.lines import function_name
 from kdelta.report.model import ReportedRun
 from kdelta.spec.errors import UserError
 from kdelta.store.model import Run
-from kdelta.store.store import Store
 from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide, without_lines
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.plan import COMMAND_REGION
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.request import LabRequest
@@ -99,26 +99,21 @@ class _Sides(msgspec.Struct, frozen=True):
     lines: tuple[SourceLines, SourceLines] = (SourceLines(), SourceLines())
 
 
-async def run_diff(
-    a: Run, b: Run, store: Store, progress: Progress, request: DiffRequest
-) -> DiffReport:
+async def run_diff(a: Run, b: Run, request: DiffRequest, lab: Lab) -> DiffReport:
     """What B's functions did more or less than A's in the regions that both have.
 
     What counts do not have is taken from recordings, for which the same runs are made again where
     need be. UserError for runs that cannot be compared or made again, for a region that not both
     have, and for a function that did nothing on either side.
     """
-    counts = run_counts(a, store), run_counts(b, store)
+    counts = run_counts(a, lab.store), run_counts(b, lab.store)
     must_be_comparable(a, b)
     report = plain_diff((a, b), counts, request)
-    lab = msgspec.structs.replace(request.lab, calls="all")
-    if not request.is_recorded and not all(which_recorded(one, store, lab) for one in (a, b)):
+    lab = lab.asked(msgspec.structs.replace(request.lab, calls="all"))
+    if not request.is_recorded and not all(which_recorded(one, lab) for one in (a, b)):
         return report
-    found = (
-        await recorded_run(a, store, progress, lab),
-        await recorded_run(b, store, progress, lab),
-    )
-    return await with_recordings(report, found, request, progress)
+    found = await recorded_run(a, lab), await recorded_run(b, lab)
+    return await with_recordings(report, found, request, lab.progress)
 
 
 def plain_diff(
@@ -171,23 +166,26 @@ def _is_each(regions: Sequence[RegionProfile]) -> bool:
 
 
 async def kernels_diff(
-    specs: tuple[str, str], what: Work, store: Store, progress: Progress, request: DiffRequest
+    specs: tuple[str, str], what: Work, request: DiffRequest, lab: Lab
 ) -> DiffReport | Run | None:
     """The same of two kernels under a workload. A run that failed is returned as it is; None if
     there is no kernel, which is reported to progress.
     """
-    lab = msgspec.structs.replace(request.lab, calls="all") if request.is_recorded else request.lab
+    asked = request.lab
+    if request.is_recorded:
+        asked = msgspec.structs.replace(asked, calls="all")
+    progress = lab.progress
     what.check(specs)
     check_kernels(specs, progress.log)
     expect_kernels(progress, specs)
     progress.expect("run", len(specs))
     runs: list[Run] = []
     for spec in specs:
-        done = await kernel_run(spec, what, store, progress, lab)
+        done = await kernel_run(spec, what, lab.asked(asked))
         if done is None or done.counts is None:
             return done.run if done else None
         runs.append(done.run)
-    return await run_diff(runs[0], runs[1], store, progress, request)
+    return await run_diff(runs[0], runs[1], request, lab)
 
 
 async def with_recordings(

@@ -12,11 +12,10 @@ from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
 from kdelta.infer.effects.gate import Decision, Judged, decide, judge_path
 from kdelta.report.cut import cut_note
 from kdelta.store.model import Run
-from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide, SameKernelError, run_compare
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.lab.judges import NOT_IN_STATES
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.work import Work
 
 _NOT_SLOWER = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})
@@ -35,13 +34,13 @@ class GateAnswer(msgspec.Struct, frozen=True):
     comparisons: tuple[Comparison, ...] = ()
 
 
-async def run_gate(request: GateRequest, store: Store, progress: Progress) -> GateAnswer:
+async def run_gate(request: GateRequest, lab: Lab) -> GateAnswer:
     """Compares, and decides. Raises what a comparison does."""
     asked = request.compare
     if request.left_out and asked.program is None:
         Work(asked.workload, request.left_out).check((asked.base, *asked.others))
     try:
-        found = await run_compare(request.compare, store, progress)
+        found = await run_compare(request.compare, lab)
     except SameKernelError as error:
         return GateAnswer(decide((), (error.message,)), ())
     judged = tuple(

@@ -47,9 +47,11 @@ def default_cpus() -> tuple[CPU, ...]:
     return tuple(cpu for cpu in found if cpu)
 
 
-def lab_like(lab: LabRequest, cpu: CPU | None) -> LabRequest:
+def lab_like(asked: LabRequest, cpu: CPU | None) -> LabRequest:
     """The same request for runs on a machine that looks like the CPU, if there is one."""
-    return msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu)) if cpu else lab
+    if cpu is None:
+        return asked
+    return msgspec.structs.replace(asked, machine=machine_like(asked.machine, cpu))
 
 
 def must_fit(cpu: CPU, kernel: Kernel) -> None:

@@ -24,7 +24,6 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
-from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.plan import COMMAND_PREFIX, RunPlan, guest_compiler, work_of
 from kdelta.studies.lab.program import (
@@ -35,7 +34,7 @@ from kdelta.studies.lab.program import (
     working_folder,
 )
 from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.studies.lab.request import Program
 from kdelta.studies.lab.work import Work
 
 FINDER = "/run/find_files"
@@ -51,9 +50,7 @@ class _Record(msgspec.Struct, frozen=True):
     job: str
 
 
-async def with_files(
-    work: Work, kernels: Sequence[Kernel], lab: LabRequest, store: Store, progress: Progress
-) -> Work:
+async def with_files(work: Work, kernels: Sequence[Kernel], lab: Lab) -> Work:
     """Return the work whose program has the names of its files, found on the first of the kernels
     that can be used for that: all kernels get the same files. A workload stays as it is.
     """
@@ -61,7 +58,7 @@ async def with_files(
     if program is None or not program.find or program.names is not None:
         return work
     for kernel in kernels:
-        found = await _found(program, kernel, lab, store, progress)
+        found = await _found(program, kernel, lab)
         if found is not None:
             return msgspec.structs.replace(work, program=found)
     return work
@@ -72,23 +69,14 @@ def names_folder() -> Path:
     return cache_dir("found")
 
 
-async def with_all_files(
-    works: Sequence[Work],
-    kernels: Sequence[Kernel],
-    lab: LabRequest,
-    store: Store,
-    progress: Progress,
-) -> list[Work]:
+async def with_all_files(works: Sequence[Work], kernels: Sequence[Kernel], lab: Lab) -> list[Work]:
     """Do that for several works."""
-    return [await with_files(one, kernels, lab, store, progress) for one in works]
+    return [await with_files(one, kernels, lab) for one in works]
 
 
-async def _found(
-    program: Program, kernel: Kernel, lab: LabRequest, store: Store, progress: Progress
-) -> Program | None:
+async def _found(program: Program, kernel: Kernel, lab: Lab) -> Program | None:
     """The program with its names; None if they cannot be found on that kernel."""
-    runner = await Lab(store, progress, lab).settled([kernel])
-    request = runner.request
+    settled = await lab.settled([kernel])
     empty = msgspec.structs.replace(program, names=())
     key = identity(
         {
@@ -97,8 +85,8 @@ async def _found(
             "cwd": working_folder(),
             "loader path": os.environ.get("LD_LIBRARY_PATH", ""),
             "arch": kernel.arch,
-            "cpu": runner.guest(kernel).cpu,
-            "mode": lab.mode,
+            "cpu": settled.guest(kernel).cpu,
+            "mode": lab.request.mode,
             "format": _FORMAT,
         }
     )
@@ -106,24 +94,22 @@ async def _found(
     record = read_json(file, _Record)
     if record:
         known = msgspec.structs.replace(program, names=record.names)
-        if job_identity(whole_job(known, kernel, lab)) == record.job:
+        if job_identity(whole_job(known, kernel, lab.request)) == record.job:
             return known
-    names = await _asked(empty, kernel, request, runner, progress)
+    names = await _asked(empty, kernel, settled)
     if names is None:
         return None
     found = msgspec.structs.replace(program, names=names)
-    job = whole_job(found, kernel, lab)
+    job = whole_job(found, kernel, lab.request)
     write_json(file, _Record(names, job_identity(job)))
-    _report(found, job, progress)
+    _report(found, job, lab.progress)
     return found
 
 
-async def _asked(
-    program: Program, kernel: Kernel, lab: LabRequest, runner: Lab, progress: Progress
-) -> tuple[str, ...] | None:
+async def _asked(program: Program, kernel: Kernel, lab: Lab) -> tuple[str, ...] | None:
     """The names that the program asks for; None if it cannot be followed on that kernel."""
     with interruptible():
-        plan = _finder_work(program, kernel, lab, progress)
+        plan = _finder_work(program, kernel, lab)
     files = host_files(program, plan.job.files)
     files.take_new()  # which the job has already
     names: dict[str, None] = {}
@@ -135,10 +121,10 @@ async def _asked(
         files.need(name)
         return archive(one.entry() for one in files.take_new())
 
-    outcome = await runner.answered(kernel, plan, answer)
+    outcome = await lab.answered(kernel, plan, answer)
     refused = outcome.messages.get("not-found", b"").decode("utf-8", "replace")
     if refused or outcome.status is RunStatus.BOOT_FAILED:
-        progress.log(
+        lab.progress.log(
             f"files of {program_name(program)} are not looked for on {kernel.release}: "
             f"{refused or outcome.detail}; --file PATH adds one"
         )
@@ -152,9 +138,10 @@ async def _asked(
     return tuple(names)
 
 
-def _finder_work(program: Program, kernel: Kernel, lab: LabRequest, progress: Progress) -> RunPlan:
-    by = guest_compiler(kernel.arch, lab.machine, progress.log)
-    finder = JobFile(build("find_files", progress.log, by=by), FINDER, 0o755)
+def _finder_work(program: Program, kernel: Kernel, lab: Lab) -> RunPlan:
+    log = lab.progress.log
+    by = guest_compiler(kernel.arch, lab.request.machine, log)
+    finder = JobFile(build("find_files", log, by=by), FINDER, 0o755)
     job = program_job(program, kernel)
     files = host_files(program, job.files)
     job = msgspec.structs.replace(

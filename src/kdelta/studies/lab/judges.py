@@ -26,11 +26,8 @@ from kdelta.infer.effects.effects import (
 from kdelta.infer.effects.estimate import LOOKS
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
-from kdelta.store.store import Store
 from kdelta.studies.lab.budget import Budget, RunCost, cost_of_operation
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest
 
 MAY_BE_CHANCE = "few runs may differ so by chance"
 """The reason of a verdict for which more runs were not made."""
@@ -98,9 +95,7 @@ class Judge:
 
     def __init__(
         self,
-        request: LabRequest,
-        store: Store,
-        progress: Progress,
+        lab: Lab,
         has: Callable[[str], bool],
         work: Callable[[Kernel, tuple[str, ...]], RunPlan],
         *,
@@ -108,11 +103,9 @@ class Judge:
         margin: Fraction = MARGIN,
         budget: Budget | None = None,
     ) -> None:
-        self._request = msgspec.structs.replace(
-            request, trace=False, data_lines=False, simulate=None
+        self._lab = lab.asked(
+            msgspec.structs.replace(lab.request, trace=False, data_lines=False, simulate=None)
         )
-        self._store = store
-        self._progress = progress
         self._has = has
         self._work = work
         self._own_starts = own_starts
@@ -175,7 +168,7 @@ class Judge:
         if not self._budget.has_end:
             return list(names)
         widths = {one.name: _relative_width(one) for one in effects.operations}
-        runs = max(look, self._request.perturbations)
+        runs = max(look, self._lab.request.perturbations)
         kernels = {one.kernel.identity: one for one in sides}
         found = set()
         for name in sorted(names, key=lambda name: -widths[name]):
@@ -193,7 +186,7 @@ class Judge:
         """Return the further runs of each of these operations, so that both kernels have as many
         runs as the look. Runs that another pair needed besides are left out.
         """
-        runs = max(look, self._request.perturbations)
+        runs = max(look, self._lab.request.perturbations)
         kernels = {one.kernel.identity: one for one in (base, other)}
         rounds: dict[int, list[tuple[Kernel, tuple[str, ...]]]] = {}
         for identity, side in kernels.items():
@@ -206,12 +199,11 @@ class Judge:
                     rounds.setdefault(begin, []).append((side.kernel, tuple(few)))
         if rounds:
             listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if names[_MOST_LISTED:] else "")
-            self._progress.log(f"{listed}: too few runs to decide; {runs} of each")
+            self._lab.progress.log(f"{listed}: too few runs to decide; {runs} of each")
         for begin, wanted in rounds.items():
             works = [self._work(kernel, of_kernel) for kernel, of_kernel in wanted]
-            lab = Lab(self._store, self._progress, self._request)
             kernels_of = [kernel for kernel, _ in wanted]
-            found = await lab.runs(kernels_of, works, range(begin, runs), parts=True)
+            found = await self._lab.runs(kernels_of, works, range(begin, runs), parts=True)
             for (kernel, of_kernel), done in zip(wanted, found, strict=True):
                 for name in of_kernel:
                     before = self._made.get((kernel.identity, name), ())
@@ -229,7 +221,7 @@ class Judge:
 
     def _first(self, side: CountedKernel) -> int:
         """Return how many of a kernel's first runs count for a single operation: all, or none."""
-        every = len(side.counts) == self._request.perturbations
+        every = len(side.counts) == self._lab.request.perturbations
         return len(side.counts) if self._own_starts and every else 0
 
     def _runs_of(
@@ -286,24 +278,21 @@ STATES = (
 
 
 class OtherStates:
-    """Runs of operations from other states, for one request."""
+    """Runs of operations from other states, as a lab makes them."""
 
     def __init__(
         self,
-        request: LabRequest,
-        store: Store,
-        progress: Progress,
+        lab: Lab,
         work: Callable[[Kernel, tuple[str, ...]], RunPlan],
         budget: Budget | None = None,
     ) -> None:
         """work: what a kernel is to do for these operations. budget: what may be spent on it."""
         plain = msgspec.structs.replace(
-            request, perturbations=1, trace=False, data_lines=False, simulate=None
+            lab.request, perturbations=1, trace=False, data_lines=False, simulate=None
         )
         machines = [msgspec.structs.replace(plain.machine, **state.change) for state in STATES]
         self._labs = [
-            Lab(store, progress, msgspec.structs.replace(plain, machine=machine))
-            for machine in machines
+            lab.asked(msgspec.structs.replace(plain, machine=machine)) for machine in machines
         ]
         self._work = work
         self._budget = budget or Budget()

@@ -61,9 +61,10 @@ def check_program(program: Program, arches: Iterable[str] = ()) -> None:
     check_size({*given, *needed[0]})
 
 
-def program_work(program: Program, kernel: Kernel, lab: LabRequest) -> RunPlan:
-    """Return the program, with all that it needs, as a job for that kernel, in that lab's mode."""
-    job = whole_job(program, kernel, lab)
+def program_work(program: Program, kernel: Kernel, asked: LabRequest) -> RunPlan:
+    """Return the program, with all that it needs, as a job for that kernel, in the mode that is
+    asked for."""
+    job = whole_job(program, kernel, asked)
     paths = {Path(one.guest).name: one.host for one in job.files}
     paths |= {Path(one.path).name: Path(one.path) for one in job.found if one.content}
     binaries = {name: content for name, path in paths.items() if (content := _program(path))}
@@ -78,15 +79,17 @@ def program_work(program: Program, kernel: Kernel, lab: LabRequest) -> RunPlan:
     )
 
 
-def whole_job(program: Program, kernel: Kernel, lab: LabRequest) -> Job:
-    """Return the program as one region, in that lab's mode, with its files of the host."""
+def whole_job(program: Program, kernel: Kernel, asked: LabRequest) -> Job:
+    """Return the program as one region, in the mode that is asked for, with the files that it gets
+    of the host.
+    """
     job = program_job(program, kernel)
-    if lab.mode in CALLS and is_static(Path(job.argv[0])):
+    if asked.mode in CALLS and is_static(Path(job.argv[0])):
         raise UserError(
             f"{program.command[0]} is linked statically: nothing makes its calls direct",
             "--mode kernel runs it in the kernel's mode, with the calls that it has",
         )
-    job = in_mode(job, lab.mode, kernel, lab.machine)
+    job = in_mode(job, asked.mode, kernel, asked.machine)
     if program.names is not None:
         files = host_files(program, job.files)
         moved = (msgspec.structs.replace(one, guest=canonical(one.guest)) for one in job.files)

@@ -20,7 +20,6 @@ from kdelta.machines.tcg import Guest, Setting, Snapshot, prepare
 from kdelta.machines.terminal import Screen, use_terminal
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
-from kdelta.store.store import Store
 from kdelta.studies.lab.explain import about_config, advice
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.plan import guest_compiler
@@ -75,14 +74,12 @@ def check_shell(request: ShellRequest) -> None:
     check_kernels([request.kernel], log_to_stderr)
 
 
-async def prepare_shell(
-    request: ShellRequest, store: Store, progress: Progress, folder: Path
-) -> ShellGuest:
+async def prepare_shell(request: ShellRequest, folder: Path, lab: Lab) -> ShellGuest:
     """The guest in that folder, booted unless it has to begin at power-on. LabError if there is no
     kernel, or it does not boot.
     """
     check_shell(request)
-    lab = Lab(store, progress, request.lab)
+    lab, progress = lab.asked(request.lab), lab.progress
     kernel = lab.kernel(request.kernel)
     if isinstance(kernel, NoKernel):
         raise LabError(f"cannot open a shell: no kernel: {kernel.text}", "kdelta runs lists it")

@@ -34,7 +34,7 @@ def expect_kernels(progress: Progress, specs: Sequence[str], *, rough: bool = Fa
 
 def expect_runs(
     progress: Progress,
-    lab: LabRequest,
+    asked: LabRequest,
     kernels: int,
     works: int = 1,
     *,
@@ -44,10 +44,10 @@ def expect_runs(
     """Report that so many kernels will boot, and run so many works each, under the perturbations of
     these indexes, or as many as are requested.
     """
-    indexes = range(lab.perturbations) if indexes is None else indexes
+    indexes = range(asked.perturbations) if indexes is None else indexes
     boots = {perturbation(index).boot for index in indexes}
-    progress.expect("boot", kernels * len(boots), lab.jobs)
-    progress.expect("run", kernels * works * len(indexes), lab.jobs, rough=rough)
+    progress.expect("boot", kernels * len(boots), asked.jobs)
+    progress.expect("run", kernels * works * len(indexes), asked.jobs, rough=rough)
 
 
 def refused_of(specs: Sequence[str], progress: Progress) -> list[str]:
@@ -108,8 +108,8 @@ def obtained(spec: KernelSpec, progress: Progress) -> Kernel | NoKernel:
             progress.found(step)
 
 
-def log_memory(progress: Progress, lab: LabRequest, works: Sequence[RunPlan]) -> None:
+def log_memory(progress: Progress, asked: LabRequest, works: Sequence[RunPlan]) -> None:
     """Report what needs more memory than was asked for."""
     for name, least in {work.name: work.memory_mib for work in works}.items():
-        if least > lab.machine.memory_mib:
+        if least > asked.machine.memory_mib:
             progress.log(f"{name} needs {least} MiB of memory: its guests have that")

@@ -96,21 +96,21 @@ class Work(msgspec.Struct, frozen=True):
         return self if self.program else msgspec.structs.replace(self, operations=operations)
 
     def plan(
-        self, kernel: Kernel, lab: LabRequest = USUAL_LAB, log: Callable[[str], None] = quiet
+        self, kernel: Kernel, asked: LabRequest = USUAL_LAB, log: Callable[[str], None] = quiet
     ) -> RunPlan:
         """Return what a run on that kernel does; UserError if it cannot run it."""
         self.must_run_on(kernel)
         if self.program:
-            return program_work(self.program, kernel, lab)
-        return workload_work(self._described, self.operations, kernel, log, lab)
+            return program_work(self.program, kernel, asked)
+        return workload_work(self._described, self.operations, kernel, log, asked)
 
     def plans(
-        self, kernels: Sequence[Kernel], lab: LabRequest, log: Callable[[str], None] = quiet
+        self, kernels: Sequence[Kernel], asked: LabRequest, log: Callable[[str], None] = quiet
     ) -> list[RunPlan]:
         """Return that for each of the kernels; UserError, before the first, if one cannot."""
         for kernel in kernels:
             self.must_run_on(kernel)
-        return [self.plan(kernel, lab, log) for kernel in kernels]
+        return [self.plan(kernel, asked, log) for kernel in kernels]
 
     @property
     def bytes_worked_on(self) -> Mapping[str, int]:
@@ -149,16 +149,16 @@ def workload_work(
     operations: tuple[str, ...],
     kernel: Kernel,
     log: Callable[[str], None] = quiet,
-    lab: LabRequest = USUAL_LAB,
+    asked: LabRequest = USUAL_LAB,
 ) -> RunPlan:
-    """A workload, or some of its operations, as a job for that kernel, in that lab's mode. What of
-    it cannot be built for the kernel is left out, and the work's warnings say why. UserError where
-    programs cannot run in that mode.
+    """A workload, or some of its operations, as a job for that kernel, in the mode that is asked
+    for. What of it cannot be built for the kernel is left out, and the work's warnings say why.
+    UserError where programs cannot run in that mode.
     """
-    mode = lab.mode
+    mode = asked.mode
     must_have_mode(mode, kernel)
     with interruptible():
-        by = guest_compiler(kernel.arch, lab.machine, log, workload)
+        by = guest_compiler(kernel.arch, asked.machine, log, workload)
         program = build_workload(workload, log, by=by, more=linked_in(mode, kernel))
         part = build_kernel_part(workload, kernel, log, by=by)
         carried = carried_files(workload, program, by, log)
@@ -185,7 +185,7 @@ def workload_work(
         seconds=workload.timeout_seconds,
         files=tuple(files),
     )
-    job = in_mode(job, mode, kernel, lab.machine, log)
+    job = in_mode(job, mode, kernel, asked.machine, log)
     return work_of(
         workload.name,
         job,

@@ -21,6 +21,7 @@ from kdelta.report.cpus import bytes_text
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Progress, Silent
 from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side, unlike
 from kdelta.studies.lab.work import Work
@@ -72,19 +73,18 @@ AS_LINKED = (
 )
 
 
-async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -> LayoutReport:
+async def run_layout(request: LayoutRequest, lab: Lab) -> LayoutReport:
     """The report. A kernel that could not be built, and a run that failed, are in it as such.
 
     UserError for an unknown workload or operation, and for a kernel without symbols.
     """
+    store, progress = lab.store, lab.progress
     progress.expect("replay", 1)
     found = await traced_kernel(
         request.kernel,
         request.cpu,
         [Work(request.workload, request.operations, request.program)],
-        lab=request.lab,
-        store=store,
-        progress=progress,
+        lab.asked(request.lab),
     )
     if found.kernel is None or not found.ok:
         return _report(request, found, None, (), store)
@@ -92,7 +92,7 @@ async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -
         placed = placed_run(found.kernel, found.done[0], store)
     if placed.truncated:
         (counted,) = await counted_whole(
-            found.lab, request.cpu.l1i, [found.kernel], found.works, store=store, progress=progress
+            lab.asked(found.asked), request.cpu.l1i, [found.kernel], found.works
         )
         placed = msgspec.structs.replace(placed, counted=counted)
     step = f"replay on {request.cpu.name}"

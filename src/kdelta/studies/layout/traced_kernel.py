@@ -8,11 +8,9 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.store.store import Store
 from kdelta.studies.lab.cpus import lab_like, must_fit, must_replay_data
 from kdelta.studies.lab.found import with_all_files
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_kernels, expect_runs
 from kdelta.studies.lab.work import Work
@@ -21,7 +19,7 @@ from kdelta.studies.tracing.placement import tracing
 
 class TracedKernel(msgspec.Struct, frozen=True, eq=False):
     """The kernel and its runs, one a workload; no kernel: `failure` says why. works: what the runs
-    did; lab: how they were made.
+    did; asked: how they were made.
     """
 
     spec: str
@@ -29,7 +27,7 @@ class TracedKernel(msgspec.Struct, frozen=True, eq=False):
     done: tuple[RunResult, ...] = ()
     failure: str = ""
     works: tuple[RunPlan, ...] = ()
-    lab: LabRequest = LabRequest()
+    asked: LabRequest = LabRequest()
 
     @property
     def ok(self) -> bool:
@@ -41,10 +39,7 @@ async def traced_kernel(
     spec: str,
     cpu: CPU,
     works: Sequence[Work],
-    *,
-    lab: LabRequest,
-    store: Store,
-    progress: Progress,
+    lab: Lab,
 ) -> TracedKernel:
     """The kernel of a spec with one traced run of each work, or as much of it as there is.
 
@@ -53,20 +48,20 @@ async def traced_kernel(
     """
     for work in works:
         work.check([spec])
-    if lab.data_lines:
+    if lab.request.data_lines:
         must_replay_data(cpu)
-    request = lab_like(tracing(lab), cpu)
-    expect_kernels(progress, [spec])
-    expect_runs(progress, request, 1, len(works))
-    kernel = Lab(store, progress, request).kernel(spec)
+    lab = lab.asked(lab_like(tracing(lab.request), cpu))
+    expect_kernels(lab.progress, [spec])
+    expect_runs(lab.progress, lab.request, 1, len(works))
+    kernel = lab.kernel(spec)
     if isinstance(kernel, NoKernel):
         return TracedKernel(spec, None, failure=kernel.text)
     must_fit(cpu, kernel)
-    works = await with_all_files(works, [kernel], request, store, progress)
-    plans = [plan for work in works for plan in work.plans([kernel], request, progress.log)]
+    works = await with_all_files(works, [kernel], lab)
+    plans = [plan for work in works for plan in work.plans([kernel], lab.request, lab.progress.log)]
     kernels = [kernel] * len(plans)
-    settled = await Lab(store, progress, request).settled(kernels, plans)
+    settled = await lab.settled(kernels, plans)
     done = await settled.runs(kernels, plans)
     return TracedKernel(
-        spec, kernel, tuple(runs[0] for runs in done), works=tuple(plans), lab=settled.request
+        spec, kernel, tuple(runs[0] for runs in done), works=tuple(plans), asked=settled.request
     )

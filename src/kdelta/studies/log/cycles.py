@@ -21,8 +21,7 @@ from kdelta.spec.errors import KdeltaError
 from kdelta.spec.kernel import parameters_of
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import RunSide
-from kdelta.studies.lab.lab import SYMBOLS, TRACES, RunResult
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import SYMBOLS, TRACES, Lab, RunResult
 from kdelta.studies.log.lineage import Lineage, parsed_spec
 from kdelta.studies.log.model import CycleStep
 from kdelta.studies.tracing.comparable import comparable
@@ -68,15 +67,14 @@ def cycle_steps(
     paths: Sequence[tuple[Effects, tuple[GuestFacts, GuestFacts]]],
     *,
     kernels: CachedKernels,
-    store: Store,
-    progress: Progress,
+    lab: Lab,
 ) -> tuple[list[dict[str, CycleStep]], tuple[str, ...]]:
     """By region, the step from each kernel to the next, and notes on those of which nothing is
     known. paths: of each step, the effects on the path, and what both guests say of themselves.
     """
     traced, notes = [], []
     for one, done in sides:
-        found, why = _traced(one, done, placing, kernels, store)
+        found, why = _traced(one, done, placing, kernels, lab.store)
         traced.append(found)
         if why:
             notes.append(f"model cycles of {one.release} ({one.spec}) are not known: {why}")
@@ -88,7 +86,7 @@ def cycle_steps(
             placing.cpu,
             layouts=placing.layouts,
             margin=placing.margin,
-            progress=progress,
+            progress=lab.progress,
         )
         _, cycles = comparable(path, cycles, placing.cpu, guests)
         steps.append({one.region: _step(one) for one in (cycles.effects if cycles else ())})

@@ -24,9 +24,8 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import relinked_regions, same_regions
 from kdelta.studies.lab.judges import MOST_RUNS, STATES, in_other_state
-from kdelta.studies.lab.lab import RunResult
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.plan import same_program
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
 from kdelta.studies.lab.run_facts import mode_of
 from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
@@ -74,16 +73,17 @@ class _Kernel(msgspec.Struct, frozen=True, eq=False):
         return tuple(one.counts for one in self.done if one.counts is not None)
 
 
-def run_history(request: HistoryRequest, store: Store, progress: Progress) -> HistoryReport:
+def run_history(request: HistoryRequest, lab: Lab) -> HistoryReport:
     """How a workload's figures moved. UserError where the store has nothing, or one kernel only,
     to tell of; LabError for a damaged store.
     """
+    store = lab.store
     known = _named(request, _runs(request, store))
     with interruptible():
         groups = groups_of(known, lambda run: frozenset(merged_regions(store.counts(run))))
     shown = worth_showing(groups, request.operations)
     _must_have(request, groups, shown)
-    study = _HistoryStudy(request, store, progress, groups)
+    study = _HistoryStudy(request, lab, groups)
     several = [group for group in shown if len(group.kernels) > 1]
     lone = dict.fromkeys(run.kernel_spec for one in shown if one not in several for run in one.runs)
     if not several:
@@ -210,12 +210,9 @@ def _must_have(
 class _HistoryStudy:
     """What all series are made with."""
 
-    def __init__(
-        self, request: HistoryRequest, store: Store, progress: Progress, groups: Sequence[RunGroup]
-    ) -> None:
+    def __init__(self, request: HistoryRequest, lab: Lab, groups: Sequence[RunGroup]) -> None:
         self._request = request
-        self._store = store
-        self._progress = progress
+        self._lab = lab
         self._groups = groups
         self._cache = CachedKernels()
         described = workloads().get(request.workload.partition(":")[0])  # none of a program
@@ -226,12 +223,12 @@ class _HistoryStudy:
         like = [cpu for cpu in self._request.cpus if _is_like(group.runs[0], cpu)]
         kernels, notes = self._kernels(group)
         step = f"judge the steps between {len(kernels)} kernels"
-        self._progress.begin(step)
+        self._lab.progress.begin(step)
         effects = []
         for base, other in itertools.pairwise(kernels):
-            self._progress.doing(step, other.name)
+            self._lab.progress.doing(step, other.name)
             effects.append(self._step(base, other, group))
-        self._progress.end(step, "done")
+        self._lab.progress.end(step, "done")
         cpus: list[CPU | None] = [*like] or [None]
         return [self._series(group, kernels, effects, cpu, notes) for cpu in cpus]
 
@@ -244,7 +241,7 @@ class _HistoryStudy:
         notes: Sequence[str],
     ) -> HistorySeries:
         names = self._names(kernels)
-        pairs = list(itertools.pairwise([guest_of(one.done, self._store) for one in kernels]))
+        pairs = list(itertools.pairwise([guest_of(one.done, self._lab.store) for one in kernels]))
         cycles: list[dict[str, CycleStep]] = [{} for _ in effects]
         more: tuple[str, ...] = ()
         if cpu is not None:
@@ -253,14 +250,13 @@ class _HistoryStudy:
                 [(one.lineage, one.done) for one in kernels],
                 list(zip(effects, pairs, strict=True)),
                 kernels=self._cache,
-                store=self._store,
-                progress=self._progress,
+                lab=self._lab,
             )
         effects = [
             comparable(one, None, cpu, pair)[0] for one, pair in zip(effects, pairs, strict=True)
         ]
         return HistorySeries(
-            machine=machine_facts([kernels[-1].done[0]], self._store),
+            machine=machine_facts([kernels[-1].done[0]], self._lab.store),
             kernels=tuple(map(_reported, kernels)),
             tracks=tuple(_track(name, kernels, effects, cycles) for name in names),
             totals=tuple(_totals(effects, names)),
@@ -269,7 +265,7 @@ class _HistoryStudy:
             notes=(*notes, *([_OWN_FILES] if group.own_files else []), *more),
             groups=groups_text(
                 [
-                    (f"kernel {number}", controllers(one.done, self._store))
+                    (f"kernel {number}", controllers(one.done, self._lab.store))
                     for number, one in enumerate(kernels, start=1)
                 ]
             ),
@@ -289,13 +285,13 @@ class _HistoryStudy:
         left = len(found) - len(shown)
         notes = [f"{left} earlier kernels are left out (-n)"] if left else []
         step = f"read the runs of {len(shown)} kernels"
-        self._progress.begin(step)
+        self._lab.progress.begin(step)
         with interruptible():
             kernels = [
                 _Kernel(one, name, self._done(group, one.identity, self._request.perturbations))
                 for one, name in zip(shown, distinct_names(shown), strict=True)
             ]
-        self._progress.end(step, f"{sum(len(one.done) for one in kernels)} runs")
+        self._lab.progress.end(step, f"{sum(len(one.done) for one in kernels)} runs")
         return kernels, notes
 
     def _done(self, group: RunGroup, identity: str, count: int) -> tuple[RunResult, ...]:
@@ -307,7 +303,7 @@ class _HistoryStudy:
         ]
         runs = {run.perturbation: run for run in sorted(mine, key=lambda one: one.started)}
         kept = [runs[number] for number in sorted(runs)]
-        return tuple(RunResult(run, self._store.counts(run), stored=True) for run in kept)
+        return tuple(RunResult(run, self._lab.store.counts(run), stored=True) for run in kept)
 
     def _step(self, base: _Kernel, other: _Kernel, group: RunGroup) -> Effects:
         def alone(operation: str) -> tuple[Sequence[RunCounts], Sequence[RunCounts]]:

@@ -29,8 +29,7 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import misses_of
-from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.lab.reports import reported_side
 from kdelta.studies.lab.work import Work
 from kdelta.studies.layout.traced_kernel import traced_kernel
@@ -136,9 +135,7 @@ async def applied(
     workloads: Mapping[str, tuple[str, ...]],
     shipped: Sequence[RunResult],
     predicted: Sequence[PlacedRegion],
-    *,
-    store: Store,
-    progress: Progress,
+    lab: Lab,
 ) -> Applied:
     """The kernel of the request relinked in the order of its file, and what it does, measured.
 
@@ -151,10 +148,9 @@ async def applied(
         str(spec),
         request.cpu,
         [Work(name, operations) for name, operations in workloads.items()],
-        lab=msgspec.structs.replace(request.lab, data_lines=False),
-        store=store,
-        progress=progress,
+        lab.asked(msgspec.structs.replace(request.lab, data_lines=False)),
     )
+    store = lab.store
     side = reported_side(found.spec, found.kernel, found.done, found.failure, store)
     if found.kernel is None or not found.ok:
         return Applied(side)

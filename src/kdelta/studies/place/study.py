@@ -21,7 +21,7 @@ from kdelta.replay.search import WeightedRegion
 from kdelta.report.model import Mismatch
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult, traces_of
+from kdelta.studies.lab.lab import Lab, RunResult, traces_of
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import (
     machine_facts,
@@ -58,7 +58,7 @@ from kdelta.workloads.catalog import find_workload
 _PARTS_SAID = 4
 
 
-async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> PlaceReport:
+async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
     """Looks for the order, writes it, and if asked relinks the kernel in it. A run that failed is
     in the report as such.
 
@@ -75,24 +75,22 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     if request.apply:
         require_relinkable(request.kernel)
         # Its runs also count what they miss in the cache.
-        lab = msgspec.structs.replace(request.lab, simulate=request.cpu.l1i)
-        request = msgspec.structs.replace(request, lab=lab)
+        asked = msgspec.structs.replace(request.lab, simulate=request.cpu.l1i)
+        request = msgspec.structs.replace(request, lab=asked)
     found = await traced_kernel(
         request.kernel,
         request.cpu,
         [Work(name, operations) for name, operations in wanted.items()],
-        lab=request.lab,
-        store=store,
-        progress=progress,
+        lab.asked(request.lab),
     )
-    report = _head(request, names, found, store)
+    report = _head(request, names, found, lab.store)
     if found.kernel is None or not found.ok:
         return report
     with interruptible():
-        placed = placed_together(found.kernel, found.done, names, store)
-    placed = await _with_whole(request, placed, names, found, store=store, progress=progress)
+        placed = placed_together(found.kernel, found.done, names, lab.store)
+    placed = await _with_whole(request, placed, names, found, lab)
     with interruptible():
-        result = _searched(request, placed, progress)
+        result = _searched(request, placed, lab.progress)
         report = _with(report, request, placed, result)
         notes = notes_on_policy(placed, cpu, result)
     report = msgspec.structs.replace(report, notes=(*report.notes, *notes))
@@ -101,9 +99,7 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     with put_back(request.file) if request.apply else contextlib.nullcontext():
         write_order(request.file, result.order, _comments(request, result))
         if request.apply:
-            done = await applied(
-                request, wanted, found.done, report.regions, store=store, progress=progress
-            )
+            done = await applied(request, wanted, found.done, report.regions, lab)
             report = msgspec.structs.replace(report, applied=done)
     return report
 
@@ -113,9 +109,7 @@ async def _with_whole(
     placed: PlacedKernel,
     names: tuple[str, ...],
     found: TracedKernel,
-    *,
-    store: Store,
-    progress: Progress,
+    lab: Lab,
 ) -> PlacedKernel:
     """The same with what all of those regions misses, as linked, whose trace was cut off."""
     cut = [
@@ -126,12 +120,10 @@ async def _with_whole(
     if found.kernel is None or not cut:
         return placed
     counted = await counted_whole(
-        found.lab,
+        lab.asked(found.asked),
         request.cpu.l1i,
         [found.kernel] * len(cut),
         [work for _, work in cut],
-        store=store,
-        progress=progress,
     )
     misses = {
         prefix + region: count

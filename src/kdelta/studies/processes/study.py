@@ -7,9 +7,7 @@ from kdelta.counts.model import merged_regions
 from kdelta.infer.profiles.processes import Processes, processes
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import PROFILES, profiles_of
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest
+from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.study import kernel_run
 from kdelta.studies.recorded.recorded import recorded_run, run_counts
@@ -25,22 +23,20 @@ def run_processes(run: Run, store: Store) -> tuple[Processes, ...]:
     return tuple(processes(one, counts[one.region]) for one in profiles_of(store, run))
 
 
-async def processes_of_run(
-    run: Run, store: Store, progress: Progress, lab: LabRequest
-) -> tuple[Processes, ...]:
+async def processes_of_run(run: Run, lab: Lab) -> tuple[Processes, ...]:
     """The same of any run that went well: it is made again unless its calls were recorded."""
     if PROFILES not in run.attachments:
-        lab = msgspec.structs.replace(lab, calls="all")
-        run = (await recorded_run(run, store, progress, lab)).kept
-    return run_processes(run, store)
+        followed = lab.asked(msgspec.structs.replace(lab.request, calls="all"))
+        run = (await recorded_run(run, followed)).kept
+    return run_processes(run, lab.store)
 
 
 async def processes_of_kernel(
-    spec: str, what: Work, store: Store, progress: Progress, lab: LabRequest
+    spec: str, what: Work, lab: Lab
 ) -> tuple[Run | None, tuple[Processes, ...]]:
     """Of a kernel under a workload or a command, its run with that; no run without a kernel."""
-    wanted = msgspec.structs.replace(lab, calls="kernel")
-    done = await kernel_run(spec, what, store, progress, wanted)
+    followed = lab.asked(msgspec.structs.replace(lab.request, calls="kernel"))
+    done = await kernel_run(spec, what, followed)
     if done is None or done.counts is None:
         return (done.run if done else None), ()
-    return done.run, run_processes(done.run, store)
+    return done.run, run_processes(done.run, lab.store)

@@ -13,7 +13,7 @@ from kdelta.infer.profiles.profile import Selection, part_of
 from kdelta.report.exports import Naming
 from kdelta.report.exports.model import columns_of, figures
 from kdelta.store.model import Run
-from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.study import (
@@ -37,23 +37,21 @@ class ExportedRun(msgspec.Struct, frozen=True, eq=False):
     regions: tuple[str, ...]
 
 
-async def run_recording(
-    run: Run, store: Store, progress: Progress, request: ProfileRequest
-) -> ExportedRun:
+async def run_recording(run: Run, request: ProfileRequest, lab: Lab) -> ExportedRun:
     """A stored run, made again if its calls were not recorded. Raises as run_profile does."""
-    regions = tuple(chosen_counts(run_counts(run, store), request.regions))
-    return ExportedRun(await recorded_run(run, store, progress, request.recording), regions)
+    regions = tuple(chosen_counts(run_counts(run, lab.store), request.regions))
+    return ExportedRun(await recorded_run(run, lab.asked(request.recording)), regions)
 
 
 async def kernel_recording(
-    spec: str, what: Work, store: Store, progress: Progress, request: ProfileRequest
+    spec: str, what: Work, request: ProfileRequest, lab: Lab
 ) -> ExportedRun | Run | None:
     """The run of a kernel. One that failed is returned as it is; None if there is no kernel."""
-    done = await kernel_run(spec, what, store, progress, request.recording)
+    done = await kernel_run(spec, what, lab.asked(request.recording))
     if done is None or done.counts is None:
         return done.run if done else None
-    found = await run_recording(done.run, store, progress, request)
-    one = await with_work(found.one, what, request.lab, store, progress)
+    found = await run_recording(done.run, request, lab)
+    one = await with_work(found.one, what, lab.asked(request.lab))
     return ExportedRun(one, found.regions)
 
 

@@ -36,7 +36,6 @@ from kdelta.replay.as_executed import (
 from kdelta.replay.simulate import Kind
 from kdelta.report.model import Mismatch, ReportedRun
 from kdelta.store.model import Run
-from kdelta.store.store import Store
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import Lab, RunResult, traces_of
 from kdelta.studies.lab.plan import COMMAND_REGION
@@ -87,69 +86,64 @@ class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-async def run_profile(
-    run: Run, store: Store, progress: Progress, request: ProfileRequest
-) -> ProfileReport:
+async def run_profile(run: Run, request: ProfileRequest, lab: Lab) -> ProfileReport:
     """The profile of a stored run. What its counts do not have is taken from its recording; without
     one, the same run is made again.
 
     UserError for a run that did not go well, for a region that it has not, for a function that did
     nothing, and for a run that cannot be made again; LabError when its counts are gone.
     """
-    counts = run_counts(run, store)
+    counts = run_counts(run, lab.store)
     # Known before anything is run: a slip in a region's name.
     chosen = chosen_counts(counts, request.regions)
     found = None
     asked = request.views.any or request.calls or request.cpu is not None
-    if asked or which_recorded(run, store, request.recording) is not None:
-        found = await recorded_run(run, store, progress, request.recording)
-    return await _report(found or CountedRun(run, counts), chosen, store, progress, request)
+    lab = lab.asked(request.recording)
+    if asked or which_recorded(run, lab) is not None:
+        found = await recorded_run(run, lab)
+    return await _report(found or CountedRun(run, counts), chosen, request, lab)
 
 
 async def kernel_profile(
-    spec: str, what: Work, store: Store, progress: Progress, request: ProfileRequest
+    spec: str, what: Work, request: ProfileRequest, lab: Lab
 ) -> ProfileReport | Run | None:
     """The profile of a kernel under a workload, of which `regions` are operations, or a command. A
     run that failed is returned as it is; None if there is no kernel, which is reported to progress.
     """
-    done = await kernel_run(spec, what, store, progress, request.recording)
+    recording = lab.asked(request.recording)
+    done = await kernel_run(spec, what, recording)
     if done is None or done.counts is None:
         return done.run if done else None
-    found = await recorded_run(done.run, store, progress, request.recording)
-    found = await with_work(found, what, request.lab, store, progress)
-    return await _report(
-        found, chosen_counts(found.counts, request.regions), store, progress, request
-    )
+    found = await recorded_run(done.run, recording)
+    found = await with_work(found, what, lab.asked(request.lab))
+    return await _report(found, chosen_counts(found.counts, request.regions), request, lab)
 
 
-async def kernel_run(
-    spec: str, what: Work, store: Store, progress: Progress, lab: LabRequest
-) -> RunResult | None:
+async def kernel_run(spec: str, what: Work, lab: Lab) -> RunResult | None:
     """The run of a kernel, which may have failed; None without a kernel, which is reported to
     progress.
     """
     what.check([spec])
-    runner = Lab(store, progress, lab)
+    progress = lab.progress
     expect_kernels(progress, [spec])
     progress.expect("run", 1)
-    kernel = runner.kernel(spec)
+    kernel = lab.kernel(spec)
     if isinstance(kernel, NoKernel):
         progress.log(f"no kernel: {kernel.text}")
         return None
-    what = await with_files(what, [kernel], lab, store, progress)
-    (plan,) = what.plans([kernel], lab, progress.log)
-    settled = await runner.settled([kernel], [plan])
+    what = await with_files(what, [kernel], lab)
+    (plan,) = what.plans([kernel], lab.request, progress.log)
+    settled = await lab.settled([kernel], [plan])
     return await settled.one(kernel, plan, 0)
 
 
-async def with_work(
-    found: Recorded, what: Work, lab: LabRequest, store: Store, progress: Progress
-) -> Recorded:
+async def with_work(found: Recorded, what: Work, lab: Lab) -> Recorded:
     """The same with what the run did: of a command the store keeps the name alone."""
     if not found.kernel:
         return found
-    what = await with_files(what, [found.kernel], lab, store, progress)
-    return msgspec.structs.replace(found, work=what.plan(found.kernel, lab, progress.log))
+    what = await with_files(what, [found.kernel], lab)
+    plan = what.plan(found.kernel, lab.request, lab.progress.log)
+    return msgspec.structs.replace(found, work=plan)
 
 
 def chosen_counts(counts: RunCounts, regions: Sequence[str]) -> dict[str, RegionCounts]:
@@ -168,9 +162,8 @@ class CountedRun(msgspec.Struct, frozen=True):
 async def _report(
     one: Recorded | CountedRun,
     chosen: dict[str, RegionCounts],
-    store: Store,
-    progress: Progress,
     request: ProfileRequest,
+    lab: Lab,
 ) -> ProfileReport:
     found = one if isinstance(one, Recorded) else None
     regions = region_profiles(chosen, found)
@@ -192,13 +185,13 @@ async def _report(
         regions, notes = with_model_cycles(
             report.regions,
             found.profiles,
-            traces_of(store, found.kept),
+            traces_of(lab.store, found.kept),
             symbols=found.symbols,
             cpu=request.cpu,
-            progress=progress,
+            progress=lab.progress,
             data=request.data,
         )
-        unlike_it = unlike(request.cpu, RunResult(found.run, found.counts), store)
+        unlike_it = unlike(request.cpu, RunResult(found.run, found.counts), lab.store)
         report = msgspec.structs.replace(
             report,
             regions=regions,
@@ -210,7 +203,7 @@ async def _report(
     return msgspec.structs.replace(
         report,
         calls=calls,
-        views=await views_of(found, list(chosen), request.selection, request.views, progress),
+        views=await views_of(found, list(chosen), request.selection, request.views, lab.progress),
     )
 
 

@@ -39,7 +39,6 @@ from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import has_recorded, symbols_of
 from kdelta.studies.lab.lab import PROFILES, Lab, RunPlan, profiles_of
 from kdelta.studies.lab.plan import COMMAND_PREFIX, COMMAND_REGION
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.run_facts import machine_of, mode_of
 from kdelta.studies.lab.work import workload_work
@@ -89,24 +88,24 @@ class Recorded(msgspec.Struct, frozen=True, eq=False):
     work: RunPlan | None = None
 
 
-async def recorded_run(run: Run, store: Store, progress: Progress, lab: LabRequest) -> Recorded:
-    """That run with its profiles, made again if they are not there, or its traces if `lab` asks for
-    them. lab: what is recorded, and how runs are made.
+async def recorded_run(run: Run, lab: Lab) -> Recorded:
+    """That run with its profiles, made again if they are not there, or its traces if the lab's
+    request asks for them.
 
     UserError for a run that did not go well, and for one that cannot be made again since something
     differs: the message says what, and the hint which command makes a new one.
     """
-    counts = run_counts(run, store)
-    if (kept := which_recorded(run, store, lab)) is not None:
-        return _read(run, kept, store, kernel_of(run, progress.log), None)
-    kernel, work, runner = _remaking(run, counts, store, progress, lab)
-    done = await runner.one(kernel, work, run.perturbation)
+    counts = run_counts(run, lab.store)
+    if (kept := which_recorded(run, lab)) is not None:
+        return _read(run, kept, lab.store, kernel_of(run, lab.progress.log), None)
+    kernel, work, again = _remaking(run, counts, lab)
+    done = await again.one(kernel, work, run.perturbation)
     if done.counts is None:
         raise UserError(
             f"run {run.id} went well, and now it ended with {done.run.word}: {done.run.detail}",
             f"kdelta show {done.run.id} has all that is known of it",
         )
-    return _read(run, done.run, store, kernel, work)
+    return _read(run, done.run, lab.store, kernel, work)
 
 
 def _read(
@@ -118,14 +117,15 @@ def _read(
     return Recorded(run, kept, counts, profiles_of(store, kept), symbols, kernel, work)
 
 
-def which_recorded(run: Run, store: Store, lab: LabRequest) -> Run | None:
-    """That run, or the same one made later, if it has all that `lab` records, and still has it. If
+def which_recorded(run: Run, lab: Lab) -> Run | None:
+    """That run, or the same one made later, if it has all that is asked for, and still has it. If
     none has the calls of user code, one that has the kernel's will do: for what runs for long that
     is all that is recorded.
     """
     every: tuple[CallsMode, ...] = ("all", "kernel")
+    store, asked = lab.store, lab.request
     same = [one for one in (run, store.find_run(run.key)) if one is not None]
-    trace: TraceMode = "data" if lab.data_lines else "on" if lab.trace else "off"
+    trace: TraceMode = "data" if asked.data_lines else "on" if asked.trace else "off"
     for calls, one in itertools.product(every, same):
         wanted = Recording(calls=calls, trace=trace)
         with contextlib.suppress(LabError):  # a blob that is gone or damaged: it is made again
@@ -143,9 +143,9 @@ def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, log: Callable[[str]
         known = {operation.name for operation in workload.operations}
         # Which operations were asked for is not kept, and the regions show it.
         regions = tuple(name for name in merged_regions(counts) if name in known)
-        lab = LabRequest(machine=machine_of(run), mode=mode_of(run))
+        asked = LabRequest(machine=machine_of(run), mode=mode_of(run))
         for names in ((), regions):
-            work = workload_work(workload, names, kernel, log, lab)
+            work = workload_work(workload, names, kernel, log, asked)
             if work.identity == run.workload_identity:
                 return work
     except KdeltaError as error:
@@ -153,30 +153,30 @@ def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, log: Callable[[str]
     raise _cannot(run, f"the workload {run.workload} is another one today")
 
 
-def _remaking(
-    run: Run, counts: RunCounts, store: Store, progress: Progress, lab: LabRequest
-) -> tuple[Kernel, RunPlan, Lab]:
+def _remaking(run: Run, counts: RunCounts, lab: Lab) -> tuple[Kernel, RunPlan, Lab]:
     """What makes that run again, and who. UserError with what differs."""
+    today = lab.request.machine
     machine = msgspec.structs.replace(
-        machine_of(run), qemu=lab.machine.qemu, timeout_seconds=lab.machine.timeout_seconds
+        machine_of(run), qemu=today.qemu, timeout_seconds=today.timeout_seconds
     )
-    request = msgspec.structs.replace(lab, machine=machine, rerun=False, mode=mode_of(run))
-    runner = Lab(store, progress, request)
-    kernel = _kernel(run, runner, progress)
-    work = work_of_run(run, counts, kernel, progress.log)
-    qemu = str(runner.guest(kernel).snapshot_facts()["qemu"])
+    lab = lab.asked(
+        msgspec.structs.replace(lab.request, machine=machine, rerun=False, mode=mode_of(run))
+    )
+    kernel = _kernel(run, lab)
+    work = work_of_run(run, counts, kernel, lab.progress.log)
+    qemu = str(lab.guest(kernel).snapshot_facts()["qemu"])
     if qemu != run.machine.get("qemu"):
         raise _cannot(run, f"its QEMU was {run.machine.get('qemu')}, and today's is {qemu}")
-    if runner.key(kernel, work, run.perturbation) != run.key:
+    if lab.key(kernel, work, run.perturbation) != run.key:
         raise _cannot(run, "kdelta's own plugin, agent or machine has changed since it was made")
-    return kernel, work, runner
+    return kernel, work, lab
 
 
-def _kernel(run: Run, runner: Lab, progress: Progress) -> Kernel:
-    if found := kernel_of(run, progress.log):
+def _kernel(run: Run, lab: Lab) -> Kernel:
+    if found := kernel_of(run, lab.progress.log):
         return found
     try:
-        kernel = runner.kernel(run.kernel_spec)
+        kernel = lab.kernel(run.kernel_spec)
     except KdeltaError as error:
         raise _cannot(run, f"its kernel is not to be had: {error.message}") from error
     if isinstance(kernel, NoKernel):

@@ -2,29 +2,25 @@
 """`kdelta run`: any program of the host under a kernel."""
 
 from kdelta.kernels.kbuild.failure import NoKernel
-from kdelta.store.store import Store
 from kdelta.studies.lab.found import with_files
 from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.steps import expect_kernels, expect_runs
 from kdelta.studies.lab.work import Work
 from kdelta.studies.run.request import RunRequest
 
 
-async def run_command(
-    request: RunRequest, store: Store, progress: Progress
-) -> tuple[RunResult, ...]:
+async def run_command(request: RunRequest, lab: Lab) -> tuple[RunResult, ...]:
     """The runs of a command, one a perturbation; none if the kernel could not be built."""
     work = Work(program=request.program)
     work.check([request.kernel])  # before a kernel is built for it
-    lab = Lab(store, progress, request.lab)
+    lab, progress = lab.asked(request.lab), lab.progress
     expect_kernels(progress, [request.kernel])
     expect_runs(progress, request.lab, 1)
     kernel = lab.kernel(request.kernel)
     if isinstance(kernel, NoKernel):
         progress.log(f"no kernel: {kernel.text}")
         return ()
-    work = await with_files(work, [kernel], request.lab, store, progress)
+    work = await with_files(work, [kernel], lab)
     plans = work.plans([kernel], request.lab, progress.log)
     settled = await lab.settled([kernel], plans)
     (done,) = await settled.runs([kernel], plans)

@@ -41,9 +41,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.found import with_all_files
 from kdelta.studies.lab.lab import EXECUTED, Lab, RunResult
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import reported_side
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.steps import expect_runs
 from kdelta.studies.lab.work import Work
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
@@ -157,14 +155,7 @@ def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedR
 class Bench:
     """Builds and measures, and keeps the list of kernels."""
 
-    def __init__(
-        self,
-        tree: str,
-        works: Sequence[Work],
-        request: LabRequest,
-        store: Store,
-        progress: Progress,
-    ) -> None:
+    def __init__(self, tree: str, works: Sequence[Work], lab: Lab) -> None:
         spec = parse_kernel_spec(tree)
         if isinstance(spec, BuiltSpec):
             raise UserError(
@@ -173,9 +164,7 @@ class Bench:
             )
         self._spec = spec
         self._works = works
-        self._request = request
-        self._store = store
-        self._progress = progress
+        self._lab = lab
         self._settled = False
         self.left_out: frozenset[str] = frozenset()
         self.builds: list[AblationBuild] = []
@@ -184,23 +173,23 @@ class Bench:
         """The kernel of a whole config in a file; built again if its digest is needed, and is one
         that an earlier kdelta made.
         """
-        lab = Lab(self._store, self._progress, self._request)
         spec = with_changes(self._spec, [BaseConfigChange(str(config))])
-        self._progress.log(f"kernel {len(self.builds) + 1}: {label}")
-        found = lab.kernel(str(spec))
+        self._lab.progress.log(f"kernel {len(self.builds) + 1}: {label}")
+        found = self._lab.kernel(str(spec))
         if digest and not isinstance(found, NoKernel):
             built = load_built(found.built or "")
             if built and not is_current(built.path / DIGEST):
-                self._progress.log(f"{label}: its digest was made by another kdelta: built again")
+                line = f"{label}: its digest was made by another kdelta: built again"
+                self._lab.progress.log(line)
                 forget(built)
-                found = lab.kernel(str(spec))
+                found = self._lab.kernel(str(spec))
         self.builds.append(entry_of(label, found, {build.identity for build in self.builds}))
         return found
 
     def expect(self, kernels: int) -> None:
         """Reports that about so many more kernels will be built and run."""
-        self._progress.expect("build", kernels, rough=True)
-        expect_runs(self._progress, self._request, kernels, len(self._works), rough=True)
+        self._lab.progress.expect("build", kernels, rough=True)
+        expect_runs(self._lab.progress, self._lab.request, kernels, len(self._works), rough=True)
 
     def note(self, measured: MeasuredKernel) -> None:
         """Enters how the runs of the kernel that was built last ended, if they failed."""
@@ -218,25 +207,24 @@ class Bench:
         if isinstance(kernel, NoKernel):
             return MeasuredKernel(label, kernel, (), {}, kernel.text, kernel.status)
         # On the first kernel; for the others they are known.
-        found = with_all_files(self._works, [kernel], self._request, self._store, self._progress)
-        self._works = await found
-        works = [one.plan(kernel, self._request) for one in self._works]
+        self._works = await with_all_files(self._works, [kernel], self._lab)
+        works = [one.plan(kernel, self._lab.request) for one in self._works]
         kernels = [kernel] * len(works)
         if not self._settled:  # all kernels of a search are on the machine of its first
-            lab = Lab(self._store, self._progress, self._request)
-            self._request = (await lab.settled(kernels, works)).request
+            self._lab = await self._lab.settled(kernels, works)
             self._settled = True
-        request = self._request
+        request = self._lab.request
         if append:
             words = f"{request.machine.append} {append}".strip()
             machine = msgspec.structs.replace(request.machine, append=words)
             request = msgspec.structs.replace(request, machine=machine, trace=False)
         if runs:
             request = msgspec.structs.replace(request, perturbations=runs)
+        lab = self._lab.asked(request)
         if request.trace:
-            results = await recorded_runs(request, self._store, self._progress, kernels, works)
+            results = await recorded_runs(kernels, works, lab)
         else:
-            results = await Lab(self._store, self._progress, request).runs(kernels, works)
+            results = await lab.runs(kernels, works)
         return self._measured(label, kernel, results)
 
     def _measured(
@@ -282,7 +270,8 @@ class Bench:
         """
         decided: dict[str, str] = {}
         cycles: list[str] = []
-        for workload, judged in judged_ends((ends[0].done, ends[1].done), cpu, self._store).items():
+        found = judged_ends((ends[0].done, ends[1].done), cpu, self._lab.store)
+        for workload, judged in found.items():
             decided |= {self.named(name, workload): why for name, why in judged.decided.items()}
             if cpu is not None:
                 cycles += [cycles_name(self.named(name, workload), cpu) for name in judged.lost]
@@ -299,8 +288,8 @@ class Bench:
         """The same kernel with as many runs as leave nothing to chance; as it was if they fail."""
         if measured.kernel is None:
             return measured
-        runs = max(ENOUGH, self._request.perturbations)
-        self._progress.log(f"{measured.label}: runs may differ so by chance; {runs} of it")
+        runs = max(ENOUGH, self._lab.request.perturbations)
+        self._lab.progress.log(f"{measured.label}: runs may differ so by chance; {runs} of it")
         again = await self.measure(measured.label, measured.kernel, runs=runs)
         return measured if again.failure else again
 
@@ -356,7 +345,7 @@ def is_complete(built: BuiltKernel) -> bool:
     return is_current(built.path / DIGEST) and (built.path / DEPENDENCIES).is_file()
 
 
-def complete_kernel(spec: str, lab: Lab, progress: Progress) -> Kernel | NoKernel:
+def complete_kernel(spec: str, lab: Lab) -> Kernel | NoKernel:
     """The kernel of a spec that names a source, built again if it is not complete."""
     found = lab.kernel(spec)
     if isinstance(found, NoKernel):
@@ -364,7 +353,7 @@ def complete_kernel(spec: str, lab: Lab, progress: Progress) -> Kernel | NoKerne
     built = load_built(found.built or "")
     if built is None or is_complete(built):
         return found
-    progress.log("an earlier kdelta did not keep what this kernel was made from: built again")
+    lab.progress.log("an earlier kdelta did not keep what this kernel was made from: built again")
     forget(built)
     return lab.kernel(spec)
 

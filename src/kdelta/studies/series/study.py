@@ -20,8 +20,7 @@ from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.series import likely_needs
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
-from kdelta.store.store import Store
-from kdelta.studies.lab.progress import Progress
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.closer import reach_looked_closer
 from kdelta.studies.search.measure import Bench, MeasuredKernel, measured_tree
@@ -35,18 +34,19 @@ NOTHING: PatchSet = frozenset()
 _EQUAL = "equal images: with all patches the kernel is, byte for byte, what it is without them"
 
 
-async def run_series(request: SeriesRequest, store: Store, progress: Progress) -> SeriesReport:
+async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     """The effects of a series' patches; what of it is there already is not made again."""
+    lab = lab.asked(request.lab)
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
     if request.keep:
         check_branch(request.keep)
     with interruptible():
         spec = spec_of(request.tree, parse_kernel_spec(request.tree))
-        trees = Trees(spec, request.patches, request.lab, store, progress)
-    bench = Bench(request.tree, works, request.lab, store, progress)
-    study = _SeriesStudy(request, trees, bench, store, progress)
+        trees = Trees(spec, request.patches, lab)
+    bench = Bench(request.tree, works, lab)
+    study = _SeriesStudy(request, trees, bench, lab)
     if not await study.measure_ends():
-        return failed(request, trees, study.ends, store)
+        return failed(request, trees, study.ends, lab.store)
     return await study.run()
 
 
@@ -58,14 +58,12 @@ class _SeriesStudy:
         request: SeriesRequest,
         trees: Trees,
         bench: Bench,
-        store: Store,
-        progress: Progress,
+        lab: Lab,
     ) -> None:
         self._request = request
         self._trees = trees
         self._bench = bench
-        self._store = store
-        self._progress = progress
+        self._lab = lab
         self._everything: PatchSet = frozenset(trees.names)
         self._measured: dict[PatchSet, MeasuredKernel] = {}
         self._rerun: set[PatchSet] = set()
@@ -93,7 +91,7 @@ class _SeriesStudy:
             reached = self._reach()
             suspects = likely_needs(self._trees.patches)
         pruned = {name for name, one in reached.items() if isinstance(one, Excluded)}
-        self._progress.log(f"{len(self._trees.names)} patches, {len(pruned)} of them ruled out")
+        self._lab.progress.log(f"{len(self._trees.names)} patches, {len(pruned)} of them ruled out")
         patches = [
             SeriesPatch(
                 name=name,
@@ -106,10 +104,10 @@ class _SeriesStudy:
         search = await self._search(patches)
         minimal = await self._minimal(patches, search) if self._request.minimal else None
         findings = SeriesFindings(reached, search.answer(), minimal)
-        report = assemble(self._request, self._trees, self.ends, self._store, findings)
+        report = assemble(self._request, self._trees, self.ends, self._lab.store, findings)
         if self._request.keep:
             with interruptible():
-                report = keep(self._request, self._trees, report, self._progress)
+                report = keep(self._request, self._trees, report, self._lab.progress)
         return report
 
     def _reach(self) -> dict[str, Reach]:
@@ -123,12 +121,12 @@ class _SeriesStudy:
             self._trees.spec,
             built,
             [
-                measured_tree(one, end.done, self._store)
+                measured_tree(one, end.done, self._lab.store)
                 for one, end in zip(built, self.ends, strict=True)
             ],
             [TouchedFiles(name, frozenset(files[name])) for name in self._trees.names],
             states=self._trees.around,
-            progress=self._progress,
+            progress=self._lab.progress,
             recompile=self._request.recompile,
         )
 
@@ -199,7 +197,7 @@ class _SeriesStudy:
             return False
         if not _are_parted(self.ends[1], proof):
             return False
-        self._progress.log(f"the proof does not hold with so few runs: {runs} of both ends")
+        self._lab.progress.log(f"the proof does not hold with so few runs: {runs} of both ends")
         for names in (self._everything, chosen):
             before = self._measured[names]
             again = await self._bench.measure(before.label, before.found, runs=runs)

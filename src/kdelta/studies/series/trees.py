@@ -24,10 +24,7 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
 from kdelta.spec.run import RunStatus
-from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, no_kernel_key
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.search.measure import complete_kernel, entry_of
 from kdelta.studies.search.model import AblationBuild
 
@@ -52,18 +49,9 @@ class Trees:
     UserError for patches that cannot be read, or do not apply one after the other.
     """
 
-    def __init__(
-        self,
-        spec: SourceSpec,
-        words: Sequence[str],
-        request: LabRequest,
-        store: Store,
-        progress: Progress,
-    ) -> None:
+    def __init__(self, spec: SourceSpec, words: Sequence[str], lab: Lab) -> None:
         self.spec = spec
-        self._request = request
-        self._store = store
-        self._progress = progress
+        self._lab, progress = lab, lab.progress
         _must_be_its_own(spec)
         source = source_of(spec, progress.log)
         if isinstance(source, PatchFailure):
@@ -105,7 +93,7 @@ class Trees:
         if isinstance(made, PatchFailure):
             return made
         tree, spec = made
-        self._progress.log(f"kernel {len(self.builds) + 1}: {label}")
+        self._lab.progress.log(f"kernel {len(self.builds) + 1}: {label}")
         found = self._failed_before(spec, tree) or self._obtained(spec, complete=complete)
         self.builds.append(entry_of(label, found, {build.identity for build in self.builds}))
         built = None if isinstance(found, NoKernel) else load_built(found.built or "")
@@ -120,7 +108,7 @@ class Trees:
     def around(self, name: str) -> tuple[Source, Source] | None:
         """The source with all patches before one, and with it; None where one does not apply."""
         place = self.names.index(name)
-        with store_of(self.source.folder, self._progress.log):
+        with store_of(self.source.folder, self._lab.progress.log):
             trees = [self._stack.tree(self.names[: place + more]) for more in (0, 1)]
         if any(isinstance(tree, PatchFailure) for tree in trees):
             return None
@@ -132,7 +120,7 @@ class Trees:
         found = [patch for patch in self.patches if patch.name in names]
         if not fuzz_of(self.spec.changes):
             return found
-        with store_of(self.source.folder, self._progress.log):
+        with store_of(self.source.folder, self._lab.progress.log):
             sets = [[one.name for one in found[:count]] for count in range(len(found) + 1)]
             trees = [self._stack.tree(one) for one in sets]
             diffs = [self._stack.diff(str(a), str(b)) for a, b in itertools.pairwise(trees)]
@@ -149,7 +137,7 @@ class Trees:
 
     def _patched(self, chosen: PatchSet) -> tuple[str, SourceSpec] | PatchFailure:
         """Git's hash of the tree, and the spec of its kernel: all patches are one file there."""
-        with store_of(self.source.folder, self._progress.log):
+        with store_of(self.source.folder, self._lab.progress.log):
             tree = self._stack.tree(chosen)
             if isinstance(tree, PatchFailure):
                 return tree
@@ -166,20 +154,18 @@ class Trees:
 
     def _failed_before(self, spec: SourceSpec, tree: str) -> NoKernel | None:
         """How the build of that kernel failed, if it did, and is not to be tried again."""
-        if self._request.rerun:
+        if self._lab.request.rerun:
             return None
         question = question_of(spec, msgspec.structs.replace(self.source, tree=tree))
-        run = self._store.find_failure(no_kernel_key(question))
+        run = self._lab.store.find_failure(no_kernel_key(question))
         if run is None or run.status is None or _LACK_OF_MEMORY in run.detail:
             return None
-        self._progress.log(f"it failed before ({run.status.value}); --rerun tries it again")
+        self._lab.progress.log(f"it failed before ({run.status.value}); --again tries it again")
         return NoKernel(str(spec), run.status, question, run.detail)
 
     def _obtained(self, spec: SourceSpec, *, complete: bool) -> Kernel | NoKernel:
-        lab = Lab(self._store, self._progress, self._request)
-        return (
-            complete_kernel(str(spec), lab, self._progress) if complete else lab.kernel(str(spec))
-        )
+        wanted = str(spec)
+        return complete_kernel(wanted, self._lab) if complete else self._lab.kernel(wanted)
 
 
 def _does_not_apply(failure: PatchFailure, names: Sequence[str]) -> UserError:

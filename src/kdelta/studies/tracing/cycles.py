@@ -21,10 +21,8 @@ from kdelta.infer.cycles.prices import FIXED, prices_of
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
 from kdelta.report.cut import CutMisses, CutRegion, cut_note
-from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.lab.same_code import KernelCode, codes_of
 from kdelta.studies.tracing.placement import (
     L2,
@@ -72,52 +70,40 @@ class Traced(msgspec.Struct, frozen=True, eq=False):
 
 
 async def recorded_runs(
-    request: LabRequest,
-    store: Store,
-    progress: Progress,
-    kernels: Sequence[Kernel],
-    works: Sequence[RunPlan],
+    kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab
 ) -> list[list[RunResult]]:
     """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
     so the first is made once; but asked for `again`, it is first made as it was.
     """
-    lab = Lab(store, progress, msgspec.structs.replace(request, trace=False, data_lines=False))
-    first = await lab.runs(kernels, works) if request.rerun else None
-    known = msgspec.structs.replace(tracing(request), rerun=False)
-    recorded = await Lab(store, progress, known).runs(kernels, works)
-    every = first or await lab.runs(kernels, works)
+    plain = lab.asked(msgspec.structs.replace(lab.request, trace=False, data_lines=False))
+    first = await plain.runs(kernels, works) if lab.request.rerun else None
+    known = lab.asked(msgspec.structs.replace(tracing(lab.request), rerun=False))
+    recorded = await known.runs(kernels, works)
+    every = first or await plain.runs(kernels, works)
     return [[*one, *done[1:]] for one, done in zip(recorded, every, strict=True)]
 
 
 async def traced_runs(
-    request: LabRequest,
-    store: Store,
-    progress: Progress,
-    kernels: Sequence[Kernel],
-    works: Sequence[RunPlan],
-    *,
-    cpu: CPU | None = None,
+    kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab, *, cpu: CPU | None = None
 ) -> list[Traced]:
     """The same, and where the code of each kernel lies; with a CPU also what regions whose trace
     was cut off miss in its L1I, by one run more. UserError for a kernel whose symbols do not say
     where its code is.
     """
-    found = await recorded_runs(request, store, progress, kernels, works)
+    found = await recorded_runs(kernels, works, lab)
     with interruptible():
         traced = [
-            Traced(tuple(done), placed_run(kernel, done[0], store) if done[0].counts else None)
+            Traced(tuple(done), placed_run(kernel, done[0], lab.store) if done[0].counts else None)
             for kernel, done in zip(kernels, found, strict=True)
         ]
     if cpu is None:
         return traced
     cut = [at for at, one in enumerate(traced) if one.placed and one.placed.truncated]
     counted = await counted_whole(
-        request,
+        lab,
         cpu.l1i,
         [kernels[at] for at in cut],
         [works[at] for at in cut],
-        store=store,
-        progress=progress,
     )
     whole = dict(zip(cut, counted, strict=True))
     return [_with(one, whole.get(at)) for at, one in enumerate(traced)]

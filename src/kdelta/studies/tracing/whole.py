@@ -17,21 +17,16 @@ from kdelta.report.cut import ALONE, CutMisses, CutRegion
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import misses_of
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.tracing.placement import OWN, CountedMisses, PlacedKernel
 
 NOT_COUNTED = "L1I misses of whole regions were not counted: {why}"
 
 
 async def counted_whole(
-    request: LabRequest,
+    lab: Lab,
     cache: Cache,
     kernels: Sequence[Kernel],
     works: Sequence[RunPlan],
-    *,
-    store: Store,
-    progress: Progress,
 ) -> list[CountedMisses]:
     """For each kernel with its work, what its regions miss in that cache: one run each, which a run
     of the store may answer for. Nothing is made for no kernels.
@@ -39,11 +34,11 @@ async def counted_whole(
     if not kernels:
         return []
     plain = msgspec.structs.replace(
-        request, trace=False, data_lines=False, perturbations=1, rerun=False, simulate=cache
+        lab.request, trace=False, data_lines=False, perturbations=1, rerun=False, simulate=cache
     )
-    progress.log("traces were cut off: a run of its own counts the L1I misses of whole regions")
-    found = await Lab(store, progress, plain).runs(kernels, works)
-    return [_counted(runs[0], cache, store) for runs in found]
+    lab.progress.log("traces were cut off: a run of its own counts the L1I misses of whole regions")
+    found = await lab.asked(plain).runs(kernels, works)
+    return [_counted(runs[0], cache, lab.store) for runs in found]
 
 
 def _counted(done: RunResult, cache: Cache, store: Store) -> CountedMisses:
