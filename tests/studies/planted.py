@@ -6,24 +6,19 @@ kernel/core.c, fault 50 for each clear_pages in it, and both 3 for each function
 that nothing calls, as if its place in memory did it.
 """
 
+import functools
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
-import pytest
-
+from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.paths import RegionPath
-from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
-from kdelta.spec.run import RunStatus
-from kdelta.studies.search import measure as measuring
-from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
+from kdelta.store.store import Store
 from tests.kernels.git_trees import git
 from tests.kernels.trees import fake_tree
+from tests.studies.search_lab import SearchLab, counts_of
 
-EXECUTED = {"start", "start_kernel", "lock", "clear_pages"}
 CORE, LOCK, OLD, PAGES = "kernel/core.c", "kernel/lock.c", "drivers/old.c", "mm/pages.c"
 
 SLOWER = ("\tlock(&held);\n", "\tlock(&held);\n\tlock(&held);\n")
@@ -74,61 +69,49 @@ class Planted:
 
     def read(self, commit: str, file: str) -> str:
         """A file of a commit."""
-        return git(self.folder, "show", f"{commit}:{file}")
+        return _file(self.folder, commit, file)
 
 
-class FakeLab:
-    """Stands for guests: counts the runs, and tells what is true."""
+@functools.cache
+def _file(folder: Path, commit: str, file: str) -> str:
+    return git(folder, "show", f"{commit}:{file}")
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, planted: Planted) -> None:
+
+class PlantedLab(SearchLab):
+    """Kernels that execute what their commits say."""
+
+    def __init__(self, planted: Planted, store: Store | None = None) -> None:
+        super().__init__(store)
         self.planted = planted
-        self.measured: list[str] = []
-        lab = self
 
-        async def measure(
-            _: Bench, label: str, kernel: Kernel | NoKernel, **_options: Any
-        ) -> MeasuredKernel:
-            return lab.measure(label, kernel)
+    @property
+    def measured(self) -> list[str]:
+        """Return the commits whose kernels were run."""
+        return [_revision(one.kernel) for one in self.made]
 
-        monkeypatch.setattr(Bench, "measure", measure)
-        monkeypatch.setattr(measuring, "executed_names", lambda *_: frozenset(EXECUTED))
-
-    def measure(self, label: str, kernel: Kernel | NoKernel) -> MeasuredKernel:
-        """What a kernel's runs come to."""
-        if isinstance(kernel, NoKernel):
-            return MeasuredKernel(label, kernel, (), {}, kernel.text, kernel.status)
-        spec = parse_kernel_spec(kernel.spec)
-        assert isinstance(spec, GitSpec)
-        self.measured.append(spec.revision)
-        core = self.planted.read(spec.revision, CORE)
+    def counts(self, kernel: Kernel, _index: int) -> RunCounts | None:
+        """Return what the files of the kernel's commit come to."""
+        commit = _revision(kernel)
+        core = self.planted.read(commit, CORE)
         if "panic" in core:
-            return MeasuredKernel(
-                label, kernel, (), {}, "boot-failed: panic", RunStatus.BOOT_FAILED
-            )
-        unused = self.planted.read(spec.revision, LOCK).count("(void) { return")
-        functions = {
-            "open": {"lock": 30 * core.count("lock(&held)"), "start_kernel": 70 + 3 * unused},
-            "fault": {
-                "clear_pages": 50 * core.count("clear_pages(2)"),
-                "start_kernel": 200 + 3 * unused,
-            },
-            "empty": {"start_kernel": 4},
-        }
-        nothing = exactly(0)
-        return MeasuredKernel(
-            label,
-            kernel,
-            (),
+            return None
+        unused = self.planted.read(commit, LOCK).count("(void) { return")
+        return counts_of(
             {
-                name: SearchedRegion("syscalls", RegionPath(exactly(cost), exactly(cost), nothing))
-                for name, its in functions.items()
-                for cost in [sum(its.values())]
-            },
-            parts={
-                name: {function: exactly(cost) for function, cost in its.items()}
-                for name, its in functions.items()
-            },
+                "open": {"lock": 30 * core.count("lock(&held)"), "start_kernel": 70 + 3 * unused},
+                "fault": {
+                    "clear_pages": 50 * core.count("clear_pages(2)"),
+                    "start_kernel": 200 + 3 * unused,
+                },
+                "empty": {"start_kernel": 4},
+            }
         )
+
+
+def _revision(kernel: Kernel) -> str:
+    spec = parse_kernel_spec(kernel.spec)
+    assert isinstance(spec, GitSpec)
+    return spec.revision
 
 
 def exactly(value: int) -> Estimate:

@@ -7,12 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.infer.effects.chance import ENOUGH, region_runs
-from kdelta.infer.effects.estimate import Adds
-from kdelta.infer.effects.paths import region_paths
-from kdelta.kernels.config.kconfig import Config, parse_config
+from kdelta.counts.model import RunCounts
+from kdelta.infer.effects.chance import ENOUGH
+from kdelta.infer.effects.estimate import MEAN, Adds
+from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.kbuild.built import DIGEST, built_kernels
-from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
@@ -20,25 +19,27 @@ from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutco
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
+from kdelta.studies.lab.request import LabRequest
 from tests.infer.steady_runs import TIMER, steady
 from tests.report.shown import shown
-from tests.studies.ablated import AblatedLab, Truth, on, plain
+from tests.studies.ablated import AblatedLab, config_of, on, plain
+from tests.synthetic import run
 
 pytestmark = pytest.mark.build
 
 FEW = 3
 
 
-def ablated(request: AblateRequest, store: Store) -> AblationReport:
-    return asyncio.run(run_ablate(request, Lab(store, Silent())))
+def ablated(request: AblateRequest, lab: Lab) -> AblationReport:
+    return asyncio.run(run_ablate(request, lab))
 
 
 def effects(report: AblationReport) -> dict[str, dict[str, int]]:
     """By unit, what is not zero."""
     return {
-        unit.name: {name: int(e.value) for name, e in unit.effects.items() if e.value}
+        unit.name: {
+            name: int(e.value) for name, e in unit.effects.items() if e.value and name != MEAN
+        }
         for unit in report.units
         if unit.fate in (GroupOutcome.MEASURED, GroupOutcome.CLEARED)
     }
@@ -48,11 +49,9 @@ def unit(report: AblationReport, name: str) -> AblatedGroup:
     return next(one for one in report.units if one.name == name)
 
 
-def test_what_costs_what(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    AblatedLab(monkeypatch, plain)
-    report = ablated(ablate_request, store)
+def test_what_costs_what(ablate_request: AblateRequest, store: Store) -> None:
+    lab = AblatedLab(store, plain)
+    report = ablated(ablate_request, lab)
     size = next(n for n in effects(report) if n.startswith("OPTIMIZE"))
     found = effects(report)
     assert found.pop("DEBUG_KERNEL", {}) == {}
@@ -77,43 +76,41 @@ def test_what_costs_what(
 
 
 @pytest.mark.slow
-def test_asking_again_builds_nothing(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    AblatedLab(monkeypatch, plain)
-    first = ablated(ablate_request, store)
-    again = ablated(ablate_request, store)
+def test_asking_again_builds_nothing(ablate_request: AblateRequest, store: Store) -> None:
+    lab = AblatedLab(store, plain)
+    first = ablated(ablate_request, lab)
+    again = ablated(ablate_request, lab)
     assert effects(again) == effects(first)
     assert [build.identity for build in again.builds] == [one.identity for one in first.builds]
 
 
 @pytest.mark.slow
 def test_a_digest_that_another_version_made_is_made_again(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+    ablate_request: AblateRequest, store: Store
 ) -> None:
-    AblatedLab(monkeypatch, plain)
-    first = ablated(ablate_request, store)
+    lab = AblatedLab(store, plain)
+    first = ablated(ablate_request, lab)
     path = next(
         one.path for one in built_kernels() if one.identity == first.ends[0].identity
     ).joinpath(DIGEST)
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b"kdelta digest ", b"kdelta digest 0", 1))
-    again = ablated(ablate_request, store)
+    again = ablated(ablate_request, lab)
     assert path.read_bytes() == whole
     assert effects(again) == effects(first)
 
 
 @pytest.mark.slow
 def test_a_pruning_that_was_wrong_is_reported_and_searched(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+    ablate_request: AblateRequest, store: Store
 ) -> None:
     def truth(config: Config) -> dict[str, int] | None:
         found = plain(config)
         assert found is not None
         return {**found, "empty": 4 + 11 * on(config, "OLD_DRIVER")}
 
-    AblatedLab(monkeypatch, truth)
-    report = ablated(ablate_request, store)
+    lab = AblatedLab(store, truth)
+    report = ablated(ablate_request, lab)
     assert report.proof is not None
     assert report.proof.held is False
     assert "empty" in report.proof.differing
@@ -122,13 +119,11 @@ def test_a_pruning_that_was_wrong_is_reported_and_searched(
 
 
 @pytest.mark.slow
-def test_one_by_one_gives_the_same(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    AblatedLab(monkeypatch, plain)
-    usual = ablated(ablate_request, store)
+def test_one_by_one_gives_the_same(ablate_request: AblateRequest, store: Store) -> None:
+    lab = AblatedLab(store, plain)
+    usual = ablated(ablate_request, lab)
     slow = msgspec.structs.replace(ablate_request, one_by_one=True, rule_out=False)
-    thorough = ablated(slow, store)
+    thorough = ablated(slow, lab)
     some = {name: found for name, found in effects(thorough).items() if found}
     assert some == {name: found for name, found in effects(usual).items() if found}
     assert all(one.fate is not GroupOutcome.DEAD for one in thorough.units)
@@ -136,24 +131,22 @@ def test_one_by_one_gives_the_same(
 
 @pytest.mark.slow
 def test_a_kernel_that_does_not_boot_does_not_end_the_study(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+    ablate_request: AblateRequest, store: Store
 ) -> None:
     def truth(config: Config) -> dict[str, int] | None:
         alone = not on(config, "ZERO_PAGES") and on(config, "DEBUG_LIST")
         return None if alone else plain(config)
 
-    AblatedLab(monkeypatch, truth)
-    report = ablated(ablate_request, store)
+    lab = AblatedLab(store, truth)
+    report = ablated(ablate_request, lab)
     assert effects(report)["DEBUG_LIST"] == {"open": -30}
     assert effects(report)["ZERO_PAGES"] == {"fault": -100}, "seen where DEBUG_LIST is off as well"
     assert "boot-failed: panic" in shown("ablate", report)
 
 
-def test_ends_of_which_one_is_refused(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    AblatedLab(monkeypatch, lambda _: None)
-    report = ablated(ablate_request, store)
+def test_ends_of_which_one_is_refused(ablate_request: AblateRequest, store: Store) -> None:
+    lab = AblatedLab(store, lambda _: None)
+    report = ablated(ablate_request, lab)
     assert "boot-failed: panic" in report.failure
     assert "nothing to compare" in shown("ablate", report)
 
@@ -164,43 +157,38 @@ def test_a_config_that_is_none(ablate_request: AblateRequest, store: Store, tmp_
         if name == "empty":
             path.write_text("nothing\n")
         with pytest.raises(UserError, match=words):
-            ablated(msgspec.structs.replace(ablate_request, after=str(path)), store)
+            ablated(
+                msgspec.structs.replace(ablate_request, after=str(path)), AblatedLab(store, plain)
+            )
 
 
 class Timed(AblatedLab):
-    """The same with the runs of `open`: with ZERO_PAGES a timer ends in the first three of each
-    kernel, as chance has it.
+    """The same with a timer that ends in the first three runs of kernels with ZERO_PAGES, as chance
+    has it, while `open` is measured.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, truth: Truth) -> None:
-        super().__init__(monkeypatch, truth)
-        self.asked: list[tuple[bool, int]] = []
-
-    def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> MeasuredKernel:
-        found = super().measure(label, kernel, runs)
-        if isinstance(kernel, NoKernel) or found.failure:
-            return found
-        config = parse_config(Path(kernel.config or "").read_text())
-        timed, count = on(config, "ZERO_PAGES"), runs or FEW
-        self.asked.append((timed, count))
+    def counts(self, kernel: Kernel, index: int) -> RunCounts | None:
+        """Return steady counts of `open`."""
+        found = super().counts(kernel, index)
+        config = config_of(kernel)
         insns = (self.truth(config) or {})["open"]
-        first = steady(insns, 953, TIMER) if timed else steady(insns)
-        every = [first] * FEW + [steady(insns)] * (count - FEW)
-        path = region_paths(every)["open"]
-        return msgspec.structs.replace(
-            found,
-            regions={**found.regions, "open": SearchedRegion("syscalls", path)},
-            runs=region_runs(every),
-        )
+        timed = index < FEW and on(config, "ZERO_PAGES")
+        opened = steady(insns, 953, TIMER) if timed else steady(insns)
+        (alone,) = opened.regions
+        alone = msgspec.structs.replace(alone, clock_ticks=0)
+        return found and run(alone, *found.regions[1:])
 
 
 @pytest.mark.slow
 def test_what_chance_may_have_made_takes_more_runs_and_no_unit(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+    ablate_request: AblateRequest, store: Store
 ) -> None:
-    lab = Timed(monkeypatch, plain)
-    report = ablated(ablate_request, store)
-    assert (True, ENOUGH) in lab.asked, "a kernel that differs by a timer is run more often"
+    lab = Timed(store, plain)
+    few = msgspec.structs.replace(ablate_request, lab=LabRequest(perturbations=FEW))
+    report = ablated(few, lab)
+    assert any(
+        len(one.indexes) == ENOUGH and on(config_of(one.kernel), "ZERO_PAGES") for one in lab.made
+    ), "a kernel that differs by a timer is run more often"
     pages, listed = (unit(report, name).effects["open"] for name in ("ZERO_PAGES", "DEBUG_LIST"))
     assert pages.low <= 0 <= pages.high
     assert listed.low <= -30 <= listed.high < 0

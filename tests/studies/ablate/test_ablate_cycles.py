@@ -4,7 +4,6 @@
 import asyncio
 import re
 from fractions import Fraction
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,7 +12,6 @@ from kdelta.counts.model import Cost
 from kdelta.counts.symbols import parse_symbols
 from kdelta.cpus import load_cpu
 from kdelta.infer.effects.effects import Word
-from kdelta.kernels.config.kconfig import Config, parse_config
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import CycleStudy, pair_of
@@ -21,15 +19,14 @@ from kdelta.studies.ablate.model import AblationReport, GroupOutcome
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text, read_document
-from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.progress import Silent
+from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.search.measure import MeasuredKernel
 from kdelta.studies.tracing.cycles import Traced
 from kdelta.studies.tracing.placement import place_traces
 from tests.replay.made_kernel import kallsyms, text_rows
 from tests.report.example import stored
 from tests.report.shown import shown
-from tests.studies.ablated import AblatedLab, on, plain
+from tests.studies.ablated import AblatedLab, config_of, on, plain
 from tests.studies.placed import KERNEL, LINE, RUN, SIZES, made_trace
 from tests.synthetic import own, region, run
 
@@ -42,7 +39,7 @@ LAYOUTS = 8
 def traced(measured: MeasuredKernel) -> Traced:
     """A run in which one function executes what the truth says, and nothing is missed."""
     assert measured.kernel
-    truth = plain(config_of(measured))
+    truth = plain(config_of(measured.kernel))
     assert truth
     regions = [region(name, {own("alpha"): Cost(count)}, 1) for name, count in truth.items()]
     traces = tuple(
@@ -55,18 +52,14 @@ def traced(measured: MeasuredKernel) -> Traced:
     return Traced(done, place_traces(kernel, RUN, counts, traces, symbols))
 
 
-def config_of(measured: MeasuredKernel) -> Config:
-    assert measured.kernel
-    return parse_config(Path(measured.kernel.config or "").read_text())
-
-
 @pytest.fixture
 def replayed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The debugging options of each kernel whose traces were asked for, in that order."""
     asked: list[tuple[str, ...]] = []
 
     def fake(_: CycleStudy, measured: MeasuredKernel) -> dict[str, Traced]:
-        config = config_of(measured)
+        assert measured.kernel
+        config = config_of(measured.kernel)
         asked.append(tuple(n for n in ("DEBUG_LIST", "ZERO_PAGES") if on(config, n)))
         return {"syscalls": traced(measured)}
 
@@ -76,7 +69,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 def ablated(request: AblateRequest, store: Store, **more: object) -> AblationReport:
     request = msgspec.structs.replace(request, cpu=load_cpu("zen3"), layouts=LAYOUTS, **more)
-    return asyncio.run(run_ablate(request, Lab(store, Silent())))
+    return asyncio.run(run_ablate(request, AblatedLab(store, plain)))
 
 
 def relative(report: AblationReport, name: str) -> dict[str, float]:
@@ -92,10 +85,8 @@ def relative(report: AblationReport, name: str) -> dict[str, float]:
 def test_each_unit_that_was_built_alone_has_model_cycles(
     ablate_request: AblateRequest,
     store: Store,
-    monkeypatch: pytest.MonkeyPatch,
     replayed: list[tuple[str, ...]],
 ) -> None:
-    AblatedLab(monkeypatch, plain)
     report = ablated(ablate_request, store, one_by_one=True)
     assert report.cycles["open"].verdict.word is Word.FASTER
     # 0.5 cycles an instruction, and nothing else.
@@ -115,11 +106,9 @@ def test_each_unit_that_was_built_alone_has_model_cycles(
 def test_the_report_has_them_besides_the_path(
     ablate_request: AblateRequest,
     store: Store,
-    monkeypatch: pytest.MonkeyPatch,
     replayed: list[tuple[str, ...]],
 ) -> None:
     assert replayed == []
-    AblatedLab(monkeypatch, plain)
     report = ablated(ablate_request, store, one_by_one=True)
     text = shown("ablate", report)
     assert max(len(line) for line in text.splitlines() if ablate_request.tree not in line) <= 80
@@ -142,11 +131,9 @@ def test_the_report_has_them_besides_the_path(
 def test_without_a_cpu_nothing_is_traced(
     ablate_request: AblateRequest,
     store: Store,
-    monkeypatch: pytest.MonkeyPatch,
     replayed: list[tuple[str, ...]],
 ) -> None:
-    AblatedLab(monkeypatch, plain)
-    report = asyncio.run(run_ablate(ablate_request, Lab(store, Silent())))
+    report = asyncio.run(run_ablate(ablate_request, AblatedLab(store, plain)))
     assert replayed == []
     assert report.cpu is None
     assert report.cycles == {}

@@ -20,7 +20,6 @@ from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.kernels.git_trees import git, state
 from tests.report.shown import shown
@@ -31,10 +30,11 @@ from tests.studies.planted import (
     LOCK,
     NO_BOOT,
     SLOWER,
-    FakeLab,
     Planted,
+    PlantedLab,
     exactly,
 )
+from tests.studies.search_lab import without_programs
 
 pytestmark = pytest.mark.build
 
@@ -48,8 +48,9 @@ def planted(own_cache: Path, tmp_path: Path) -> Planted:
 
 
 @pytest.fixture
-def lab(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> FakeLab:
-    return FakeLab(monkeypatch, planted)
+def lab(planted: Planted, store: Store, monkeypatch: pytest.MonkeyPatch) -> PlantedLab:
+    without_programs(monkeypatch)
+    return PlantedLab(planted, store)
 
 
 @pytest.fixture
@@ -66,8 +67,8 @@ def request_for(planted: Planted, good: str, bad: str = "main") -> BisectRequest
     )
 
 
-def bisected(request: BisectRequest, store: Store) -> BisectReport:
-    return asyncio.run(run_bisect(request, Lab(store, Silent())))
+def bisected(request: BisectRequest, lab: Lab) -> BisectReport:
+    return asyncio.run(run_bisect(request, lab))
 
 
 def effects(report: BisectReport) -> dict[str, dict[str, int]]:
@@ -94,10 +95,10 @@ def history(planted: Planted) -> str:
 
 
 @pytest.mark.slow
-def test_culprits_from_both_ends(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_culprits_from_both_ends(planted: Planted, lab: PlantedLab) -> None:
     good = history(planted)
     before = state(planted.folder)
-    report = bisected(request_for(planted, good), store)
+    report = bisected(request_for(planted, good), lab)
     assert state(planted.folder) == before
     assert effects(report) == {"core: slower": {"open": 30}, "core: faster": {"fault": -50}}
     assert all(one.confirmed for one in report.found)
@@ -111,25 +112,23 @@ def test_culprits_from_both_ends(planted: Planted, lab: FakeLab, store: Store) -
     assert all(len(row) <= 80 or any(one in row for one in long) for row in text.splitlines())
     assert '("core: slower")' in text
     assert "6 of 11 commits needed no kernel." in text
-    back = bisected(request_for(planted, "main", good), store)
+    back = bisected(request_for(planted, "main", good), lab)
     assert effects(back) == effects(report)
     assert "is older than" in back.notes[0]
 
 
 @pytest.mark.slow
-def test_asking_again_measures_the_same(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_asking_again_measures_the_same(planted: Planted, lab: PlantedLab) -> None:
     good = history(planted)
-    first = bisected(request_for(planted, good), store)
+    first = bisected(request_for(planted, good), lab)
     asked = list(lab.measured)
-    again = bisected(request_for(planted, good), store)
+    again = bisected(request_for(planted, good), lab)
     assert effects(again) == effects(first)
     assert lab.measured == asked * 2
 
 
 @pytest.mark.slow
-def test_what_does_not_build_or_boot_is_skipped(
-    planted: Planted, lab: FakeLab, store: Store
-) -> None:
+def test_what_does_not_build_or_boot_is_skipped(planted: Planted, lab: PlantedLab) -> None:
     good = planted.name("HEAD")
     planted.placement(1)
     planted.change("core: breaks the build", CORE, *BROKEN)
@@ -141,11 +140,11 @@ def test_what_does_not_build_or_boot_is_skipped(
     planted.change("core: boots again", CORE, NO_BOOT[1], NO_BOOT[0])
     planted.placement(4)
     request = request_for(planted, good)
-    report = bisected(request, store)
+    report = bisected(request, lab)
     assert effects(report) == {"core: slower": {"open": 30}}
     failed = {one.commit: one.status for one in report.builds if one.status != "ok"}
     asked = [one.commit for one in report.builds]
-    again = bisected(request, store)
+    again = bisected(request, lab)
     assert [one.commit for one in again.builds] == asked
     assert {one.commit: one.status for one in again.builds if one.status != "ok"} == failed
     assert not set(lab.measured[len(asked) :]) & failed.keys()
@@ -153,9 +152,9 @@ def test_what_does_not_build_or_boot_is_skipped(
 
 
 @pytest.mark.slow
-def test_git_replays_the_log(planted: Planted, lab: FakeLab, store: Store, tmp_path: Path) -> None:
+def test_git_replays_the_log(planted: Planted, lab: PlantedLab, tmp_path: Path) -> None:
     good = history(planted)
-    report = bisected(request_for(planted, good), store)
+    report = bisected(request_for(planted, good), lab)
     assert lab
     for one in report.found:
         log = tmp_path / "log"
@@ -167,20 +166,20 @@ def test_git_replays_the_log(planted: Planted, lab: FakeLab, store: Store, tmp_p
 
 
 @pytest.mark.slow
-def test_a_comment_is_ruled_out(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_a_comment_is_ruled_out(planted: Planted, lab: PlantedLab) -> None:
     """In a header that executed code includes, even; a line more is no comment alone."""
     good = planted.name("HEAD")
     define = "#define LOCK_H\n"
     planted.change("lock.h: a comment", LOCK_H, define, "#define LOCK_H /* once */\n")
     planted.change("lock.h: a line", LOCK_H, "void lock(", "/* a line */\nvoid lock(")
-    report = bisected(request_for(planted, good), store)
+    report = bisected(request_for(planted, good), lab)
     assert [one.commit.subject for one in report.ruled_out] == ["lock.h: a comment"]
     assert "does the same before and after it" in report.ruled_out[0].why
     assert lab
 
 
 def test_a_comment_that_a_script_reads_is_kept(
-    planted: Planted, lab: FakeLab, store: Store, monkeypatch: pytest.MonkeyPatch
+    planted: Planted, lab: PlantedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = planted.name("HEAD")
     planted.change("lock.h: a comment", LOCK_H, "#define LOCK_H\n", "#define LOCK_H /* once */\n")
@@ -190,7 +189,7 @@ def test_a_comment_that_a_script_reads_is_kept(
         return msgspec.structs.replace(real(kernels, commit), parsed=frozenset({LOCK_H}))
 
     monkeypatch.setattr(Commits, "tree", parsed)
-    report = bisected(request_for(planted, good), store)
+    report = bisected(request_for(planted, good), lab)
     assert (report.ruled_out, report.candidates) == ((), 1)
     assert lab
 
@@ -205,8 +204,8 @@ def kconfigs(planted: Planted) -> str:
 
 
 @pytest.mark.slow
-def test_kconfig_files_that_grant_the_same(planted: Planted, lab: FakeLab, store: Store) -> None:
-    report = bisected(request_for(planted, kconfigs(planted)), store)
+def test_kconfig_files_that_grant_the_same(planted: Planted, lab: PlantedLab) -> None:
+    report = bisected(request_for(planted, kconfigs(planted)), lab)
     assert [one.commit.subject for one in report.ruled_out] == ["help", "new"]
     assert {one.why for one in report.ruled_out} == {HARMLESS}
     assert report.candidates == 1
@@ -214,45 +213,45 @@ def test_kconfig_files_that_grant_the_same(planted: Planted, lab: FakeLab, store
 
 
 def test_too_many_kconfig_files_to_ask(
-    planted: Planted, lab: FakeLab, store: Store, monkeypatch: pytest.MonkeyPatch
+    planted: Planted, lab: PlantedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kdelta.studies.bisect.study.MOST_ASKED", 2)
-    report = bisected(request_for(planted, kconfigs(planted)), store)
+    report = bisected(request_for(planted, kconfigs(planted)), lab)
     assert (report.ruled_out, report.candidates) == ((), 3)
     assert lab
 
 
-def test_equal_ends(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_equal_ends(planted: Planted, lab: PlantedLab) -> None:
     history(planted)
-    report = bisected(request_for(planted, "main"), store)
+    report = bisected(request_for(planted, "main"), lab)
     assert len(lab.measured) == 1
     assert report.found == ()
     assert "same commit" in shown("bisect", report)
 
 
 @pytest.mark.slow
-def test_nothing_to_explain(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_nothing_to_explain(planted: Planted, lab: PlantedLab) -> None:
     good = planted.name("HEAD")
     for number in range(3):
         planted.unrelated(number)
-    report = bisected(request_for(planted, good), store)
+    report = bisected(request_for(planted, good), lab)
     assert len(report.builds) == 2
     assert len(lab.measured) == 2
     assert "no difference to explain" in shown("bisect", report)
 
 
 @pytest.mark.slow
-def test_an_end_that_does_not_build(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_an_end_that_does_not_build(planted: Planted, lab: PlantedLab) -> None:
     good = planted.name("HEAD")
     planted.change("core: breaks the build", CORE, *BROKEN)
-    report = bisected(request_for(planted, good), store)
+    report = bisected(request_for(planted, good), lab)
     assert "nothing to compare: main: build-failed" in report.failure
     assert "nothing to compare" in shown("bisect", report)
     assert lab
 
 
 @pytest.mark.slow
-def test_among_merges(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_among_merges(planted: Planted, lab: PlantedLab) -> None:
     planted.placement(1)
     good = planted.placement(2)
     git(planted.folder, "checkout", "-q", "-b", "side", f"{good}~1")
@@ -266,15 +265,13 @@ def test_among_merges(planted: Planted, lab: FakeLab, store: Store) -> None:
     planted.change("core: faster", CORE, *FASTER)
     git(planted.folder, "merge", "-q", "--no-ff", "-m", "Merge side", "side")
     planted.unrelated(3)
-    report = bisected(request_for(planted, good), store)
+    report = bisected(request_for(planted, good), lab)
     assert effects(report) == {"core: slower": {"open": 30}, "core: faster": {"fault": -50}}
     assert lab
 
 
 @pytest.mark.slow
-def test_a_commit_that_holds_no_kernel_is_skipped(
-    planted: Planted, lab: FakeLab, store: Store
-) -> None:
+def test_a_commit_that_holds_no_kernel_is_skipped(planted: Planted, lab: PlantedLab) -> None:
     """As where one import was taken away before the next one came."""
     good = planted.name("HEAD")
     planted.change("core: slower", CORE, *SLOWER)
@@ -285,18 +282,18 @@ def test_a_commit_that_holds_no_kernel_is_skipped(
     planted.commit("all again")
     planted.placement(1)
     request = msgspec.structs.replace(request_for(planted, good), rule_out=False)
-    report = bisected(request, store)
+    report = bisected(request, lab)
     assert effects(report) == {"core: slower": {"open": 30}}
     (failed,) = [one for one in report.builds if one.status != "ok"]
     assert "is no kernel tree" in failed.detail
     with pytest.raises(UserError, match="is no kernel tree"):
-        bisected(request_for(planted, "main~2", "main"), store)
+        bisected(request_for(planted, "main~2", "main"), lab)
     assert lab
 
 
 @pytest.mark.slow
 def test_model_cycles_are_regions_of_their_own(
-    planted: Planted, lab: FakeLab, store: Store, monkeypatch: pytest.MonkeyPatch
+    planted: Planted, lab: PlantedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The path is as it was, and what it executes costs more."""
     good = planted.name("HEAD")
@@ -316,7 +313,7 @@ def test_model_cycles_are_regions_of_their_own(
 
     monkeypatch.setattr("kdelta.studies.bisect.kernels.cycle_regions", cycles)
     request = msgspec.structs.replace(request_for(planted, good), cpu=cpu, layouts=16)
-    report = bisected(request, store)
+    report = bisected(request, lab)
     assert effects(report) == {
         "core: slower": {"open": 30},
         "lock: by two": {"fault on generic-x86-64": 200},
@@ -328,22 +325,22 @@ def test_model_cycles_are_regions_of_their_own(
 
 
 @pytest.mark.slow
-def test_a_region_that_is_asked_for(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_a_region_that_is_asked_for(planted: Planted, lab: PlantedLab) -> None:
     request = request_for(planted, history(planted))
-    report = bisected(msgspec.structs.replace(request, regions=("fault",)), store)
+    report = bisected(msgspec.structs.replace(request, regions=("fault",)), lab)
     assert effects(report) == {"core: faster": {"fault": -50}}
     assert report.asked == ("fault",)
     measured = len(lab.measured)
     with pytest.raises(UserError, match="there is no region 'defalt'") as caught:
-        bisected(msgspec.structs.replace(request, regions=("fault", "defalt")), store)
+        bisected(msgspec.structs.replace(request, regions=("fault", "defalt")), lab)
     assert "empty, fault, open" in caught.value.hint
     assert len(lab.measured) == measured + 1
 
 
-def test_no_more_builds_than_asked_for(planted: Planted, lab: FakeLab, store: Store) -> None:
+def test_no_more_builds_than_asked_for(planted: Planted, lab: PlantedLab) -> None:
     good = history(planted)
     request = msgspec.structs.replace(request_for(planted, good), max_builds=1)
-    report = bisected(request, store)
+    report = bisected(request, lab)
     assert len(report.builds) == 3
     assert report.groups
     assert lab

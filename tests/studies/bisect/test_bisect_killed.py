@@ -19,10 +19,10 @@ from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
 from tests.caches import use_cache
 from tests.kernels.git_trees import state
-from tests.studies.planted import BROKEN, CORE, FASTER, SLOWER, FakeLab, Planted
+from tests.studies.planted import BROKEN, CORE, FASTER, SLOWER, Planted, PlantedLab
+from tests.studies.search_lab import without_programs
 
 pytestmark = pytest.mark.build
 
@@ -66,12 +66,12 @@ def watched(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
     monkeypatch.setattr(Lab, "kernel", asked)
 
 
-def bisected(request: BisectRequest) -> BisectReport:
+def bisected(request: BisectRequest, lab: PlantedLab) -> BisectReport:
     with Store.open(data_dir()) as store:
-        return asyncio.run(run_bisect(request, Lab(store, Silent())))
+        return asyncio.run(run_bisect(request, lab.in_store(store)))
 
 
-def attempt(request: BisectRequest, seconds: float) -> bool:
+def attempt(request: BisectRequest, lab: PlantedLab, seconds: float) -> bool:
     """Runs it in a process that is killed, with all that it started, after that time; whether it
     ended before.
     """
@@ -79,7 +79,7 @@ def attempt(request: BisectRequest, seconds: float) -> bool:
     if not child:
         os.setsid()
         try:
-            bisected(request)
+            bisected(request, lab)
             os._exit(0)
         finally:
             os._exit(1)
@@ -138,11 +138,12 @@ def effects(report: BisectReport) -> list[tuple[str, dict[str, int]]]:
 def test_killed_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planted, good = planted_history(tmp_path)
     before = state(planted.folder)
-    FakeLab(monkeypatch, planted)
+    without_programs(monkeypatch)
+    lab = PlantedLab(planted)
     request = BisectRequest(repository=str(planted.folder), range=f"{good}..main", rule_out=False)
     fresh(monkeypatch, tmp_path, 0)
     started = time.monotonic()
-    expected = bisected(request)
+    expected = bisected(request, lab)
     whole = time.monotonic() - started
     assert {subject for subject, _ in effects(expected)} == {"core: slower", "core: faster"}
     draw, kills, number = random.Random(1), 0, 0
@@ -154,10 +155,10 @@ def test_killed_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             watched(patched, log)
             known: list[tuple[int, set[str]]] = []
             # Longer each time, since a busy host may have become slower.
-            while not attempt(request, draw.uniform(0, whole * (0.3 + 0.1 * len(known)))):
+            while not attempt(request, lab, draw.uniform(0, whole * (0.3 + 0.1 * len(known)))):
                 kills += 1
                 known.append((len(log.lines()), failures()))
-            assert effects(bisected(request)) == effects(expected)
+            assert effects(bisected(request, lab)) == effects(expected)
         lines = log.lines()
         for at, words in enumerate(lines):
             if words[0] == "begin":

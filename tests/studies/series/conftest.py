@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.store.store import Store
 from tests.kernels.trees import fake_tree
+from tests.studies.search_lab import without_programs
 from tests.studies.series.patches import Queue, SeriesLab
 
 
@@ -16,5 +18,6 @@ def queue(own_cache: Path, tmp_path: Path) -> Queue:
 
 
 @pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> SeriesLab:
-    return SeriesLab(monkeypatch)
+def lab(store: Store, monkeypatch: pytest.MonkeyPatch) -> SeriesLab:
+    without_programs(monkeypatch)
+    return SeriesLab(store)

@@ -1,34 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Series of patches for the fake tree, and a stand-in for guests that run what comes of them."""
+"""Series of patches for the fake tree, and what the kernels that come of them execute."""
 
 import asyncio
+import functools
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import pytest
 
-from kdelta.infer.effects.paths import RegionPath
+from kdelta.counts.model import RunCounts
+from kdelta.infer.effects.estimate import MEAN, Estimate
 from kdelta.infer.search.series_model import PatchFate
-from kdelta.kernels.kbuild.built import BuiltKernel, load_built
-from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.git import GitStore
-from kdelta.spec.run import RunStatus
-from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
+from kdelta.studies.lab.request import USUAL_LAB
 from kdelta.studies.series.model import SeriesReport
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series
-from tests.infer.planted import exactly
 from tests.kernels.git_trees import commit, git
 from tests.report.shown import shown
+from tests.studies.search_lab import SearchLab, counts_of
 
-EXECUTED = {"start", "start_kernel", "lock", "clear_pages"}
 BASE = {"open": 100, "fault": 200, "empty": 4}
 SOURCES = ("kernel/core.c", "kernel/lock.c", "mm/pages.c", "drivers/old.c")
 
@@ -36,53 +32,32 @@ LOCK = "\t*it += 1;"
 PAGES = "\treturn i + pages[count];"
 
 
-class SeriesLab:
-    """Stands for guests: a source says itself what it costs, in lines such as `cost open 30`."""
+class SeriesLab(SearchLab):
+    """A source says itself what it costs, in lines such as `cost open 30`."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.measured: list[str] = []
-        lab = self
+    @property
+    def measured(self) -> list[Kernel]:
+        """Return the kernels that were run, each time."""
+        assert {len(one.indexes) for one in self.made} <= {USUAL_LAB.perturbations, 8}
+        return [one.kernel for one in self.made]
 
-        async def measure(
-            _: Bench, label: str, kernel: Kernel | NoKernel, **options: Any
-        ) -> MeasuredKernel:
-            return lab.measure(label, kernel, options.get("runs") or 0)
-
-        monkeypatch.setattr(Bench, "measure", measure)
-        names = frozenset(EXECUTED)
-        monkeypatch.setattr("kdelta.studies.search.measure.executed_names", lambda *_: names)
-
-    def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> MeasuredKernel:
-        if isinstance(kernel, NoKernel):
-            return MeasuredKernel(label, kernel, (), {}, kernel.text, kernel.status)
-        assert runs in (0, 8)
+    def counts(self, kernel: Kernel, _index: int) -> RunCounts | None:
+        """Return what the source of a kernel comes to."""
         built = load_built(kernel.built or "")
         assert built is not None
-        self.measured.append(label)
-        text = "".join(sources(built).values())
+        text = _text(built.folder, built.tree)
         if "panic" in text:
-            return MeasuredKernel(
-                label, kernel, (), {}, "boot-failed: panic", RunStatus.BOOT_FAILED
-            )
+            return None
         found = dict(BASE)
         for region, sign, value in re.findall(r"cost (\w+) (-?)(\d+)", text):
             found[region] += int(f"{sign}{value}")
-        nothing = exactly(0)
-        return MeasuredKernel(
-            label,
-            kernel,
-            (),
-            {
-                name: SearchedRegion("syscalls", RegionPath(exactly(n), exactly(n), nothing))
-                for name, n in found.items()
-            },
-            parts={name: {f"do_{name}": exactly(n)} for name, n in found.items()},
-        )
+        return counts_of({name: {f"do_{name}": n} for name, n in found.items()})
 
 
-def sources(built: BuiltKernel) -> dict[str, str]:
-    store = GitStore(Path(built.folder))
-    return {name: (store.blob(f"{built.tree}:{name}") or b"").decode() for name in SOURCES}
+@functools.cache  # a program is started for each file, and a kernel has several runs
+def _text(folder: str, tree: str) -> str:
+    store = GitStore(Path(folder))
+    return "".join((store.blob(f"{tree}:{name}") or b"").decode() for name in SOURCES)
 
 
 class Queue:
@@ -137,17 +112,18 @@ def first_line(queue: Queue, file: str) -> str:
     return (queue.tree / file).read_text().splitlines()[0]
 
 
-def run(request: SeriesRequest, store: Store) -> SeriesReport:
-    return asyncio.run(run_series(request, Lab(store, Silent())))
+def run(request: SeriesRequest, lab: Lab) -> SeriesReport:
+    return asyncio.run(run_series(request, lab))
 
 
 def found(report: SeriesReport) -> dict[str, dict[str, int]]:
-    """By patch, what is not zero."""
-    return {
-        row.name: {name: int(e.value) for name, e in row.answer.effects.items() if e.value}
-        for row in report.rows
-        if any(e.value for e in row.answer.effects.values())
-    }
+    """Return by patch and region what is not zero."""
+    return {row.name: effects for row in report.rows if (effects := in_regions(row.answer.effects))}
+
+
+def in_regions(effects: Mapping[str, Estimate]) -> dict[str, int]:
+    """Return by region what is not zero, without the mean over all of them."""
+    return {name: int(e.value) for name, e in effects.items() if e.value and name != MEAN}
 
 
 def fates(report: SeriesReport) -> dict[str, PatchFate]:

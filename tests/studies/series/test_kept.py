@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from kdelta.spec.errors import UserError
-from kdelta.store.store import Store
 from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.request import SeriesRequest
 from tests.kernels.git_trees import commit, git, state
@@ -47,9 +46,7 @@ def messages(tree: Path, branch: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
-def test_a_branch_is_kept_and_measured_on_the_next_base(
-    queue: Queue, store: Store, lab: SeriesLab
-) -> None:
+def test_a_branch_is_kept_and_measured_on_the_next_base(queue: Queue, lab: SeriesLab) -> None:
     request = kept(queue)
     tree = queue.tree
     before = (
@@ -57,7 +54,7 @@ def test_a_branch_is_kept_and_measured_on_the_next_base(
         git(tree, "status", "--porcelain"),
         git(tree, "rev-parse", "HEAD"),
     )
-    report = run(request, store)
+    report = run(request, lab)
     assert report.kept is not None
     assert report.kept.dropped == ("0004-core-slow",)
     assert report.kept.marked == ("0002-lock-slow",)
@@ -80,7 +77,7 @@ def test_a_branch_is_kept_and_measured_on_the_next_base(
     git(tree, "checkout", "-q", "-b", "next", "base")
     commit(tree, "news", **{"kernel/core.c": (tree / "kernel/core.c").read_text() + NEWS})
     new = SeriesRequest(tree=f"git:{tree}@next", patches=(f"{tree}:fast",), keep=f"{tree}:fast")
-    again = run(new, store)
+    again = run(new, lab)
     assert [row.name for row in again.rows] == ["pages-fast", "lock-slow", "lock-better"]
     assert again.rows[0].earlier == ("syscalls/fault -10.00 % path (exact)",)
     assert [(one.region, one.now, one.word) for one in held(again)] == [
@@ -101,11 +98,11 @@ NEWS = "/* cost fault 200 */\n"
 
 
 def test_a_branch_that_cannot_be_written_is_told_before_anything_is_built(
-    queue: Queue, store: Store, lab: SeriesLab
+    queue: Queue, lab: SeriesLab
 ) -> None:
     request = kept(queue)
     for branch, message in (("work", "kdelta did not write it"), ("a..b", "not a name")):
         bad = msgspec.structs.replace(request, keep=f"{queue.tree}:{branch}")
         with pytest.raises(UserError, match=message):
-            run(bad, store)
+            run(bad, lab)
     assert not lab.measured

@@ -71,7 +71,7 @@ class Doomed:
         log.log = log_file  # type: ignore[method-assign]
         try:
             with Store.open(data_dir()) as store:
-                asyncio.run(run_series(self.request, Lab(store, log)))
+                asyncio.run(run_series(self.request, SeriesLab(store, progress=log)))
         except BaseException as error:  # noqa: BLE001  (it must not return into the test's process)
             log_file(f"error {error!r}")
             os._exit(1)
@@ -84,11 +84,11 @@ class Doomed:
 
 @pytest.mark.slow
 def test_a_build_that_failed_is_not_tried_again_unless_told_to(
-    queue: Queue, store: Store, lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+    queue: Queue, lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = one_that_fails(queue)
     asked: list[str] = []
-    first = run(request, store)
+    first = run(request, lab)
     assert [one.status for one in first.builds].count("build-failed") == 1
     real = Lab.kernel
 
@@ -97,13 +97,13 @@ def test_a_build_that_failed_is_not_tried_again_unless_told_to(
         return real(self, spec)
 
     monkeypatch.setattr(Lab, "kernel", kernel)
-    again = run(request, store)
+    again = run(request, lab)
     assert found(again) == found(first)
     assert len(asked) == len(first.builds) - 1
     asked.clear()
     run(
         msgspec.structs.replace(request, lab=msgspec.structs.replace(request.lab, rerun=True)),
-        store,
+        lab,
     )
     assert len(asked) == len(first.builds)
     assert lab.measured
@@ -111,7 +111,7 @@ def test_a_build_that_failed_is_not_tried_again_unless_told_to(
 
 @pytest.mark.slow
 def test_killed_at_any_moment_no_finished_build_is_repeated(
-    queue: Queue, store: Store, lab: SeriesLab, tmp_path: Path
+    queue: Queue, lab: SeriesLab, tmp_path: Path
 ) -> None:
     request = msgspec.structs.replace(one_that_fails(queue), rule_out=False)
     said = tmp_path / "said"
@@ -120,7 +120,7 @@ def test_killed_at_any_moment_no_finished_build_is_repeated(
     kills = 0
     while kills < MOMENTS:
         kills += not doomed.run(chance.randint(1, 90))
-    report = run(request, store)
+    report = run(request, lab)
     assert found(report) == {"0003-pages-two": {"fault": 9}}
     assert [group.patches for group in report.groups] == [("0001-lock-bad", "0002-lock-good")]
     lines = said.read_text().splitlines()

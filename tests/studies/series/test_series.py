@@ -28,6 +28,7 @@ from tests.studies.series.patches import (
     fates,
     first_line,
     found,
+    in_regions,
     run,
     usual,
 )
@@ -41,10 +42,10 @@ WANTED = {
 }
 
 
-def test_what_each_patch_does(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_what_each_patch_does(queue: Queue, lab: SeriesLab) -> None:
     request = usual(queue)
     before = state(queue.tree)
-    report = run(request, store)
+    report = run(request, lab)
     assert found(report) == WANTED
     assert fates(report)["0001-old-dead"] is PatchFate.RULED_OUT
     zero = next(row for row in report.rows if row.name == "0003-pages-zero")
@@ -62,12 +63,12 @@ def test_what_each_patch_does(queue: Queue, store: Store, lab: SeriesLab) -> Non
 
 
 def test_series_that_changes_no_byte_ends_at_once(
-    queue: Queue, store: Store, lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+    queue: Queue, lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kdelta.studies.series.study.reach_looked_closer", None)
     queue.add("core: comment", "kernel/core.c", first_line(queue, "kernel/core.c"), "/* more */")
     request = SeriesRequest(tree=str(queue.tree), patches=(str(queue.done()),))
-    report = run(request, store)
+    report = run(request, lab)
     (row,) = report.rows
     assert row.answer.fate is PatchFate.RULED_OUT
     assert row.why.startswith("equal images")
@@ -76,29 +77,29 @@ def test_series_that_changes_no_byte_ends_at_once(
 
 
 @pytest.mark.slow
-def test_all_views(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_all_views(queue: Queue, lab: SeriesLab) -> None:
     request = msgspec.structs.replace(usual(queue), views=tuple(View))
-    report = run(request, store)
+    report = run(request, lab)
     assert lab.measured
     rows = {row.name: row.answer for row in report.rows}
     one, three = rows["0002-lock-one"], rows["0005-lock-three"]
     assert one.left_out is not None
     assert one.left_out.others == ("0005-lock-three",)
-    assert {n: int(e.value) for n, e in one.left_out.effects.items() if e.value} == {"open": 37}
+    assert in_regions(one.left_out.effects) == {"open": 37}
     assert three.alone is not None
     assert three.alone.others == ("0002-lock-one",)
-    assert {n: int(e.value) for n, e in three.alone.effects.items() if e.value} == {"open": 7}
+    assert in_regions(three.alone.effects) == {"open": 7}
     assert not report.interactions
     assert "left out" in checked(report)
 
 
 @pytest.mark.slow
-def test_asking_again_builds_nothing(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_asking_again_builds_nothing(queue: Queue, lab: SeriesLab) -> None:
     request = usual(queue)
-    first = run(request, store)
+    first = run(request, lab)
     assert lab.measured
     logs = {built.key: (built.path / "build.log").stat().st_mtime_ns for built in built_kernels()}
-    again = run(request, store)
+    again = run(request, lab)
     assert found(again) == found(first)
     assert [one.identity for one in again.builds] == [one.identity for one in first.builds]
     assert {
@@ -107,7 +108,7 @@ def test_asking_again_builds_nothing(queue: Queue, store: Store, lab: SeriesLab)
 
 
 @pytest.mark.slow
-def test_patches_that_only_build_together(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_patches_that_only_build_together(queue: Queue, lab: SeriesLab) -> None:
     queue.after(
         "lock: use",
         "kernel/lock.c",
@@ -130,18 +131,18 @@ def test_patches_that_only_build_together(queue: Queue, store: Store, lab: Serie
         "\treturn i + 3 * count + pages[count]; /* cost fault 9 */",
     )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
-    report = run(request, store)
+    report = run(request, lab)
     assert lab.measured
     (group,) = report.groups
     assert group.patches == ("0001-lock-use", "0002-lock-add")
     assert "no add" in group.reason
-    assert {n: int(e.value) for n, e in group.effects.items() if e.value} == {"open": 5}
+    assert in_regions(group.effects) == {"open": 5}
     assert found(report) == {"0003-pages-two": {"fault": 9}}
     assert "group 1: 0001-lock-use, 0002-lock-add; the tree up to" in checked(report)
 
 
 @pytest.mark.slow
-def test_the_smallest_set(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_the_smallest_set(queue: Queue, lab: SeriesLab) -> None:
     queue.after("old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* dead */")
     queue.after(
         "lock: add",
@@ -166,7 +167,7 @@ def test_the_smallest_set(queue: Queue, store: Store, lab: SeriesLab) -> None:
         "\treturn i + 3 * count + pages[count]; /* cost open 1 */",
     )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
-    report = run(request, store)
+    report = run(request, lab)
     assert report.minimal is not None
     answer = report.minimal.answer
     assert {one.name: one.role for one in answer.members} == {
@@ -174,10 +175,10 @@ def test_the_smallest_set(queue: Queue, store: Store, lab: SeriesLab) -> None:
         "0004-lock-use": PatchRole.CULPRIT,
     }
     assert "no add" in answer.members[0].text
-    assert {n: int(e.value) for n, e in report.minimal.effects.items() if e.value} == {"open": 50}
+    assert in_regions(report.minimal.effects) == {"open": 50}
     text = checked(report)
     assert "2 patches have the effect of all, within 10" in text
-    exact = run(msgspec.structs.replace(request, within=request.within * 0), store)
+    exact = run(msgspec.structs.replace(request, within=request.within * 0), lab)
     assert exact.minimal is not None
     assert [one.name for one in exact.minimal.answer.members] == [
         *("0002-lock-add", "0004-lock-use", "0005-pages-three"),
@@ -186,35 +187,33 @@ def test_the_smallest_set(queue: Queue, store: Store, lab: SeriesLab) -> None:
 
 
 @pytest.mark.slow
-def test_a_series_without_effect_has_no_smallest_set(
-    queue: Queue, store: Store, lab: SeriesLab
-) -> None:
+def test_a_series_without_effect_has_no_smallest_set(queue: Queue, lab: SeriesLab) -> None:
     queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
-    report = run(request, store)
+    report = run(request, lab)
     assert report.minimal is None
     assert len(lab.measured) == 2
     assert "All patches together change no region's path" in checked(report)
 
 
 @pytest.mark.slow
-def test_a_range_of_the_trees_own_commits(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_a_range_of_the_trees_own_commits(queue: Queue, lab: SeriesLab) -> None:
     usual(queue)
     request = SeriesRequest(tree=f"git:{queue.tree}@base", patches=("base..work",))
-    report = run(request, store)
+    report = run(request, lab)
     assert lab.measured
     wanted = {name.partition("-")[2]: effects for name, effects in WANTED.items()}
     assert found(report) == wanted
 
 
 @pytest.mark.slow
-def test_ruling_out_that_was_wrong(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_ruling_out_that_was_wrong(queue: Queue, lab: SeriesLab) -> None:
     queue.after(
         "old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* cost empty 3 */"
     )
     queue.after("lock: one", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
-    report = run(request, store)
+    report = run(request, lab)
     assert report.proof is not None
     assert report.proof.held is False
     assert found(report) == {"0001-old-dead": {"empty": 3}, "0002-lock-one": {"open": 30}}
@@ -222,11 +221,11 @@ def test_ruling_out_that_was_wrong(queue: Queue, store: Store, lab: SeriesLab) -
     assert lab.measured
 
 
-def test_an_end_that_does_not_boot(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_an_end_that_does_not_boot(queue: Queue, lab: SeriesLab) -> None:
     queue.after("lock: panic", "kernel/lock.c", LOCK, "\t*it += 2; /* panic */")
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
-    report = run(request, store)
-    assert "with all patches: boot-failed: panic" in report.failure
+    report = run(request, lab)
+    assert "with all patches: syscalls: boot-failed: panic" in report.failure
     assert "nothing to compare" in checked(report)
     assert lab.measured
 
@@ -254,26 +253,26 @@ def test_series_with_fuzz_applies_and_the_branch_gets_exact_diffs(
     assert git(queue.tree, "diff", "work") == ""
 
 
-def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: SeriesLab) -> None:
+def test_a_patch_that_does_not_apply(queue: Queue, lab: SeriesLab) -> None:
     folder = fuzzy(queue)
     with pytest.raises(UserError, match=r"0004-pages-two \(4 of 5\) does not apply") as caught:
-        run(SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(folder),)), store)
+        run(SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(folder),)), lab)
     assert "hunk 1" in caught.value.message
     assert "--fuzz 1 would take it" in caught.value.message
     assert not lab.measured
 
 
-def test_a_kernel_that_is_built_already(store: Store) -> None:
+def test_a_kernel_that_is_built_already(lab: SeriesLab) -> None:
     with pytest.raises(UserError, match="not a source tree"):
-        run(SeriesRequest(tree="deb:linux-image-amd64", patches=("x",)), store)
+        run(SeriesRequest(tree="deb:linux-image-amd64", patches=("x",)), lab)
 
 
 @pytest.mark.parametrize("change", ["+sections", "+shuffle:1", "+kernel-mode"])
 def test_series_of_tree_that_kdelta_patches_itself_is_refused(
-    queue: Queue, store: Store, lab: SeriesLab, change: str
+    queue: Queue, lab: SeriesLab, change: str
 ) -> None:
     request = usual(queue)
     changed = msgspec.structs.replace(request, tree=f"{request.tree} {change}")
     with pytest.raises(UserError, match=re.escape(f"a series cannot be of a tree with {change}")):
-        run(changed, store)
+        run(changed, lab)
     assert lab.measured == []
