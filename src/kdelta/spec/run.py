@@ -19,7 +19,6 @@ RunsAs = Literal["service", "container", "none"]
 """Where programs run: in a control group with the memory and pids controllers, as services do; with
 the cpu controller, too, as containers do; or in the root group, as no program of a real system.
 """
-RUNS_AS: tuple[RunsAs, ...] = get_args(RunsAs)
 
 Mode = Literal["user", "kernel", "kernel-direct", "kernel-skip"]
 """How a program runs, and how it calls the kernel. user: in user mode, as ever. kernel: in ring 0,
