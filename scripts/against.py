@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.machines.bench_cache_plugin import children_seconds
+from tests.machines.bench_qemu import children_seconds
 
 HERE = Path(__file__).resolve().parents[1]
 BEFORE = "ece493e"

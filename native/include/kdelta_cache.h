@@ -31,6 +31,5 @@
 
 KDELTA_CACHE_TOUCH(kdelta_cache_touch16, uint16_t)
 KDELTA_CACHE_TOUCH(kdelta_cache_touch32, uint32_t)
-KDELTA_CACHE_TOUCH(kdelta_cache_touch64, uint64_t)
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "follow.h"
 #include "frames.h"
-#include "icache.h"
 #include "listener.h"
 #include "programs.h"
 #include "trace.h"
@@ -166,8 +165,6 @@ void count_called_block(unsigned int vcpu, void *data)
         charge(l);
     if (trace_piece.recording)
         trace_block(l->block);
-    if (icache.tags)
-        icache_fetch(l->block);
 }
 
 static void move_groups(struct cell *c, const struct block *b, unsigned group, int times)

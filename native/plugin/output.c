@@ -5,14 +5,13 @@
 #include <inttypes.h>
 
 static FILE *out;
-static uint64_t written, regions_written, traces_written, warnings;
+static uint64_t written, regions_written, traces_written, traces_limit, warnings;
 
 /* A guest that sends for ever must not fill the disk. The largest honest message is kallsyms, of some 10 MB. */
 #define MESSAGE_LIMIT_BYTES (UINT64_C(64) << 20)
 #define MESSAGE_LEAST_BYTES 64 /* what even an empty one counts for */
 #define MOST_WARNINGS 1000
 #define REGIONS_LIMIT_BYTES (UINT64_C(1) << 30) /* all operations of all workloads take some 10 MB */
-#define TRACES_LIMIT_BYTES (UINT64_C(2) << 30)
 
 void output_parts(const char tag[4], const struct part *parts, size_t n)
 {
@@ -156,9 +155,14 @@ void output_blocks(const struct bytes *definitions)
     chunk("BLKS", definitions->data, definitions->size);
 }
 
+void output_limit_traces(uint64_t bytes)
+{
+    traces_limit = bytes;
+}
+
 bool output_has_room(uint64_t size)
 {
-    if (size > TRACES_LIMIT_BYTES - traces_written)
+    if (size > traces_limit - traces_written)
         return false;
     traces_written += size;
     return true;

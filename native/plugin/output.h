@@ -23,7 +23,9 @@ struct part {
     uint64_t size;
 };
 void output_parts(const char tag[4], const struct part *parts, size_t n);
-/* Whether as much may still be written of traces; if so, it is spoken for. */
+/* So much may be written of traces, in all. */
+void output_limit_traces(uint64_t bytes);
+/* Whether as much may still be written of them; if so, it is spoken for. */
 bool output_has_room(uint64_t size);
 
 #endif

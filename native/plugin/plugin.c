@@ -14,7 +14,6 @@
 #include "count.h"
 #include "data.h"
 #include "halt.h"
-#include "icache.h"
 #include "insn.h"
 #include "listener.h"
 #include "nodes.h"
@@ -281,8 +280,6 @@ static bool take(const char *argument, struct options *options)
         return symbols_load_file(value);
     else if ((value = value_of(argument, "trace-limit")))
         options->limit = strtoull(value, NULL, 10);
-    else if ((value = value_of(argument, "simulate")))
-        return icache_want(value);
     else if ((value = value_of(argument, "data-line")))
         data_line_bytes = (unsigned)strtoul(value, NULL, 10);
     else if ((value = value_of(argument, "calls")))
@@ -314,8 +311,6 @@ static bool parse(int argc, char **argv, struct options *options)
         trace_want(options->limit);
         at_each_block = count_traced_block;
     }
-    if (icache.tags)
-        at_each_block = count_fetched_block;
     if (options->calls) {
         if (!calls_want(options->calls, options->calls_limit, &arch))
             return false;

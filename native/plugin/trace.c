@@ -7,6 +7,7 @@
 #include "output.h"
 
 #define NONE UINT32_MAX
+#define LARGEST_TRACES 8 /* so many have room in the file */
 #define LEAST_SLOTS (1u << 12)
 #define KEPT_SLOTS (1u << 16) /* a larger table is not kept for the next region */
 
@@ -434,5 +435,6 @@ void trace_want(uint64_t limit)
     };
 
     trace.limit = limit < NONE ? limit : NONE - 1;
+    output_limit_traces(LARGEST_TRACES * trace.limit * sizeof(uint32_t));
     listener_add(&listener);
 }

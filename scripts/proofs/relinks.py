@@ -36,7 +36,6 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.attachments import misses_of
 from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.progress import Silent
@@ -229,13 +228,9 @@ class Proof:
         return found
 
     def traced(self, kernel: Kernel) -> Traced:
-        """Its runs, the first of which is traced; the misses that it had are measured, too."""
+        """Its runs, the first of which is traced."""
         self._log(f"runs of {kernel.spec}")
         work = workload_work(find_workload(WORKLOAD), self._operations, kernel)
-        first = msgspec.structs.replace(
-            self._lab, perturbations=1, trace=True, simulate=self.cpu.l1i
-        )
-        asyncio.run(Lab(self._store, Silent(), first).runs([kernel], [work]))
         found = asyncio.run(traced_runs([kernel], [work], Lab(self._store, Silent(), self._lab)))[0]
         if found.placed is None:
             raise LabError(f"{kernel.spec} did not run: {found.done[0].run.detail}")
@@ -250,13 +245,14 @@ class Proof:
             raise LabError(f"{other.placed.kernel.spec} lacks functions that were executed")
         predicted = misses_in(base.placed, layout, self.cpu.l1i)
         counts = [merged_regions(side.placed.counts) for side in (base, other) if side.placed]
-        for found in misses_of(self._store, other.placed.run, self.cpu.l1i):
-            sides = [regions[found.region] for regions in counts]
+        measured = misses_in(other.placed, other.placed.shipped(), self.cpu.l1i)
+        for region, misses in measured.items():
+            sides = [regions[region] for regions in counts]
             yield Prediction(
                 seed=seed,
-                region=found.region,
-                predicted=predicted[found.region][0],
-                measured=found.misses[0],
+                region=region,
+                predicted=predicted[region][0],
+                measured=misses[0],
                 insns=(sides[0].cost("own").insns, sides[1].cost("own").insns),
                 interrupts=(sides[0].cost("interrupts").insns, sides[1].cost("interrupts").insns),
             )

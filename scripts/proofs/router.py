@@ -36,7 +36,6 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.attachments import misses_of
 from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.request import LabRequest
@@ -144,13 +143,9 @@ class Study:
         return found
 
     def traced(self, spec: str) -> Traced:
-        """Its runs, the first of which is traced; what that misses is measured, too."""
+        """Its runs, the first of which is traced."""
         kernel = self.kernel(spec)
         work = workload_work(self._workload, OPERATIONS, kernel)
-        first = msgspec.structs.replace(
-            self._lab, perturbations=1, trace=True, simulate=self.counted
-        )
-        asyncio.run(Lab(self._store, Aloud(), first).runs([kernel], [work]))
         found = asyncio.run(traced_runs([kernel], [work], Lab(self._store, Aloud(), self._lab)))[0]
         if found.placed is None:
             raise LabError(f"{spec} did not run: {found.done[0].run.detail}")
@@ -193,15 +188,15 @@ class Study:
         layout = layout_in(base.placed, one.placed.kernel).layout
         predicted = None if layout is None else misses_in(base.placed, layout, self.counted)
         counts = merged_regions(one.placed.counts)
-        for found in misses_of(self._store, one.placed.run, self.counted):
-            packets = counts[found.region].iteration_count
+        for region, misses in misses_in(one.placed, one.placed.shipped(), self.counted).items():
+            packets = counts[region].iteration_count
             yield Cell(
                 alignment=alignment,
                 change=change,
-                region=found.region,
-                insns=counts[found.region].cost("own").insns / packets,
-                measured=found.misses[0] / packets,
-                predicted=predicted[found.region][0] / packets if predicted else None,
+                region=region,
+                insns=counts[region].cost("own").insns / packets,
+                measured=misses[0] / packets,
+                predicted=predicted[region][0] / packets if predicted else None,
                 aligned=None,
             )
 

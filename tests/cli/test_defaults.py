@@ -166,7 +166,7 @@ def test_an_error_of_a_command_names_what_the_file_set(
 
 def test_every_option_of_every_command_can_be_in_the_file(write: Write) -> None:
     commands = {name: load_command(name) for name in COMMANDS}
-    examples = {"int": "64", "flo": "64.5"}
+    examples = {"int": "64", "flo": "6.5"}
     lines: list[str] = []
     for name, command in commands.items():
         lines.append(f"[{name}]")

@@ -32,6 +32,7 @@ LAB = [
     "--jobs",
     "--rerun",
     "--no-snapshot",
+    "--trace-limit",
     "--mode",
 ]
 

@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 
 from kdelta.counts.model import CONTEXTS, RunCounts
-from kdelta.counts.simulated import SimulatedMisses, read_simulated
 from kdelta.counts.trace import DATA, Trace
 from kdelta.counts.trace_file import read_traces
-from kdelta.cpus.model import Cache
 from kdelta.guests.job import Job, JobFile, job_archive
 from kdelta.host.native import native_folder
 from kdelta.infer.effects.same import partings
@@ -26,7 +24,6 @@ from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.lab.attachments import misses_of
 from kdelta.studies.lab.lab import Lab, RunResult, traces_of
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program
@@ -144,71 +141,9 @@ def test_a_limit_is_kept_and_said() -> None:
     assert counts.regions == whole_counts.regions
 
 
-def _replayed(trace: Trace, cache: Cache) -> tuple[list[int], int, set[int]]:
-    """Misses of a trace by context in a cache that is empty at first, how many of them filled an
-    empty way, and the places of all.
-    """
-    sets: list[list[int]] = [[] for _ in range(cache.sets)]
-    misses, cold, places = [0, 0, 0], 0, set()
-    starts = [int(address) for address in trace.addresses]
-    lines = [
-        range(start // cache.line_bytes, (start + int(size) - 1) // cache.line_bytes + 1)
-        for start, size in zip(starts, trace.sizes, strict=True)
-    ]
-    for piece, context in zip(trace.sequence, trace.contexts, strict=True):
-        for block in trace.items[int(trace.starts[piece]) : int(trace.starts[piece + 1])]:
-            for line in lines[block]:
-                ways = sets[line % cache.sets]
-                if line in ways:
-                    ways.remove(line)
-                else:
-                    misses[context] += 1
-                    cold += len(ways) < cache.ways
-                    places.add(max(starts[block], line * cache.line_bytes))
-                ways.insert(0, line)
-                del ways[cache.ways :]
-    return misses, cold, places
-
-
-@pytest.mark.slow
-def test_the_simulated_cache_misses_what_a_replay_of_the_trace_misses() -> None:
-    """The replay begins empty, the cache as what was before left it: a line each at most."""
-    cache = Cache(64, 8, 64)
-    words = ("open-close", "pipe-round-trip", "select-1000")
-    outcome = _outcome(words, Recording("on", simulate=cache))
-    counts = counts_of(outcome)
-    assert outcome.counts
-    simulated = {found.region: found for found in read_simulated(outcome.counts)}
-    traces = read_traces(outcome.counts)
-    assert set(simulated) == {region.name for region in counts.regions} == set(words)
-    for trace in traces:
-        found = simulated[trace.region]
-        misses, cold, places = _replayed(trace, cache)
-        assert found.cache == cache
-        assert 0 <= sum(misses) - found.total() <= cold
-        assert all(n <= most for n, most in zip(found.misses, misses, strict=True))
-        assert set(found.places) <= places
-    assert simulated["pipe-round-trip"].total() > 5000
-    assert simulated["select-1000"].misses[1] > 100
-    assert list(partings(_traced(*words)[0], counts)) == []
-
-
-@pytest.mark.slow
-def test_a_larger_cache_misses_less_and_a_run_repeats_its_misses() -> None:
-    found: list[tuple[SimulatedMisses, ...]] = []
-    for cache in (Cache(64, 8, 64), Cache(64, 8, 64), Cache(128, 8, 64), Cache(1, 64, 32)):
-        outcome = _outcome(("pipe-round-trip",), Recording(simulate=cache))
-        assert outcome.counts
-        found.append(read_simulated(outcome.counts))
-    first, again, larger, small = found
-    assert first == again
-    assert larger[0].total() < first[0].total() < small[0].total()
-
-
 @pytest.mark.slow
 def test_a_stored_run_is_made_again_when_it_lacks_what_is_asked_for(tmp_path: Path) -> None:
     """What it records is no part of what makes it that run."""
-    cache = Cache(64, 8, 64)
     with Store.open(tmp_path / "store") as store:
 
         def stored(**recorded: Any) -> RunResult:
@@ -224,20 +159,12 @@ def test_a_stored_run_is_made_again_when_it_lacks_what_is_asked_for(tmp_path: Pa
         assert (trace.region, trace.truncated) == ("command", False)
         with pytest.raises(LabError, match="was not traced"):
             traces_of(store, plain.run)
-        with pytest.raises(LabError, match="has no misses-64x8x64"):
-            misses_of(store, traced.run, cache)
         assert stored(trace=True).stored
         assert stored().stored
         data = stored(data_lines=True)
         assert not data.stored
         assert traces_of(store, data.run)[0].data_virtual is not None
         assert stored(trace=True).stored
-        both = stored(trace=True, simulate=cache)
-        assert not both.stored
-        assert traces_of(store, both.run) == (trace,)
-        (misses,) = misses_of(store, both.run, cache)
-        assert 1000 < misses.total() < trace.executed_insns()
-        assert stored(simulate=cache).stored
 
 
 def _lines(trace: Trace) -> dict[tuple[int, bool], set[int]]:

@@ -21,6 +21,7 @@ struct counting now;
 struct qemu_plugin_hwaddr { uint64_t virtual; } last_access;
 void count_block(unsigned int vcpu, void *block) { (void)vcpu, (void)block; }
 void output_warning(const char *text, uint64_t count) { fprintf(stderr, "%s (%" PRIu64 ")\n", text, count); }
+void output_limit_traces(uint64_t bytes) { (void)bytes; }
 bool output_has_room(uint64_t size) { return size < UINT64_MAX; }
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info) { return info; }
 unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info) { return info - info; }

@@ -19,7 +19,7 @@ from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.report.cut import CutMisses, CutRegion, cut_note
+from kdelta.report.cut import CutRegion, cut_note, cut_reason
 from kdelta.report.model import CycleReport, Mismatch
 from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.lab.reports import reported_cpu
@@ -42,15 +42,7 @@ PARTS = {"l1i": 1.0, "itlb": 0.0, "l2": 0.25, "l2_code": 0.0625, "l2_data": 0.18
 """What is missed of a kind where a line of code is missed in the first level."""
 
 
-CUT = (
-    CutRegion("page-fault", {"base": CutMisses(0.031, 12.5, 14.25)}),
-    CutRegion(
-        "read-zero-64k",
-        {"base": CutMisses(0.0, None, 0.004), "other": CutMisses(0.99996, 1.0, 1.5)},
-        CycleVerdict(Word.UNRESOLVED, reason="its trace did not fit in base"),
-    ),
-)
-"""One whose first part is known, and one that a kernel has no trace of."""
+CUT = (CutRegion("read-zero-64k", 1.3, CycleVerdict(Word.UNRESOLVED, reason=cut_reason(1.3))),)
 
 
 def _ensemble(mean: float, reach: float, kinds: tuple[str, ...], seed: int) -> RegionCost:

@@ -10,7 +10,7 @@ from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost
 from kdelta.infer.cycles.prices import INSNS, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution
 from kdelta.infer.effects.estimate import estimate
-from kdelta.report.cut import CutMisses, CutRegion
+from kdelta.report.cut import CutRegion
 from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.studies.layout.model import Aligned, Collision, LayoutRegion, LayoutReport
 from tests.report.example import MACHINE, report
@@ -18,9 +18,7 @@ from tests.report.example import MACHINE, report
 LAYOUTS = 64
 
 
-def region(
-    name: str, mean: float, reach: float, seed: int, *, truncated: bool = False
-) -> LayoutRegion:
+def region(name: str, mean: float, reach: float, seed: int) -> LayoutRegion:
     """Misses of lines around a mean; none of pages."""
     draws = np.round(np.random.default_rng(seed).uniform(mean - reach, mean + reach, LAYOUTS), 2)
     shipped = {"l1i": mean + 0.5 * reach, "itlb": 0.0}
@@ -54,7 +52,6 @@ def region(
         ) if reach else (),
         colliding=mean if reach else 0.0,
         pairs=30 if reach else 0,
-        truncated=truncated,
     )  # fmt: skip
 
 
@@ -74,14 +71,12 @@ def layout_report() -> LayoutReport:
         regions=(
             region("getppid", 0, 0, 1),
             region("open-close", 120, 40, 2),
-            region("a-name-that-is-longer-than-its-column", 1.5e7, 1e6, 3, truncated=True),
+            region("a-name-that-is-longer-than-its-column", 1.5e7, 1e6, 3),
             region("pipe", 7, 6.5, 4),
         ),
         cut=(
-            CutRegion(
-                "a-name-that-is-longer-than-its-column", {"kernel": CutMisses(0.125, 1.55e7, 1.6e7)}
-            ),
-            CutRegion("fork", {"kernel": CutMisses(0.0, None, 764.5)}),
+            CutRegion("fork-large", 1.3),
+            CutRegion("fork"),
         ),
         unlike=(Mismatch("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("pipe",)),),
         notes=("something is not in the model",),

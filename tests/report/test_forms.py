@@ -103,7 +103,8 @@ def test_a_comparisons_cases() -> None:
     assert cycles["uname"].outcome is Outcome.OK
     assert cycles["uname"].verdict.startswith("placement only")
     assert cycles["open-close"].verdict.startswith("faster (-11.0% to -4.73%; ")
-    assert cycles["read-zero-64k"].verdict == "unresolved: its trace did not fit in base"
+    reason = "its trace would need 1.3 GiB: --trace-limit 1.3"
+    assert cycles["read-zero-64k"].verdict == f"unresolved: {reason}"
     assert len(found.failures) == 1
     assert "3 slower, 2 faster, 1 mixed, 1 unresolved, 1 same, 2 not comparable" in found.title
 

@@ -6,7 +6,6 @@ import re
 import msgspec
 import pytest
 
-from kdelta.report.cut import CutMisses, CutRegion, cut_note, figure_text, part_text
 from kdelta.studies.documents import document_text, read_document
 from kdelta.studies.forms import text as text_of
 from tests.report.decoded import decoded
@@ -115,44 +114,18 @@ def test_json_has_it_all() -> None:
     assert [row["bytes"] for row in one["aligned"]] == [16, 32, 64]
     assert one["aligned"][2]["same_order"]["l1i"] == 30
     assert one["collisions"][0]["sets"] == [3, 4, 5, 9, 11, 13, 15, 17, 19]
-    assert [row["truncated"] for row in document["regions"]] == [False, False, True, False]
     assert document["unlike"][0]["regions"] == ["pipe"]
     assert read_document(document_text(layout_report(), "1")).notes
 
 
-def test_a_trace_that_was_cut_off_is_shown_besides_the_whole() -> None:
-    """Nothing unknown is 0."""
+def test_a_trace_that_was_cut_off_is_shown_with_the_option() -> None:
     text = " ".join(shown("layout", layout_report()).split())
-    assert "- fork: its trace was cut off: nothing of it was kept; all of it has 764.50" in text
+    assert "- fork-large: not replayed: its trace would need 1.3 GiB: --trace-limit 1.3" in text
     document = decoded(document_text(layout_report(), "0.1.0"))
-    assert [one["name"] for one in document["cut"]] == [
-        "a-name-that-is-longer-than-its-column",
-        "fork",
+    assert [(one["name"], one["gib"]) for one in document["cut"]] == [
+        ("fork-large", 1.3),
+        ("fork", None),
     ]
-    assert document["cut"][1]["kernels"] == {"kernel": {"part": 0.0, "first": None, "whole": 764.5}}
     assert "fork" not in [one["name"] for one in document["regions"]]
     without = msgspec.structs.replace(layout_report(), cut=())
-    assert "cut off" not in shown("layout", without)
-
-
-def test_figures_of_what_was_cut_off() -> None:
-    """Less than all never reads as all, and nothing that is there as nothing."""
-    parts = {0.0: "0", 0.0312: "3.1", 0.5: "50", 0.99999: "99.99"}
-    assert {part: part_text(CutMisses(part, None, None)) for part in parts} == parts
-    figures = {0.0: "0.00", 0.004: "<0.01", 12.345: "12.35", 1.6e7: "16000000", 1.6e9: "1.60e+09"}
-    assert {count: figure_text(count) for count in figures} == figures
-    assert figure_text(None) == "?"
-
-
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        ({"kernel": CutMisses(0.5, 2, 3)}, ("off: misses are", "50 %", "with 2.00", "has 3.00")),
-        ({"other": CutMisses(0.5, 2, None)}, ("off: in other misses", "that were not counted")),
-        ({"base": CutMisses(0, None, 3)}, ("off: in base nothing of it was kept", "has 3.00")),
-    ],
-)
-def test_what_was_cut_off_in_words(found: dict[str, CutMisses], words: tuple[str, ...]) -> None:
-    note = cut_note(CutRegion("fork", found))
-    assert note.startswith("fork: its trace was cut off")
-    assert [word for word in words if word not in note] == []
+    assert "not replayed" not in shown("layout", without)

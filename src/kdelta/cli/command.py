@@ -20,6 +20,7 @@ from kdelta.cli.invoked import use_defaults
 from kdelta.cli.output import echo_commands, log, silence_progress
 from kdelta.cli.plain_options import ProgressOptions
 from kdelta.cli.reading import READERS, one_of
+from kdelta.spec.limits import ITEMS_A_GIB
 from kdelta.spec.option import AfterDashes, Argument, HelpSection, Option, OptionKind, Without
 
 Function = Callable[..., Any]
@@ -90,6 +91,8 @@ def _click_type(base: Any, asked: Option) -> Any:
     if isinstance(base, type) and issubclass(base, enum.Enum) and asked.kind is None:
         return click.Choice([one.value for one in base])
     number: Any = int if base is int else float
+    if asked.kind is OptionKind.TRACE:
+        number = float
     if base not in (int, float) and asked.kind is not OptionKind.PERCENT:
         return click.STRING
     if asked.least is None and asked.most is None:
@@ -102,6 +105,8 @@ def _usual_text(usual: object, asked: Option) -> str:
     """A default as it would be typed; empty for what is none."""
     if asked.kind is OptionKind.PERCENT and isinstance(usual, float | int | typing.SupportsFloat):
         return f"{100 * float(usual):g}"
+    if asked.kind is OptionKind.TRACE and isinstance(usual, int):
+        return f"{usual / ITEMS_A_GIB:g}"
     if isinstance(usual, bool) or usual is None or usual in ("", (), msgspec.NODEFAULT):
         return ""
     if isinstance(usual, tuple):

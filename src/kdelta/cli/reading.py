@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from kdelta.cli.output import check_folder
 from kdelta.spec.errors import UserError
+from kdelta.spec.limits import ITEMS_A_GIB
 from kdelta.spec.option import OptionKind
 
 _Word = TypeVar("_Word", bound=str)
@@ -120,6 +121,7 @@ READERS: Mapping[OptionKind, Callable[[str, Any, Any], object]] = {
     OptionKind.CPU: _cpus,
     OptionKind.PERCENT: _percent,
     OptionKind.TIME: lambda option, given, _: seconds_of(option, given),
+    OptionKind.TRACE: lambda _, given, __: round(given * ITEMS_A_GIB),
     OptionKind.WEIGHT: lambda _, given, __: weights_of(given),
     OptionKind.LIST: _words,
     OptionKind.PAGE: _page,

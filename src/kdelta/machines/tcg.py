@@ -13,7 +13,6 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.cpus.model import Cache
 from kdelta.host.command import Log, quiet
 from kdelta.host.emulator import ANOTHER, KNOWN, HostQemu, find_qemu
 from kdelta.host.files import PARTIAL, copy_sparse, lab_errors, make_folder
@@ -25,6 +24,7 @@ from kdelta.machines.forcing import Forcing, numbers_of
 from kdelta.machines.outcome import GuestOutcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
 from kdelta.spec.errors import LabError
+from kdelta.spec.limits import ITEMS_A_GIB
 from kdelta.spec.run import RunsAs, RunStatus
 
 TraceMode = Literal["off", "on", "data"]
@@ -155,13 +155,11 @@ class Recording(msgspec.Struct, frozen=True):
     """What a run records besides its counts, which stay the same.
 
     trace: see TraceMode; trace_limit: how many items of pieces, and pieces, a region may have.
-    simulate: an instruction cache whose misses are counted while the guest runs.
     calls: see CallsMode; calls_limit: about how many nodes a region's tree of calls may have.
     """
 
     trace: TraceMode = "off"
-    trace_limit: int = 64 << 20
-    simulate: Cache | None = None
+    trace_limit: int = ITEMS_A_GIB // 4
     calls: CallsMode = "off"
     calls_limit: int = 2 << 20
 
@@ -172,9 +170,6 @@ class Recording(msgspec.Struct, frozen=True):
             found += (f"trace={self.trace}", f"trace-limit={self.trace_limit}")
         if self.trace == "data":
             found += (f"data-line={data_line_bytes}",)
-        if self.simulate:
-            cache = self.simulate
-            found += (f"simulate={cache.sets}x{cache.ways}x{cache.line_bytes}",)
         if self.calls != "off":
             found += (f"calls={self.calls}", f"calls-limit={self.calls_limit}")
         return found

@@ -59,7 +59,7 @@ class RegionOrder(msgspec.Struct, frozen=True):
     weight: as given. insns: of its own work. methods: method -> kind -> misses, SHIPPED among them.
     ensemble: kind -> misses of random layouts. associative: kind -> misses of the chosen order if
     lines could lie anywhere in a cache of the same size (still evicting what was least recently
-    used): the rest of the misses are collisions. truncated: the trace is not all of the region.
+    used): the rest of the misses are collisions.
     """
 
     region: str
@@ -69,7 +69,6 @@ class RegionOrder(msgspec.Struct, frozen=True):
     methods: dict[str, dict[str, int]]
     ensemble: dict[str, RandomOrders]
     associative: dict[str, int]
-    truncated: bool
 
 
 class PlaceResult(msgspec.Struct, frozen=True):
@@ -280,7 +279,6 @@ class _MethodTable:
                 },
                 ensemble={kind: _draws(counts[index]) for kind, counts in self.drawn.items()},
                 associative={kind: int(counts[index]) for kind, counts in associative.items()},
-                truncated=case.trace.truncated,
             )
             for index, case in enumerate(cases)
         )

@@ -79,8 +79,8 @@ class Mismatch(msgspec.Struct, frozen=True):
 
 class CycleReport(msgspec.Struct, frozen=True):
     """What is known of model cycles. `relinked`: regions that execute the same code, only linked
-    again. `notes`: what is to be known about regions. `cut`: those whose trace was cut off; such as
-    have no trace at all are not among the effects.
+    again. `notes`: what is to be known about regions. `cut`: those whose trace was cut off, which
+    are not among the effects.
     """
 
     effects: tuple[PlacementEffect, ...]

@@ -57,7 +57,9 @@ def _cut_reason(one: CutRegion) -> str:
 
 SHAPES: dict[type, Shape] = {
     Bounds: Shape(unbounded=("low", "high")),
-    CutRegion: Shape(adds={"word": _cut_word, "reason": _cut_reason}, omits=("verdict",)),
+    CutRegion: Shape(
+        adds={"word": _cut_word, "reason": _cut_reason}, omits=("verdict",), later=("gib",)
+    ),
     Draws: Shape(omits=("draws",)),
     Estimate: Shape(adds={"exact": "exact"}, omits=("variance",)),
     Interval: Shape(unbounded=("low", "high")),

@@ -39,3 +39,6 @@ GIVEN_LIST_BYTES = 8 << 20
 """A config or a list of patches. A distribution's config of 6.12 has 0.3 MB."""
 GIVEN_FILE_BYTES = 256 << 20
 """A patch, a mailbox or a config, unpacked. From 6.11 to 6.12 the kernel's own has 70 MB."""
+
+ITEMS_A_GIB = 1 << 28
+"""Of a trace of executed blocks; each has 4 bytes."""

@@ -26,6 +26,7 @@ class OptionKind(enum.StrEnum):
     CPU = "CPU"  # a name that `kdelta cpus` lists, or a file
     PERCENT = "PERCENT"  # a fraction of 1
     TIME = "TIME"  # seconds, as in 40s or 5m
+    TRACE = "TRACE"  # items of a trace, of four bytes, in GiB
     WEIGHT = "WEIGHT"  # NAME=NUMBER
     LIST = "LIST"  # words with commas between
     PAGE = "PAGE"  # a file to be written, in a folder that is there

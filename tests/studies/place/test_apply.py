@@ -7,24 +7,26 @@ from pathlib import Path
 import pytest
 
 from kdelta.counts.model import RunCounts
-from kdelta.counts.simulated import SimulatedMisses, encode_simulated
-from kdelta.cpus.catalog import load_cpu
+from kdelta.counts.trace import encode_traces
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.lab.attachments import misses_name
+from kdelta.studies.lab.attachments import MODULE_SYMBOLS, SYMBOLS, TRACES
 from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.layout.traced_kernel import TracedKernel
 from kdelta.studies.place.apply import applied, put_back, require_relinkable
 from kdelta.studies.place.model import Applied, PlacedMisses, PlacedRegion
 from kdelta.studies.place.request import PlaceRequest
+from kdelta.studies.place.together import placed_together
+from tests.replay.made_kernel import kallsyms, text_rows
 from tests.studies.fake_lab import FakeLab
+from tests.studies.placed import KERNEL, LINE, SIZES, made_trace, small_cpu
 from tests.synthetic import own, region, run
 
-CPU = load_cpu("generic-x86-64")
+MISSES = 2
+"""Misses of the two blocks of an iteration that put each other out."""
 
 
 @pytest.mark.parametrize(
@@ -69,8 +71,11 @@ def test_a_file_is_as_it_was_when_the_body_is_ended(tmp_path: Path) -> None:
         assert file.read_text() == "an order\n"
 
 
-def _done(store: Store, counts: RunCounts, missed: dict[str, tuple[int, int, int]]) -> RunResult:
-    """A run that is kept with the misses that were counted in it."""
+SEQUENCES = {"a": [0, 1] * 10, "b": [2] * 10}
+
+
+def _done(store: Store, counts: RunCounts, sequences: dict[str, list[int]]) -> RunResult:
+    """A run that is kept with the traces of its regions."""
     run_id = store.start_run(
         NewRun(
             key="key",
@@ -83,7 +88,8 @@ def _done(store: Store, counts: RunCounts, missed: dict[str, tuple[int, int, int
             perturbation=0,
         )
     )
-    found = [SimulatedMisses(name, CPU.l1i, misses, {0: misses}) for name, misses in missed.items()]
+    traces = [made_trace(order, [0] * len(order), name) for name, order in sequences.items()]
+    symbols = kallsyms(text_rows(SIZES, LINE))
     finished = store.finish_run(
         run_id,
         RunStatus.OK,
@@ -91,7 +97,7 @@ def _done(store: Store, counts: RunCounts, missed: dict[str, tuple[int, int, int
         counts=counts,
         console="",
         seconds=1,
-        attachments={misses_name(CPU.l1i): encode_simulated(found)},
+        attachments={TRACES: encode_traces(traces), SYMBOLS: symbols, MODULE_SYMBOLS: b""},
     )
     return RunResult(finished, counts)
 
@@ -116,18 +122,19 @@ def _applied(
             region("b", {own("f"): 70}, 10),
             warnings=("the guest never became quiet",),
         )
-        shipped = [_done(store, before, {"a": (310, 7, 9), "b": (0, 0, 0)}) for _ in workloads]
-        done = tuple(_done(store, there, {"a": (20, 100, 100)}) for _ in workloads)
-        kernel = Kernel("id", "spec", "/image", "x86_64", "6.12")
+        shipped = placed_together(
+            KERNEL, [_done(store, before, SEQUENCES) for _ in workloads], workloads, store
+        )
+        done = tuple(_done(store, there, SEQUENCES) for _ in workloads)
 
         async def traced(spec: str, *_: object, **__: object) -> TracedKernel:
             asked.append(spec)
-            return after or TracedKernel(spec, kernel, done)
+            return after or TracedKernel(spec, KERNEL, done)
 
         monkeypatch.setattr("kdelta.studies.place.apply.traced_kernel", traced)
         request = PlaceRequest(
             kernel="tree:/linux +sections",
-            cpu=CPU,
+            cpu=small_cpu(1),
             file=Path("the order.txt"),
             workloads=workloads,
         )
@@ -151,21 +158,12 @@ def test_own_misses_and_the_path_are_those_of_the_runs(
     found, asked = _applied(tmp_path, monkeypatch, None)
     assert asked == ["tree:/linux +sections '+order:the order.txt'"]
     one, other = found.regions
-    assert (one.name, one.iterations, one.shipped, one.measured) == ("a", 10, 31, 2)
+    assert (one.name, one.iterations, one.shipped, one.measured) == ("a", 10, 30, MISSES)
     assert (one.median, one.best, one.predicted) == (40, 20, 2)
     assert (one.path, other.path) == (1, 0)
-    assert (other.shipped, other.measured) == (0, 0)  # nothing was kept of it: nothing missed
-    assert found.kernel.identity == "id"
+    assert (other.shipped, other.measured) == (30, 0)  # a block alone stays in the cache
+    assert found.kernel.identity == KERNEL.identity
     assert found.warnings == ("the guest never became quiet",)
-
-
-def test_what_was_not_predicted_is_told_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found, _ = _applied(tmp_path, monkeypatch, None, predicted=("b",))
-    assert [one.name for one in found.regions] == ["b"]
-    (text,) = [text for text in found.warnings if text.startswith("a: nothing was predicted")]
-    assert text.endswith("31.00 as linked, 2.00 in the order")
 
 
 def test_of_several_workloads_regions_have_both_names(

@@ -20,14 +20,13 @@ ROWS = text_rows(dict.fromkeys(["alpha", "beta"], 32), LINE)
 SYMBOLS: list[Symbol] = parse_symbols(kallsyms(ROWS))
 
 
-def made(*, packets: int = PACKETS, truncated: bool = False) -> PlacedKernel:
+def made(*, packets: int = PACKETS) -> PlacedKernel:
     """Alpha calls beta ten times and goes on in its second block."""
     blocks = [(START, 16), (START + LINE, 16), (START + 16, 16)]
     trace = msgspec.structs.replace(
         trace_of(blocks, [[0], [1], [2]], [0, 1, 2] * 10),
         region="udp",
         iterations=10,
-        truncated=truncated,
     )
     counted = region("udp", {own("alpha"): Cost(20), own("beta"): Cost(10)}, 10)
     counted = msgspec.structs.replace(counted, packets=Packets(packets, 64 * packets))
@@ -48,7 +47,6 @@ def test_instructions_and_misses_of_each_phase_a_packet() -> None:
 def test_what_has_no_phases() -> None:
     assert phase_costs(made(), [], SYMBOLS, small_cpu()) == {}
     assert phase_costs(made(packets=0), [ROUTER], SYMBOLS, small_cpu()) == {}
-    assert phase_costs(made(truncated=True), [ROUTER], SYMBOLS, small_cpu()) == {}
 
 
 def test_only_the_symbols_that_are_needed_are_looked_at() -> None:

@@ -19,7 +19,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import MODULE_SYMBOLS, SYMBOLS, TRACES, RunResult
-from kdelta.studies.place.study import placed_together
+from kdelta.studies.place.together import placed_together
 from kdelta.studies.tracing.placement import (
     Drawn,
     caches_of,
@@ -67,17 +67,6 @@ def test_what_is_executed_is_an_estimate_over_the_runs_that_are_given() -> None:
     insns = found.amount("insns")
     assert [insns.low, insns.value, insns.high] == [4, 5, 6]
     assert found.amount("lock").value == Fraction(1, 4)
-
-
-def test_a_truncated_trace_is_of_the_iterations_that_it_has() -> None:
-    whole = made_trace([0, 1] * 10, [0, 0] * 10)
-    assert made(whole, insns=20).iterations(0) == 10
-    cut = msgspec.structs.replace(made_trace([0, 1] * 5, [0, 0] * 5), truncated=True)
-    one = made(cut, insns=20)
-    assert one.truncated == ("loop",)
-    assert one.iterations(0) == pytest.approx(5)
-    found = costs(one, small_cpu(), _at(0, 4, 2, 3))["loop"]
-    assert found.ensemble.misses["l1i"].tolist() == [2.0]
 
 
 def test_layouts_are_named_by_seed_and_number_however_many_are_drawn() -> None:

@@ -120,7 +120,7 @@ async def run_compare(
             runs = await settled.runs(kernels, works, parts=True)
             results = [Traced(tuple(done)) for done in runs]
         else:
-            results = await traced_runs(kernels, works, settled, cpu=cpu)
+            results = await traced_runs(kernels, works, settled)
         judge = path_judge(work, settled, margin=request.path_margin, budget=budget)
         states = other_states(work, settled, budget)
         base, *others = _with(wanted, results)

@@ -9,16 +9,9 @@ import msgspec
 from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import decode_profiles, encode_profiles, followed_all, read_profiles
 from kdelta.counts.raw import Sources
-from kdelta.counts.simulated import (
-    SimulatedMisses,
-    decode_simulated,
-    encode_simulated,
-    read_simulated,
-)
 from kdelta.counts.symbols import Symbol, parse_symbols
 from kdelta.counts.trace import Trace, decode_traces, encode_traces, have_data
 from kdelta.counts.trace_file import read_traces
-from kdelta.cpus.model import Cache
 from kdelta.guests.job import Job
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Recording
@@ -49,6 +42,8 @@ KERNEL_LOG = "kernel-log"
 """The attachment of a run with what its kernel logged before the agent began, as dmesg has it."""
 
 _MISSES = "misses-"
+"""How attachments of earlier versions begin, of misses that were counted while a guest ran."""
+
 _MESSAGES = (
     *("hello", KERNEL_LOG, "cpuinfo", "vulnerabilities", "group"),
     *("stdout", "stderr", "note", "memory"),
@@ -60,14 +55,12 @@ class Recordings(msgspec.Struct, frozen=True):
 
     traces: tuple[Trace, ...] = ()
     profiles: tuple[Profile, ...] = ()
-    misses: tuple[SimulatedMisses, ...] = ()
 
     def __add__(self, other: "Recordings") -> "Recordings":
         """What either has; they share no region."""
         return Recordings(
             self.traces + other.traces,
             self.profiles + other.profiles,
-            self.misses + other.misses,
         )
 
 
@@ -76,7 +69,6 @@ def read_recordings(file: Path, sources: Sources, recording: Recording) -> Recor
     return Recordings(
         read_traces(file) if recording.trace != "off" else (),
         read_profiles(file, sources) if recording.calls != "off" else (),
-        read_simulated(file) if recording.simulate else (),
     )
 
 
@@ -90,8 +82,6 @@ def recorded(found: Recordings, sources: Sources, recording: Recording) -> dict[
     if kept:
         kept[SYMBOLS] = sources.symbols.read_bytes()
         kept[MODULE_SYMBOLS] = sources.modules
-    if recording.simulate:
-        kept[misses_name(recording.simulate)] = encode_simulated(found.misses)
     return kept
 
 
@@ -105,11 +95,6 @@ def kept_of(outcome: GuestOutcome, job: Job, counted: Mapping[str, bytes]) -> di
     return {**kept, **counted}
 
 
-def misses_name(cache: Cache) -> str:
-    """The attachment of a run that keeps what its regions missed in that simulated cache."""
-    return f"{_MISSES}{cache.sets}x{cache.ways}x{cache.line_bytes}"
-
-
 def is_recording(name: str) -> bool:
     """Whether the attachment of that name is kept of a run only if it is asked for."""
     return name in {TRACES, PROFILES, SYMBOLS, MODULE_SYMBOLS} or name.startswith(_MISSES)
@@ -119,18 +104,25 @@ def has_recorded(store: Store, run: Run, wanted: Recording) -> bool:
     """Whether a run has all that is asked for besides counts."""
     kept = run.attachments
     return (
-        (wanted.simulate is None or misses_name(wanted.simulate) in kept)
-        and (wanted.calls == "off" or {PROFILES, SYMBOLS} <= kept.keys())
+        (wanted.calls == "off" or {PROFILES, SYMBOLS} <= kept.keys())
         and (wanted.calls != "all" or followed_all(store.get(kept[PROFILES])))
         and (wanted.trace == "off" or {TRACES, SYMBOLS} <= kept.keys())
+        and (not _is_larger(wanted) or _is_whole(store, run, wanted))
         and (wanted.trace != "data" or have_data(store.get(kept[TRACES])))
     )
 
 
-def misses_of(store: Store, run: Run, cache: Cache) -> tuple[SimulatedMisses, ...]:
-    """What is kept of it with a run; LabError when that cache was not simulated."""
-    name = misses_name(cache)
-    return decode_simulated(_content(store, run, name, f"has no {name}"))
+def _is_larger(wanted: Recording) -> bool:
+    """Whether traces may be larger than those of other runs."""
+    return wanted.trace != "off" and wanted.trace_limit > Recording().trace_limit
+
+
+def _is_whole(store: Store, run: Run, wanted: Recording) -> bool:
+    """Whether no trace was cut off at a lower limit than that."""
+    return not any(
+        trace.truncated and max(len(trace.items), len(trace.sequence)) < 0.9 * wanted.trace_limit
+        for trace in traces_of(store, run)
+    )
 
 
 def traces_of(store: Store, run: Run) -> tuple[Trace, ...]:

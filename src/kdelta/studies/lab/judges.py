@@ -103,9 +103,7 @@ class Judge:
         margin: Fraction = MARGIN,
         budget: Budget | None = None,
     ) -> None:
-        self._lab = lab.asked(
-            msgspec.structs.replace(lab.request, trace=False, data_lines=False, simulate=None)
-        )
+        self._lab = lab.asked(msgspec.structs.replace(lab.request, trace=False, data_lines=False))
         self._has = has
         self._work = work
         self._own_starts = own_starts
@@ -287,9 +285,7 @@ class OtherStates:
         budget: Budget | None = None,
     ) -> None:
         """work: what a kernel is to do for these operations. budget: what may be spent on it."""
-        plain = msgspec.structs.replace(
-            lab.request, perturbations=1, trace=False, data_lines=False, simulate=None
-        )
+        plain = msgspec.structs.replace(lab.request, perturbations=1, trace=False, data_lines=False)
         machines = [msgspec.structs.replace(plain.machine, **state.change) for state in STATES]
         self._labs = [
             lab.asked(msgspec.structs.replace(plain, machine=machine)) for machine in machines

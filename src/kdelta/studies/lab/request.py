@@ -6,9 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cpus.model import Cache
 from kdelta.machines.tcg import CallsMode, Recording
-from kdelta.spec.option import HelpSection, option
+from kdelta.spec.option import HelpSection, OptionKind, option
 from kdelta.spec.run import MachineOptions, Mode
 
 
@@ -27,7 +26,6 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     trace          keep the sequence of executed blocks, too
     data_lines     and that of accesses to data
     trace_limit    see Recording
-    simulate       count the misses of that instruction cache while the guest runs
     calls          follow calls, for profiles
     mode           in which programs run and call
     """
@@ -82,8 +80,18 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
             help="With --cpu: count L2 misses, too; runs take 5 times longer.",
         ),
     ] = False
-    trace_limit: int = Recording().trace_limit
-    simulate: Cache | None = None
+    trace_limit: Annotated[
+        int,
+        option(
+            "--trace-limit",
+            metavar="GIB",
+            kind=OptionKind.TRACE,
+            least=0.01,
+            most=15,
+            group=HelpSection.MACHINE,
+            help="Allow traces of this size, for layouts and --cpu.",
+        ),
+    ] = Recording().trace_limit
     calls: CallsMode = "off"
     mode: Annotated[
         Mode,

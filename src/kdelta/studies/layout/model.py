@@ -51,7 +51,6 @@ class LayoutRegion(msgspec.Struct, frozen=True):
     """One region. misses: kind -> misses an iteration of its own work; draws: those of each layout.
     insns: of its own work an iteration. collisions: of lines, the costliest first; colliding: how
     many misses an iteration they have together, with those of the pairs that are not named.
-    truncated: its trace was cut off, and the misses are those of the part that was kept.
     replacement: by kind, where the CPU's cache replaces otherwise than by LRU, what LRU would make.
     phases: of a workload that has any, what is in none last. data: by kind, what accesses to data
     miss, which no layout changes.
@@ -67,7 +66,6 @@ class LayoutRegion(msgspec.Struct, frozen=True):
     collisions: tuple[Collision, ...]
     colliding: float
     pairs: int
-    truncated: bool = False
     replacement: dict[str, Replaced] = {}
     phases: tuple[LayoutPhase, ...] = ()
     data: dict[str, float] = {}

@@ -63,11 +63,7 @@ class _Phases:
             * trace.insns.astype(np.int64)[:, np.newaxis, np.newaxis]
         )
         counts = merged_regions(placed.counts)[trace.region]
-        part = Fraction(placed.part(index))
-        self._specials = [
-            {kind: count * part for kind, count in held.items()}
-            for held in _specials(counts, trace.addresses, executed, symbols)
-        ]
+        self._specials = _specials(counts, trace.addresses, executed, symbols)
 
     def result(self, cpu: CPU, prices: Prices, layouts: Drawn) -> tuple[LayoutPhase, ...]:
         misses = self._misses(cpu, layouts)

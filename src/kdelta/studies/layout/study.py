@@ -49,7 +49,6 @@ from kdelta.studies.tracing.placement import (
     policies_of,
     run_symbols,
 )
-from kdelta.studies.tracing.whole import counted_whole, cut_regions, not_counted
 
 ALIGNMENTS = (16, 32, 64)
 """What functions may be aligned to, in bytes."""
@@ -90,11 +89,6 @@ async def run_layout(request: LayoutRequest, lab: Lab) -> LayoutReport:
         return _report(request, found, None, (), store)
     with interruptible():
         placed = placed_run(found.kernel, found.done[0], store)
-    if placed.truncated:
-        (counted,) = await counted_whole(
-            lab.asked(found.asked), request.cpu.l1i, [found.kernel], found.works
-        )
-        placed = msgspec.structs.replace(placed, counted=counted)
     step = f"replay on {request.cpu.name}"
     progress.begin(step)
     with interruptible():
@@ -214,7 +208,6 @@ class _LayoutStudy:
             collisions=tuple(self._collision(pair, per) for pair in pairs[:_NAMED]),
             colliding=sum(misses for _, misses, _ in pairs) / per,
             pairs=len(pairs),
-            truncated=trace.truncated,
             data={kind: float(cost.amount(kind).value) for kind in FIXED if kind in cost.executed},
         )
 
@@ -301,7 +294,7 @@ def _report(
         movable=sum(one.movable for one in functions),
         alignment=alignments.most_common(1)[0][0] if alignments else 0,
         regions=regions,
-        cut=cut_regions(placed, {one.name: counted_by_lru(one) for one in regions}),
+        cut=placed.cut,
         unlike=unlike(request.cpu, found.done[0], store),
         notes=notes_on(request.cpu, placed, data=data),
         warnings=placed.counts.warnings,
@@ -315,12 +308,6 @@ def guessed_of(cpu: CPU, regions: Sequence[LayoutRegion]) -> tuple[str, ...]:
     of_code = (kind for kind in prices.misses if kind in shown)
     of_data = (kind for kind in prices.guesses if any(one.data.get(kind) for one in regions))
     return (*(kind for kind in of_code if not prices.misses[kind].calibrated), *of_data)
-
-
-def counted_by_lru(region: LayoutRegion) -> float:
-    """The misses of the L1I as linked, as they are counted while a kernel runs: by LRU."""
-    besides = region.replacement.get(LINES)
-    return region.misses[LINES].shipped if besides is None else besides.lru.shipped
 
 
 def cache_texts(cpu: CPU, *, data: bool = False) -> tuple[str, ...]:
@@ -361,15 +348,6 @@ def notes_on(cpu: CPU, placed: PlacedKernel, *, data: bool = False) -> tuple[str
             "pages are taken as the kernel's own code is mapped, for modules and programs too, "
             "which have smaller ones"
         )
-    notes += [
-        f"{region}: its trace was cut off at its limit; its misses are those of the part before"
-        for region in placed.truncated
-        if region not in placed.untraced
-    ]
-    notes += [
-        f"{region}: nothing of it fitted into a trace, so of other layouts nothing is known"
-        for region in placed.untraced
-    ]
     if any(region.packets for region in placed.counts.regions):
         notes.append(NOT_IN_IT)
-    return (*notes, *not_counted(placed))
+    return tuple(notes)

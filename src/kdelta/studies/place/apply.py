@@ -4,9 +4,8 @@
 A search judges thousands of orders, and the L2 with its data takes far longer to replay than lines
 and pages do. So it is replayed at the end: for what each method found, and for the ensemble.
 
-Without LRU hardly anything in the replay repeats: it takes ten times as long. And what is counted
-while a kernel runs is counted by LRU. So an order is looked for, and shown, under LRU; what the
-CPU's own policy makes of it is shown next to that.
+Without LRU hardly anything in the replay repeats: it takes ten times as long. So an order is looked
+for, and shown, under LRU; what the CPU's own policy makes of it is shown next to that.
 """
 
 import contextlib
@@ -18,23 +17,24 @@ import numpy as np
 
 from kdelta.counts.arrays import U64
 from kdelta.counts.model import RegionCounts, merged_regions
-from kdelta.cpus.model import CPU, Cache
+from kdelta.cpus.model import CPU, LINES
 from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors, write_atomic
+from kdelta.host.interrupt import interruptible
 from kdelta.replay.layouts import ordered
 from kdelta.replay.order import Further, PlaceResult
 from kdelta.replay.search import Misses
+from kdelta.report.cut import cut_note
 from kdelta.spec.change import OrderChange, RelinkChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
-from kdelta.store.store import Store
-from kdelta.studies.lab.attachments import misses_of
-from kdelta.studies.lab.lab import Lab, RunResult
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.reports import reported_side
 from kdelta.studies.lab.work import Work
 from kdelta.studies.layout.traced_kernel import traced_kernel
 from kdelta.studies.place.model import Applied, AppliedRegion, PlacedRegion
 from kdelta.studies.place.request import PlaceRequest
+from kdelta.studies.place.together import placed_together
 from kdelta.studies.tracing.placement import (
     REPLAYED,
     PlacedKernel,
@@ -93,13 +93,6 @@ def notes_on_policy(placed: PlacedKernel, cpu: CPU, result: PlaceResult) -> list
     return notes
 
 
-class _Measured(msgspec.Struct, frozen=True):
-    """A region of one run: its counts, and what of its own work missed while it ran."""
-
-    counts: RegionCounts
-    misses: int
-
-
 def require_relinkable(spec: str) -> None:
     """UserError for a kernel that cannot be linked in another order, with what to ask for."""
     kernel = parse_kernel_spec(spec)
@@ -133,15 +126,16 @@ def put_back(file: Path) -> Iterator[None]:
 async def applied(
     request: PlaceRequest,
     workloads: Mapping[str, tuple[str, ...]],
-    shipped: Sequence[RunResult],
+    shipped: PlacedKernel,
     predicted: Sequence[PlacedRegion],
     lab: Lab,
 ) -> Applied:
-    """The kernel of the request relinked in the order of its file, and what it does, measured.
+    """The kernel of the request relinked in the order of its file, and what it does, measured: by
+    its own trace, as it is linked.
 
-    workloads: with the operations that are wanted of each. shipped: the runs of the kernel as it
-    was, one a workload; predicted: what was told of its regions; the others have a warning. That
-    the relinked kernel cannot be built or run is in what is returned.
+    workloads: with the operations that are wanted of each. shipped: the kernel as it was;
+    predicted: what was told of its regions. That the relinked kernel cannot be built or run is in
+    what is returned.
     """
     spec = with_changes(parse_kernel_spec(request.kernel), [OrderChange(str(request.file))])
     found = await traced_kernel(
@@ -154,64 +148,44 @@ async def applied(
     side = reported_side(found.spec, found.kernel, found.done, found.failure, store)
     if found.kernel is None or not found.ok:
         return Applied(side)
-    names = tuple(workloads)
-    before = _measured(shipped, names, request.cpu.l1i, store)
-    after = _measured(found.done, names, request.cpu.l1i, store)
-    warnings = [text for one in found.done if one.counts for text in one.counts.warnings]
-    known = {one.name for one in predicted}
-    warnings += [
-        _not_predicted(name, before[name], after[name])
-        for name in before
-        if name in after and name not in known
-    ]
+    with interruptible():
+        relinked = placed_together(found.kernel, found.done, tuple(workloads), store)
+        measured = _misses_as_linked(relinked, request.cpu)
+    before, after = merged_regions(shipped.counts), merged_regions(relinked.counts)
     return Applied(
         kernel=side,
         regions=tuple(
-            _region(one, before[one.name], after[one.name])
+            _region(one, before[one.name], after[one.name], measured[one.name])
             for one in predicted
-            if one.name in before and one.name in after
+            if one.name in before and one.name in measured
         ),
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(dict.fromkeys((*relinked.counts.warnings, *map(cut_note, relinked.cut)))),
     )
 
 
-def _measured(
-    done: Sequence[RunResult], names: Sequence[str], cache: Cache, store: Store
-) -> dict[str, _Measured]:
-    """By region, which is named WORKLOAD/OPERATION if there are several workloads."""
-    found: dict[str, _Measured] = {}
-    for one, workload in zip(done, names, strict=True):
-        if one.counts is None:
-            continue
-        prefix = f"{workload}/" if len(names) > 1 else ""
-        missed = {region.region: region.misses[0] for region in misses_of(store, one.run, cache)}
-        found |= {
-            prefix + name: _Measured(counts, missed.get(name, 0))
-            for name, counts in merged_regions(one.counts).items()
-        }
-    return found
+def _misses_as_linked(one: PlacedKernel, cpu: CPU) -> dict[str, float]:
+    """By region, the L1I misses of its own work an iteration."""
+    layouts, caches = {LINES: one.shipped()[np.newaxis]}, {LINES: cpu.l1i}
+    return {
+        trace.region: float(
+            own_misses(one.prepared(index), layouts, caches, one.iterations(index))[LINES][0]
+        )
+        for index, trace in enumerate(one.traces)
+    }
 
 
-def _not_predicted(name: str, before: _Measured, after: _Measured) -> str:
-    """Of a region without a trace."""
-    shipped, measured = (one.misses / one.counts.iteration_count for one in (before, after))
-    return (
-        f"{name}: nothing was predicted, since nothing of it fitted into a trace; L1I misses an "
-        f"iteration: {shipped:.2f} as linked, {measured:.2f} in the order"
-    )
-
-
-def _region(one: PlacedRegion, before: _Measured, after: _Measured) -> AppliedRegion:
+def _region(
+    one: PlacedRegion, before: RegionCounts, after: RegionCounts, measured: float
+) -> AppliedRegion:
     misses = one.misses["l1i"]
-    per = before.counts.iteration_count
-    path = after.counts.cost("own").insns - before.counts.cost("own").insns
+    path = after.cost("own").insns - before.cost("own").insns
     return AppliedRegion(
         name=one.name,
-        iterations=per,
-        shipped=before.misses / per,
+        iterations=before.iteration_count,
+        shipped=misses.shipped,
         median=misses.median,
         best=misses.best,
         predicted=misses.predicted,
-        measured=after.misses / after.counts.iteration_count,
-        path=path / per,
+        measured=measured,
+        path=path / before.iteration_count,
     )

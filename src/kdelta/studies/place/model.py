@@ -40,13 +40,12 @@ class PlacedRegion(msgspec.Struct, frozen=True):
     misses: dict[str, PlacedMisses]
     shipped: Interval
     predicted: Interval
-    truncated: bool = False
 
 
 class AppliedRegion(msgspec.Struct, frozen=True):
     """One region on the kernel as linked, and relinked in the order: L1I misses an iteration of
-    its own work. shipped and measured: counted while each of the two ran; median, best and
-    predicted: as in PlacedMisses. path: own instructions an iteration of the relinked kernel, less
+    its own work. shipped and measured: by the trace of each; median, best and predicted: as in
+    PlacedMisses. path: own instructions an iteration of the relinked kernel, less
     those of the one as linked.
     """
 
@@ -100,7 +99,7 @@ class PlaceReport(msgspec.Struct, frozen=True):
     exposed, as a fraction of what the instructions cost, the mean over regions by weight; median
     and best: the same over random layouts. evaluations: orders that were judged in the search.
     applied: None if it was not asked for, or if there was no order to apply. cut: regions whose
-    trace was cut off; such as have no trace at all are not among the regions.
+    trace was cut off, which are not among the regions.
     """
 
     workloads: tuple[str, ...]

@@ -3,25 +3,24 @@
 
 import contextlib
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
-from kdelta.counts.trace import Trace
+from kdelta.counts.model import merged_regions
 from kdelta.cpus.model import MissKind
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.kernels.kbuild.order_file import write_order
-from kdelta.kernels.model import Kernel
 from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
 from kdelta.replay.search import WeightedRegion
+from kdelta.report.cut import cut_note
 from kdelta.report.model import Mismatch
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab, RunResult, traces_of
+from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.reports import (
     machine_facts,
@@ -44,15 +43,12 @@ from kdelta.studies.place.apply import (
 )
 from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
 from kdelta.studies.place.request import PlaceRequest
+from kdelta.studies.place.together import placed_together, prefix_of
 from kdelta.studies.tracing.placement import (
     L2,
-    CountedMisses,
     PlacedKernel,
     caches_of,
-    place_traces,
-    run_symbols,
 )
-from kdelta.studies.tracing.whole import counted_whole, cut_regions
 from kdelta.workloads.catalog import find_workload
 
 _PARTS_SAID = 4
@@ -74,9 +70,6 @@ async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
     _must_weigh(request.weights, wanted)
     if request.apply:
         require_relinkable(request.kernel)
-        # Its runs also count what they miss in the cache.
-        asked = msgspec.structs.replace(request.lab, simulate=request.cpu.l1i)
-        request = msgspec.structs.replace(request, lab=asked)
     found = await traced_kernel(
         request.kernel,
         request.cpu,
@@ -88,8 +81,6 @@ async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
         return report
     with interruptible():
         placed = placed_together(found.kernel, found.done, names, lab.store)
-    placed = await _with_whole(request, placed, names, found, lab)
-    with interruptible():
         result = _searched(request, placed, lab.progress)
         report = _with(report, request, placed, result)
         notes = notes_on_policy(placed, cpu, result)
@@ -99,52 +90,17 @@ async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
     with put_back(request.file) if request.apply else contextlib.nullcontext():
         write_order(request.file, result.order, _comments(request, result))
         if request.apply:
-            done = await applied(request, wanted, found.done, report.regions, lab)
+            done = await applied(request, wanted, placed, report.regions, lab)
             report = msgspec.structs.replace(report, applied=done)
     return report
 
 
-async def _with_whole(
-    request: PlaceRequest,
-    placed: PlacedKernel,
-    names: tuple[str, ...],
-    found: TracedKernel,
-    lab: Lab,
-) -> PlacedKernel:
-    """The same with what all of those regions misses, as linked, whose trace was cut off."""
-    cut = [
-        (prefix, work)
-        for prefix, work in zip([_prefix(name, names) for name in names], found.works, strict=True)
-        if any(region.startswith(prefix) for region in placed.truncated)
-    ]
-    if found.kernel is None or not cut:
-        return placed
-    counted = await counted_whole(
-        lab.asked(found.asked),
-        request.cpu.l1i,
-        [found.kernel] * len(cut),
-        [work for _, work in cut],
-    )
-    misses = {
-        prefix + region: count
-        for (prefix, _), one in zip(cut, counted, strict=True)
-        for region, count in one.misses.items()
-    }
-    why = "; ".join(dict.fromkeys(one.why_not for one in counted if one.why_not))
-    return msgspec.structs.replace(placed, counted=CountedMisses(misses, why))
-
-
-def _prefix(workload: str, names: Sequence[str]) -> str:
-    """What stands before a region's name: with several workloads, whose it is."""
-    return f"{workload}/" if len(names) > 1 else ""
-
-
 def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -> PlaceResult:
     """The order; progress reports now and then how good what was found so far is."""
-    if not placed.traces and placed.untraced:
+    if not placed.traces and placed.cut:
         raise UserError(
-            f"nothing fitted into a trace of {', '.join(placed.untraced)}",
-            "take operations that are shorter; kdelta layout shows what these miss as linked",
+            f"cannot look for an order: {'; '.join(map(cut_note, placed.cut))}",
+            "raise the limit, or take operations that are shorter",
         )
     step = f"order for {request.cpu.name}"
 
@@ -178,32 +134,6 @@ def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -
     return result
 
 
-def placed_together(
-    kernel: Kernel, done: Sequence[RunResult], workloads: Sequence[str], store: Store
-) -> PlacedKernel:
-    """The traced runs of several workloads as one; regions are then named WORKLOAD/OPERATION."""
-    counts: list[RegionCounts] = []
-    traces: list[Trace] = []
-    warnings: dict[str, None] = {}
-    symbols = {}
-    for one, workload in zip(done, workloads, strict=True):
-        if one.counts is None:
-            continue
-        prefix = _prefix(workload, workloads)
-        counts += [
-            msgspec.structs.replace(region, name=prefix + region.name)
-            for region in merged_regions(one.counts).values()
-        ]
-        traces += [
-            msgspec.structs.replace(trace, region=prefix + trace.region)
-            for trace in traces_of(store, one.run)
-        ]
-        warnings.update(dict.fromkeys(one.counts.warnings))
-        symbols.update(dict.fromkeys(run_symbols(kernel, store, one.run)))
-    every = RunCounts(tuple(counts), tuple(warnings))
-    return place_traces(kernel, done[0].run, every, tuple(traces), list(symbols))
-
-
 def _operations(request: PlaceRequest) -> dict[str, tuple[str, ...]]:
     """Of each workload the operations that are wanted; none means all of them. A workload that has
     none of those that are asked for is left out.
@@ -234,7 +164,7 @@ def _must_weigh(weights: dict[str, float], wanted: Mapping[str, tuple[str, ...]]
     0.
     """
     names = [
-        _prefix(workload, tuple(wanted)) + name
+        prefix_of(workload, tuple(wanted)) + name
         for workload, operations in wanted.items()
         for name in operations or [one.name for one in find_workload(workload).operations]
     ]
@@ -281,7 +211,7 @@ def _unlike(
 ) -> tuple[Mismatch, ...]:
     return merged_unlike(
         msgspec.structs.replace(
-            one, regions=tuple(_prefix(workload, names) + region for region in one.regions)
+            one, regions=tuple(prefix_of(workload, names) + region for region in one.regions)
         )
         for done, workload in zip(found.done, names, strict=False)
         for one in unlike(request.cpu, done, store)
@@ -308,7 +238,7 @@ def _with(
         best=result.ensemble.least,
         evaluations=result.evaluations,
         regions=regions,
-        cut=cut_regions(placed, {one.name: one.misses["l1i"].shipped for one in regions}),
+        cut=placed.cut,
         notes=(*notes_on(request.cpu, placed, data=data), *on_l2),
         warnings=placed.counts.warnings,
     )
@@ -349,7 +279,6 @@ def _region(
         misses=misses,
         shipped=cycles(SHIPPED),
         predicted=cycles(method),
-        truncated=row.truncated,
     )
 
 

@@ -20,14 +20,13 @@ from kdelta.infer.cycles.placement_model import (
 from kdelta.infer.cycles.prices import FIXED, prices_of
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
-from kdelta.report.cut import CutMisses, CutRegion, cut_note
+from kdelta.report.cut import CutRegion, cut_note, cut_reason
 from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
 from kdelta.studies.lab.progress import Progress
 from kdelta.studies.lab.same_code import KernelCode, codes_of
 from kdelta.studies.tracing.placement import (
     L2,
     PAGES,
-    CountedMisses,
     Drawn,
     PlacedKernel,
     costs,
@@ -38,7 +37,6 @@ from kdelta.studies.tracing.placement import (
     tracing,
     without_l2,
 )
-from kdelta.studies.tracing.whole import counted_whole, cut_misses, not_counted
 
 SEED = 1
 """Of the layouts: the same ones always, so that asking again gives the same verdicts."""
@@ -47,7 +45,7 @@ SEED = 1
 class Cycles(msgspec.Struct, frozen=True):
     """The effects on model cycles. `codes`: how the code that a region executes differs. `notes`:
     what is to be known about regions. `regions`: what was judged. `cut`: the regions whose trace
-    was cut off; those without any have no effect, but a verdict there.
+    was cut off, which have no effect, but a verdict there.
     """
 
     effects: tuple[PlacementEffect, ...]
@@ -84,36 +82,17 @@ async def recorded_runs(
 
 
 async def traced_runs(
-    kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab, *, cpu: CPU | None = None
+    kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab
 ) -> list[Traced]:
-    """The same, and where the code of each kernel lies; with a CPU also what regions whose trace
-    was cut off miss in its L1I, by one run more. UserError for a kernel whose symbols do not say
-    where its code is.
+    """The same, and where the code of each kernel lies. UserError for a kernel whose symbols do not
+    say where its code is.
     """
     found = await recorded_runs(kernels, works, lab)
     with interruptible():
-        traced = [
+        return [
             Traced(tuple(done), placed_run(kernel, done[0], lab.store) if done[0].counts else None)
             for kernel, done in zip(kernels, found, strict=True)
         ]
-    if cpu is None:
-        return traced
-    cut = [at for at, one in enumerate(traced) if one.placed and one.placed.truncated]
-    counted = await counted_whole(
-        lab,
-        cpu.l1i,
-        [kernels[at] for at in cut],
-        [works[at] for at in cut],
-    )
-    whole = dict(zip(cut, counted, strict=True))
-    return [_with(one, whole.get(at)) for at, one in enumerate(traced)]
-
-
-def _with(one: Traced, counted: CountedMisses | None) -> Traced:
-    """The same with what its regions miss as linked, where that was counted."""
-    if one.placed is None or counted is None:
-        return one
-    return msgspec.structs.replace(one, placed=msgspec.structs.replace(one.placed, counted=counted))
 
 
 def cycles_between(
@@ -156,16 +135,13 @@ def cycles_between(
             for one, lru in zip(effects, by_lru, strict=True)
         )
     progress.end(step, f"{layouts} layouts of each kernel")
-    counted = besides or sides  # what runs count is counted by LRU
-    cut = _cut({"base": (base.placed, counted[0]), "other": (other.placed, counted[1])})
+    cut = _cut((base.placed, other.placed))
     names = dict.fromkeys([*(one.name for one in regions), *(one.name for one in cut)])
     return Cycles(
         effects=effects,
         codes={name: codes[name] for name in names if name in codes},
         notes=(
             *(cut_note(one) for one in cut),
-            *not_counted(base.placed, "base"),
-            *not_counted(other.placed, "other"),
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
             *(notes_on_l2(cpu, without) if data else ()),
             *notes_on_replacement(cpu, effects),
@@ -221,25 +197,17 @@ def notes_on_replacement(cpu: CPU, effects: Sequence[PlacementEffect]) -> list[s
     return [f"replacement on {cpu.name} is not LRU ({kinds}); {found}"]
 
 
-def _cut(
-    kernels: Mapping[str, tuple[PlacedKernel, Mapping[str, RegionCost]]],
-) -> tuple[CutRegion, ...]:
-    """The regions whose trace was cut off in any of these; costs: of each."""
-    held: dict[str, dict[str, CutMisses]] = {}
-    for who, (placed, cost_of) in kernels.items():
-        first = {name: cost.shipped["l1i"] for name, cost in cost_of.items()}
-        for name, found in cut_misses(placed, first).items():
-            held.setdefault(name, {})[who] = found
-    return tuple(CutRegion(name, found, _verdict(found)) for name, found in held.items())
-
-
-def _verdict(found: Mapping[str, CutMisses]) -> CycleVerdict | None:
-    """Unresolved, where a kernel has no trace of the region; None where both have."""
-    untraced = [who for who, one in found.items() if one.first is None]
-    if not untraced:
-        return None
-    reason = f"its trace did not fit in {' and '.join(untraced)}, so other layouts are not known"
-    return CycleVerdict(Word.UNRESOLVED, reason=reason)
+def _cut(kernels: Iterable[PlacedKernel]) -> tuple[CutRegion, ...]:
+    """The regions whose trace was cut off in any of these, with the larger need."""
+    needs: dict[str, list[float | None]] = {}
+    for placed in kernels:
+        for one in placed.cut:
+            needs.setdefault(one.name, []).append(one.gib)
+    found = []
+    for name, every in needs.items():
+        gib = None if None in every else max(filter(None, every))
+        found.append(CutRegion(name, gib, CycleVerdict(Word.UNRESOLVED, reason=cut_reason(gib))))
+    return tuple(found)
 
 
 def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:

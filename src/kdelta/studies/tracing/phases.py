@@ -28,7 +28,7 @@ def phase_costs(
     wanted = [
         index
         for index, trace in enumerate(one.traces)
-        if not trace.truncated and regions[trace.region].packet_insns() is not None
+        if regions[trace.region].packet_insns() is not None
     ]
     if not rules or not wanted:
         return {}

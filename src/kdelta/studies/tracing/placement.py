@@ -8,7 +8,6 @@ A kernel is run once, traced, and from then on only replayed. Of one kernel:
 """
 
 import functools
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +16,7 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.arrays import I64, U64
-from kdelta.counts.model import CONTEXTS, KERNEL, RunCounts, merged_regions
+from kdelta.counts.model import CONTEXTS, KERNEL, RegionCounts, RunCounts, merged_regions
 from kdelta.counts.symbols import Symbol
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU, LRU, Cache, MissKind
@@ -50,7 +49,9 @@ from kdelta.replay.layouts import (
 )
 from kdelta.replay.pairs import paired_shuffles, share_slots
 from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace
+from kdelta.report.cut import CutRegion, rounded_up
 from kdelta.spec.errors import LabError
+from kdelta.spec.limits import ITEMS_A_GIB
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import symbols_of
@@ -83,24 +84,14 @@ _MERGING = ("CONFIG_X86_KERNEL_IBT", "CONFIG_LTO_CLANG")
 _AT_ONCE = 256  # layouts that are made together: of 60,000 functions they are 120 MB
 
 
-class CountedMisses(msgspec.Struct, frozen=True):
-    """What regions miss in the L1I of a CPU as their kernel is linked, counted while they ran: an
-    iteration of their own work, by region. why_not: why there is nothing.
-    """
-
-    misses: dict[str, float] = {}
-    why_not: str = ""
-
-
 class PlacedKernel(msgspec.Struct, frozen=True, eq=False):
     """A kernel, its traced run, and where its code lies.
 
     traces: of the run's regions, in the order of `placement.placed`. counts: of that run. executed
     (n_executed,): indexes of the functions that any trace executes; a layout has to say no more
     than where these lie. places: for each trace, where its blocks lie in these. digest: of a kernel
-    that was built; None where nothing is known of its objects. untraced: regions of whose own work
-    nothing fitted into a trace, so that there is none of them. counted: of regions whose trace was
-    cut off, if anybody asked: misses of the L1I as the kernel is linked.
+    that was built; None where nothing is known of its objects. cut: the regions whose trace was cut
+    off at its limit, of which there is none here.
     """
 
     kernel: Kernel
@@ -111,8 +102,7 @@ class PlacedKernel(msgspec.Struct, frozen=True, eq=False):
     executed: I64
     places: tuple[PlacedBlocks, ...]
     digest: Digest | None = None
-    untraced: tuple[str, ...] = ()
-    counted: CountedMisses = CountedMisses()
+    cut: tuple[CutRegion, ...] = ()
 
     def shipped(self) -> U64:
         """The layout that the kernel has, of its executed functions: (n_executed,)."""
@@ -124,27 +114,8 @@ class PlacedKernel(msgspec.Struct, frozen=True, eq=False):
         return PreparedTrace(self.traces[index], self.places[index])
 
     def iterations(self, index: int) -> float:
-        """Of how many iterations a trace is: all of its region's, unless it was truncated. Then of
-        that part that its instructions are of those that were counted.
-        """
-        trace = self.traces[index]
-        region = merged_regions(self.counts).get(trace.region)
-        if region is None or not trace.truncated:
-            return float(max(1, trace.iterations))
-        return region.iteration_count * self.part(index) or 1.0
-
-    def part(self, index: int) -> float:
-        """How much of its region's own instructions a trace has: 1 if it was not cut off."""
-        trace = self.traces[index]
-        region = merged_regions(self.counts).get(trace.region)
-        if region is None or not trace.truncated:
-            return 1.0
-        return min(1.0, trace.executed_insns(OWN) / max(1, region.cost("own").insns))
-
-    @property
-    def truncated(self) -> tuple[str, ...]:
-        """The regions whose trace was cut off at its limit, those without any among them."""
-        return (*(trace.region for trace in self.traces if trace.truncated), *self.untraced)
+        """Of how many iterations a trace is."""
+        return float(max(1, self.traces[index].iterations))
 
 
 class Drawn(msgspec.Struct, frozen=True, eq=False):
@@ -184,9 +155,13 @@ def place_traces(
     kernel: Kernel, run: Run, counts: RunCounts, traces: tuple[Trace, ...], symbols: list[Symbol]
 ) -> PlacedKernel:
     """The traces of a run, placed by the symbols of its kernel and modules."""
-    is_known = [not trace.truncated or trace.executed_insns(OWN) > 0 for trace in traces]
-    untraced = tuple(one.region for one, known in zip(traces, is_known, strict=True) if not known)
-    traces = tuple(itertools.compress(traces, is_known))
+    regions = merged_regions(counts)
+    cut = tuple(
+        CutRegion(one.region, _needed_gib(one, regions.get(one.region)))
+        for one in traces
+        if one.truncated
+    )
+    traces = tuple(one for one in traces if not one.truncated)
     digest = kept_digest(kernel)
     placement = placement_of(
         traces,
@@ -201,9 +176,18 @@ def place_traces(
         PlacedBlocks(np.searchsorted(executed, one.function).astype(np.uint32), one.offset)
         for one in placement.placed
     )
-    return PlacedKernel(
-        kernel, run, counts, traces, placement, executed, places, digest, untraced=untraced
-    )
+    return PlacedKernel(kernel, run, counts, traces, placement, executed, places, digest, cut)
+
+
+def _needed_gib(trace: Trace, region: RegionCounts | None) -> float | None:
+    """Return about how large all of a trace would be, by how many of the region's instructions the
+    part has that was kept; None where nothing was.
+    """
+    kept, items = trace.executed_insns(OWN), max(len(trace.items), len(trace.sequence))
+    if region is None or not kept:
+        return None
+    part = min(1.0, kept / max(1, region.cost("own").insns))
+    return rounded_up(items / part / ITEMS_A_GIB)
 
 
 def kept_digest(kernel: Kernel) -> Digest | None:
