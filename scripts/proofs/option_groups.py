@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from reading import read_document
 from telling import Aloud, printed
 
 import kdelta
@@ -30,7 +31,7 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblationReport
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.request import LabRequest

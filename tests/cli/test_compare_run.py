@@ -6,11 +6,11 @@ from importlib import resources
 from pathlib import Path
 
 import msgspec
+from reading import read_document
 
 from kdelta.cpus import list_cpus
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.documents import read_document
 from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
 from tests.cli.studies import Captured, Studies, kdelta

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from kdelta.cli import main as cli
 from kdelta.cli.cpus import cpu_text, cpus_text
@@ -12,7 +13,6 @@ from kdelta.cli.reading import READERS
 from kdelta.cpus import CPU, list_cpus, load_cpu
 from kdelta.cpus.catalog import user_path
 from kdelta.spec.option import OptionKind
-from kdelta.studies.documents import read_document
 from tests.cpus.machines import GRAVITON4, HASWELL, RK3588
 
 Captured = pytest.CaptureFixture[str]

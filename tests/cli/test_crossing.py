@@ -4,12 +4,12 @@
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from kdelta.cli import main as cli
 from kdelta.spec.run import Mode
 from kdelta.studies.crossing.model import CrossingReport
 from kdelta.studies.crossing.study import CrossingRequest
-from kdelta.studies.documents import read_document
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.request import LabRequest
 from tests.report.example_crossing import crossing_report, without_kernel_mode

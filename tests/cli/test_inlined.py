@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from kdelta.cli import main as cli
 from kdelta.host.target import host_target
 from kdelta.kernels.model import Kernel
 from kdelta.store.model import Run
-from kdelta.studies.documents import read_document
 from tests.cli.recorded import recorded
 from tests.profiles import Stack, profile_of
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.cli import main as cli
 from kdelta.cpus.catalog import load_cpu
-from kdelta.studies.documents import read_document
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.layout.model import LayoutReport
 from kdelta.studies.layout.request import LayoutRequest

@@ -4,10 +4,10 @@
 from pathlib import Path
 
 import msgspec
+from reading import read_document
 
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.documents import read_document
 from tests.cli.studies import Captured, kdelta, make_run
 from tests.store.test_store import new
 from tests.synthetic import own, region, run

@@ -4,9 +4,9 @@
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from kdelta.cli import main as cli
-from kdelta.studies.documents import read_document
 from tests.cli.stored_profile import stored
 from tests.infer.made_processes import STACKS, made
 

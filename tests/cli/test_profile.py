@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from kdelta.spec.run import RunStatus
-from kdelta.studies.documents import read_document
 from tests.cli.captured import Captured, failed, kdelta, stored
 from tests.report.example import base_counts, other_counts
 from tests.synthetic import own, region, run, user

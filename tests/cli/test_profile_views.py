@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from kdelta.counts.source_lines import Frame, SourceLines
 from kdelta.host.emulator import HostQemu
 from kdelta.kernels.model import Kernel
-from kdelta.studies.documents import read_document
 from kdelta.studies.lab.lab import PROFILES
 from tests.cli.recorded import A, kdelta, recorded
 from tests.profiles import FUNCTION_BYTES, Stack

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from kdelta.cli import main as cli
 from kdelta.cli.guard import USAGE
@@ -13,7 +14,7 @@ from kdelta.cli.removed import COMMANDS, OPTIONS, RENAMED
 from kdelta.cli.slips import parses
 from kdelta.infer.effects.gate import Exit
 from kdelta.spec.errors import UserError
-from kdelta.studies.documents import read_document, schema_text
+from kdelta.studies.documents import schema_text
 
 Captured = pytest.CaptureFixture[str]
 

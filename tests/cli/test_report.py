@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta import __version__
 from kdelta.cli import main as cli
@@ -18,7 +19,6 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.store.check import must_be_whole
 from kdelta.store.store import Store
-from kdelta.studies.documents import read_document
 from kdelta.studies.forms import FORMS
 from kdelta.studies.kinds import stored_of
 from tests.cli.captured import failed

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.cli import main as cli
 from kdelta.infer.search.series_model import View
-from kdelta.studies.documents import read_document
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.series.model import SeriesReport
 from kdelta.studies.series.request import SeriesRequest

@@ -17,7 +17,7 @@ from kdelta.host.native import native_folder
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, run
-from kdelta.replay.as_executed import data_events
+from kdelta.replay.as_executed import data_misses
 from tests.machines.bench import counts_of, guest, new_setting, process_folder
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
@@ -91,7 +91,8 @@ def _regions() -> dict[str, Trace]:
 def test_arrays_that_fit_and_such_that_do_not(
     region: str, lines: int, pages: int, kind: str
 ) -> None:
-    found = data_events(_regions()[region], CPU)
+    misses = data_misses(_regions()[region], CPU).total()
+    found = {str(kind): count for kind, count in misses.items()}
     assert found[f"l1d{kind}"] == PASSES * lines
     assert found[f"dtlb{kind}"] == PASSES * pages
     assert not any(count for name, count in found.items() if name.startswith(("l2", "stlb")))

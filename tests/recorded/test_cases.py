@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from kdelta.studies.documents import read_document
+from reading import read_document
 
 OPTIONS = Path(__file__).parents[2] / "docs/cases/options"
 DISTRIBUTION = OPTIONS.with_name("distribution")

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reading import read_document
 
 from kdelta.infer.cycles.crossing import PARTS, VARIANTS
-from kdelta.studies.documents import read_document
 
 CASE = Path(__file__).parents[2] / "docs/cases/crossing"
 RECORDS = sorted(CASE.glob("*.json"))

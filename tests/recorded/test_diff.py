@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from kdelta.studies.documents import read_document
+from reading import read_document
 
 RECORD = Path(__file__).parents[2] / "docs/cases/diff/thirty-more.json"
 PLANTED = "do_sys_openat2"

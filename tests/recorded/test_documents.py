@@ -4,7 +4,8 @@
 import json
 from pathlib import Path
 
-from kdelta.studies.documents import read_document
+from reading import read_document
+
 from tests.report.test_documents import validator
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -17,7 +17,7 @@ from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.cache import Cache
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS
 from kdelta.replay import native
-from kdelta.replay.as_executed import data_events, data_misses, known_kinds, page_bytes
+from kdelta.replay.as_executed import data_misses, known_kinds, page_bytes
 from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.spec.errors import LabError, UserError
 from tests.replay.small_caches import small, with_data
@@ -36,6 +36,11 @@ tlbs = st.builds(
     replacement=replacements,
 )
 large_tlbs = tlbs.map(lambda tlb: msgspec.structs.replace(tlb, line_bytes=LARGE_PAGE))
+
+
+def data_events(trace: Trace, cpu: CPU) -> dict[str, int]:
+    """What the region itself misses, by kind."""
+    return {str(kind): count for kind, count in data_misses(trace, cpu).total().items()}
 
 
 @st.composite

@@ -4,8 +4,7 @@
 from typing import Any
 
 import msgspec
-
-from kdelta.studies.documents import read_document
+from reading import read_document
 
 
 def decoded(text: str) -> Any:

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.infer.effects.estimate import Adds, Estimate
 from kdelta.report.model import KernelRuns, Mismatch
@@ -17,7 +18,7 @@ from kdelta.studies.ablate.model import (
     Interaction,
     SwitchShare,
 )
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
 from tests.report.example_cycles import with_cycles as compare_report
 from tests.report.shown import shown

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.report.model import KernelRuns
@@ -19,7 +20,7 @@ from kdelta.studies.bisect.model import (
     FoundPlacement,
     RuledOutCommit,
 )
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import BisectBuild, BisectedRegion
 from tests.report.shown import shown
 

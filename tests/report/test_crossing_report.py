@@ -2,10 +2,11 @@
 """`kdelta crossing` as text, JSON and page."""
 
 import msgspec
+from reading import read_document
 
 from kdelta.report.document import Table
 from kdelta.studies.crossing.model import CrossingReport
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.forms import FORMS
 from kdelta.studies.forms import html as page
 from kdelta.studies.kinds import document_of

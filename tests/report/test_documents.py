@@ -11,10 +11,11 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.report.json import Shape, Writer
 from kdelta.spec.errors import UserError
-from kdelta.studies.documents import DOCUMENTS, SHAPES, read_document, schema_text
+from kdelta.studies.documents import DOCUMENTS, SHAPES, schema_text
 from tests.report.decoded import decoded
 from tests.report.example_documents import documents
 

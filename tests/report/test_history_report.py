@@ -3,11 +3,12 @@
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.report.document import Chart, Outcome, Point, Section
 from kdelta.report.html.charts import history_plot
 from kdelta.report.text import WIDTH, text_of
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.forms import text as printed
 from kdelta.studies.kinds import document_of
 from kdelta.studies.log.document import moved_most

@@ -5,8 +5,9 @@ import re
 
 import msgspec
 import pytest
+from reading import read_document
 
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.forms import text as text_of
 from tests.report.decoded import decoded
 from tests.report.example import report

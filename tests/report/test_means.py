@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report.stored import Stored
 from kdelta.studies.ablate.model import AblationReport
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.forms import FORMS
 from kdelta.studies.search.model import AblatedRegion
 from tests.report.example_stored import EXAMPLES

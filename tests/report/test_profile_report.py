@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import read_document
 
 from kdelta.counts.model import Cost, merged_regions
 from kdelta.infer.profiles.diff import both_ends, diff_lines, figures_of
@@ -27,7 +28,7 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.studies.diff.document import document as diff_document
 from kdelta.studies.diff.model import DiffReport
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.forms import text as printed
 from kdelta.studies.profile.document import ON_A_PAGE, FunctionsAsked, document
 from kdelta.studies.profile.model import ProfileReport

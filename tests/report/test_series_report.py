@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.minimal import Member, MinimalAnswer, PatchRole
@@ -19,7 +20,7 @@ from kdelta.infer.search.series_model import (
 )
 from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
 from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
-from kdelta.studies.documents import read_document
 from tests.machines.bench import OLD
 from tests.robust.lab import (
     Running,

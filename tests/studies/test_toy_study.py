@@ -51,7 +51,8 @@ KIND = Kind(
 """
 SHOWN = """
 from kdelta.report.stored import Stored
-from kdelta.studies.documents import read_document, schema_text
+from kdelta.studies.documents import schema_text
+from reading import read_document
 from kdelta.studies.forms import FORMS
 from kdelta.studies.toy.model import ToyReport
 

@@ -39,7 +39,7 @@ class CrossingOptions(msgspec.Struct, frozen=True):
         ),
     ] = ""
     cpu: OnCPU = None
-    lab: Annotated[LabRequest, without("mode", "data_lines")] = LabRequest()
+    lab: Annotated[LabRequest, without("mode", "data_lines", "trace_limit")] = LabRequest()
     explain: Annotated[
         int,
         option(

@@ -13,6 +13,9 @@ from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.cpus import lab_like
 from kdelta.studies.lab.request import LabRequest
 
+TRACED = "trace_limit"
+"""What a command does not ask for that traces nothing."""
+
 SPECS = """\b
 Kernel specs:
   PATH, tree:PATH              a source tree as it is, or packed (.tar.xz)

@@ -64,7 +64,8 @@ class ShellOptions(msgspec.Struct, frozen=True):
     """The guest that the shell is in."""
 
     lab: Annotated[
-        LabRequest, without("perturbations", "rerun", "snapshots", "jobs", "mode", "data_lines")
+        LabRequest,
+        without("perturbations", "rerun", "snapshots", "jobs", "mode", "data_lines", "trace_limit"),
     ] = LabRequest(perturbations=1)
 
 

@@ -56,13 +56,6 @@ class DataMisses(msgspec.Struct, frozen=True, eq=False):
         return {kind: int(sums[DATA_MISS_KINDS.index(kind)]) for kind in self.kinds}
 
 
-def data_events(trace: Trace, cpu: CPU, context: Context = "own") -> dict[str, int]:
-    """How often what a region did itself (or what `context` says) missed, by kind: all that the
-    CPU's file lets know. Raises what `data_misses` does.
-    """
-    return {str(kind): count for kind, count in data_misses(trace, cpu).total(context).items()}
-
-
 def data_misses(
     trace: Trace,
     cpu: CPU,

@@ -44,30 +44,14 @@ def document_text(report: msgspec.Struct, version: str) -> str:
     return msgspec.json.format(document, indent=1).decode() + "\n"
 
 
-def read_document(content: bytes | str) -> Any:
-    """Return a document with its fields as attributes.
-
-    Raises UserError for what is none, and for one with a number that is not read any more.
-    """
-    try:
-        name = msgspec.json.decode(content, type=_DocumentHead).schema
-        return msgspec.json.decode(content, type=_document_type(_known(name)))
-    except msgspec.DecodeError as error:
-        raise UserError(f"cannot read the document: {error}") from error
-
-
 def schema_text(name: str) -> str:
     """Return the JSON Schema of the document of that name; UserError if there is none."""
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
-        **msgspec.json.schema(_document_type(_known(name))),
+        **msgspec.json.schema(document_type(name)),
     }
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
-
-
-class _DocumentHead(msgspec.Struct, frozen=True):
-    schema: str
 
 
 def _known(name: str) -> str:
@@ -89,5 +73,6 @@ def _known(name: str) -> str:
 
 
 @cache
-def _document_type(name: str) -> type[msgspec.Struct]:
-    return _WRITER.document(name, DOCUMENTS[name])
+def document_type(name: str) -> type[msgspec.Struct]:
+    """Return the type of the document of that name; UserError if there is none."""
+    return _WRITER.document(name, DOCUMENTS[_known(name)])

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.counts.model import Cost
 from kdelta.counts.symbols import parse_symbols
@@ -18,7 +19,7 @@ from kdelta.studies.ablate.cycles import CycleStudy, pair_of
 from kdelta.studies.ablate.model import AblationReport, GroupOutcome
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.search.measure import MeasuredKernel
 from kdelta.studies.tracing.cycles import Traced

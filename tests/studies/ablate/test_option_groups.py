@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from reading import read_document
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
-from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import AblatedRegion
 from scripts.proofs.option_groups import HARDENED, PLAIN, WITHOUT, problems
 from tests.report.test_ablation import REPORT

@@ -12,13 +12,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from kdelta.infer.effects.gate import Exit
 from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
 from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
 from kdelta.studies.against.study import AgainstRequest, run_against
-from kdelta.studies.documents import read_document
 from kdelta.studies.lab.lab import Lab
 from kdelta.studies.lab.progress import Silent
 from kdelta.studies.lab.request import LabRequest, Program

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `kdelta run` is asked."""
 
+from typing import Annotated
+
 import msgspec
 
-from kdelta.studies.lab.asked import LabOfPaths
+from kdelta.spec.option import without
 from kdelta.studies.lab.request import LabRequest, Program
 
 
@@ -12,4 +14,4 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     kernel: str
     program: Program
-    lab: LabOfPaths = LabRequest(perturbations=1)
+    lab: Annotated[LabRequest, without("data_lines", "trace_limit")] = LabRequest(perturbations=1)

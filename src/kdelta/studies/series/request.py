@@ -7,9 +7,8 @@ from typing import Annotated
 import msgspec
 
 from kdelta.infer.search.series_model import View
-from kdelta.spec.option import HelpSection, OptionKind, option
+from kdelta.spec.option import HelpSection, OptionKind, option, without
 from kdelta.studies.lab.asked import (
-    LabOfPaths,
     MaxBuilds,
     Recompile,
     SearchAll,
@@ -80,4 +79,4 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
             help="With --write-branch: without patches that slow down.",
         ),
     ] = False
-    lab: LabOfPaths = LabRequest()
+    lab: Annotated[LabRequest, without("data_lines", "trace_limit")] = LabRequest()
