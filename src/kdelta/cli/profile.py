@@ -226,20 +226,8 @@ def profile(
     recorded (calls, lines, instructions, misses) is had by making the same run again.
     """
     wanted = _wanted(looked, columns, exported, printed)
-    shown = {columns.sort, *columns.columns}
-    _check_cpu(columns.cpu, shown, data=columns.data)
-    selection = selection_of(
-        looked.contexts or ((Whose.ALL,) if exported.format else ()), looked.code
-    )
-    request = ProfileRequest(
-        regions=looked.regions,
-        selection=selection,
-        views=looked.views(columns.callers),
-        calls=printed.html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
-        cpu=columns.cpu,
-        data=columns.data,
-        lab=looked.lab,
-    )
+    whose = looked.contexts or ((Whose.ALL,) if exported.format else ())
+    request = _request(looked, columns, whose, has_page=printed.html is not None)
     given = list(words or [LAST])
     of_run = is_run(given, columns.workload) and program is None
     asked = asked_work(program, columns.workload, request.regions)
@@ -252,7 +240,7 @@ def profile(
         request = msgspec.structs.replace(request, lab=on_cpu(looked.lab, columns.cpu))
         report = _of_kernel(_one_kernel(given), asked, request, recorded=wanted is not None)
     if wanted and isinstance(report, ExportedRun):
-        wanted.show(report, selection, functions=columns.functions, source=looked.source)
+        wanted.show(report, request.selection, functions=columns.functions, source=looked.source)
         return 0
     if not isinstance(report, ProfileReport):
         return failed(report if isinstance(report, Run) else None)
@@ -264,6 +252,23 @@ def profile(
         _write_page(printed.html, stored)
     emit(document_text(report, __version__) if printed.json else text)
     return 0
+
+
+def _request(
+    looked: LookOptions, columns: ProfileOptions, whose: Sequence[Whose], *, has_page: bool
+) -> ProfileRequest:
+    """What is asked for; UserError for figures that cannot be had so."""
+    shown = {columns.sort, *columns.columns}
+    _check_cpu(columns.cpu, shown, data=columns.data)
+    return ProfileRequest(
+        regions=looked.regions,
+        selection=selection_of(whose, looked.code),
+        views=looked.views(columns.callers),
+        calls=has_page or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
+        cpu=columns.cpu,
+        data=columns.data,
+        lab=looked.lab,
+    )
 
 
 def _wanted(

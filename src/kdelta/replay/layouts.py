@@ -194,6 +194,13 @@ def middle_of(part: TextRange, is_rest: Flags) -> int:
     return int(np.searchsorted(passed, passed[-1] // np.uint64(2), side="right"))
 
 
+def _slid(slides: U64, at: U64, step: int) -> U64:
+    """How far code moves from `at` to begin at `slides`, modulo _SLIDE_BYTES, in whole steps."""
+    more = (slides - at % np.uint64(_SLIDE_BYTES)) % np.uint64(_SLIDE_BYTES)  # wraps at 2**64
+    slid: U64 = more & ~np.uint64(step - 1)
+    return slid
+
+
 def _lay_out(
     placement: Placement,
     layouts: U64,
@@ -243,9 +250,7 @@ def _lay_out(
         else:
             pushed = _up(np.maximum(ends, np.uint64(start)) - np.uint64(start), step)
         if slides is not None and passed == len(parts) and step <= _LINE_BYTES:
-            at = (pushed + np.uint64(start)) % np.uint64(_SLIDE_BYTES)
-            slid = (slides - at) % np.uint64(_SLIDE_BYTES)  # wraps at 2**64, a multiple of it
-            pushed += slid & ~np.uint64(step - 1)
+            pushed += _slid(slides, pushed + np.uint64(start), step)
         linked_end = _end_of_run(placement.functions[last - 1])
         ends = pushed + np.uint64(linked_end)
         if alignments:

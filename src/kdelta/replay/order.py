@@ -127,13 +127,11 @@ def place(
     """
     if len(cases) != len(placement.placed):
         raise ValueError(f"{len(cases)} cases, and a placement of {len(placement.placed)} traces")
-    units = units_of(placement)
+    units, kinds = units_of(placement), _kinds(cpu)
     _require_something(units, cases)
-    kinds = _kinds(cpu)
     table = _MethodTable(placement, units, CaseJudge(cases, units, cpu, kinds))
     rules = _rules_of_thumb(placement, cases, units, cpu)
-    for method, order in rules.items():
-        table.add(method, units.order(order.tolist()))
+    table.add_all(units, rules)
     apart = sets_apart(placement, units, table.judge, rules[FIRST_USE], cpu.l1i)
     if apart:
         table.add(SETS_APART, apart.units.order(apart.order.tolist()))
@@ -152,8 +150,7 @@ def place(
     table.draw(layouts, seed, cpu.itlb)
     if further:
         table.look_further(further)
-    method = table.cheapest(table.costs)
-    executed = set(units.order(range(units.executed)))
+    method, executed = table.cheapest(table.costs), set(units.order(range(units.executed)))
     return PlaceResult(
         cpu=cpu.name,
         method=method,
@@ -223,6 +220,11 @@ class _MethodTable:
         misses = self.judge.misses(self._small(method)[np.newaxis])
         self._misses[method] = misses
         self.costs[method] = float(self.judge.costs(misses)[0])
+
+    def add_all(self, units: Units, orders: dict[str, I64]) -> None:
+        """Replay the layouts of orders of these units, by method."""
+        for method, order in orders.items():
+            self.add(method, units.order(order.tolist()))
 
     def draw(self, layouts: int, seed: int, tlb: Cache) -> None:
         """Replays random layouts; for pages, random borders in the order as linked."""

@@ -10,7 +10,7 @@ import ctypes
 import functools
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 import numpy as np
@@ -210,6 +210,21 @@ class Extents:
         return np.ascontiguousarray(layouts)
 
 
+class ReplayHow(TypedDict, total=False):
+    """How a trace is replayed; but for `warm`, the result is the same.
+
+    threads   how many; all cores by default
+    warm      from the state that the trace leaves, by default
+    memo      repetitions from the same state are not simulated again, by default
+    portable  without vectors
+    """
+
+    threads: int | None
+    warm: bool
+    memo: bool
+    portable: bool
+
+
 class PreparedTrace:
     """A trace with what holds of it for all layouts: made once, replayed as often as wanted.
 
@@ -261,22 +276,17 @@ class PreparedTrace:
         *,
         kind: Kind = "lines",
         by_function: bool = True,
-        threads: int | None = None,
-        warm: bool = True,
         line_bytes: npt.NDArray[Any] | None = None,
-        memo: bool = True,
-        portable: bool = False,
+        **how: Unpack[ReplayHow],
     ) -> Misses:
-        """The misses under each of `layouts` (n_layouts, n_functions), U64: the addresses at which
-        the functions start.
+        """Return the misses under each of `layouts` (n_layouts, n_functions), U64: the addresses at
+        which the functions start.
 
         kind "branches": an entry is the address of the last byte of a block after which execution
         did not go on at the next byte, its value is where it went; both have to be there for a hit.
         An interrupt's entry is no branch. `cache.line_bytes` is what separates the sets there.
         line_bytes (n_functions,): sizes of each function's own lines instead of the cache's; 0 for
         functions that do not go through it. A TLB that holds pages of several sizes is such one.
-        memo: repetitions from the same state are not simulated again; portable: no vectors. The
-        result is the same with and without, and for any number of threads (default: all cores).
         Raises UserError for a cache that is too large, ValueError for what does not fit.
         """
         layouts = self.checked(layouts, cache)
@@ -287,16 +297,16 @@ class PreparedTrace:
             if kind == "branches":
                 raise ValueError("branches have no lines of several sizes")
             shifts = _shifts(line_bytes, layouts.shape[1])
-        flags = memo * native.MEMO | portable * native.PORTABLE
+        flags = how.get("memo", True) * native.MEMO | how.get("portable", False) * native.PORTABLE
         total = np.zeros((len(layouts), len(CONTEXTS)), dtype=np.uint64)
         rows = np.zeros(layouts.shape, dtype=np.uint64) if by_function else None
         job = native.NativeJob(
             kind=_KINDS[kind],
-            flags=flags | warm * native.WARM,
+            flags=flags | how.get("warm", True) * native.WARM,
             caches=native.caches(cache),
             shifts=native.pointer(shifts),
         )
-        self.run(job, layouts, total, rows, threads)
+        self.run(job, layouts, total, rows, how.get("threads"))
         return Misses(total, rows)
 
     def run(

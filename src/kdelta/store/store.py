@@ -12,7 +12,7 @@ import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -55,6 +55,27 @@ _command = [""]
 def enter_command(line: str) -> None:
     """Has the runs that start from now on entered with this command line."""
     _command[0] = line
+
+
+class RunEnd(TypedDict, total=False):
+    """What a run ended with.
+
+    detail          why it failed, in a line
+    counts          None of one that failed
+    machine         facts besides those that were known when it started
+    kernel_release  what the kernel called itself
+    attachments     what came out of the guest, by name
+    kept            the same that the store has as blobs already
+    """
+
+    detail: str
+    counts: RunCounts | None
+    console: str
+    seconds: float | None
+    machine: Mapping[str, str | int | float] | None
+    kernel_release: str | None
+    attachments: Mapping[str, bytes] | None
+    kept: Mapping[str, str] | None
 
 
 class Store:
@@ -133,36 +154,23 @@ class Store:
         self._insert("runs", row)
         return run_id
 
-    def finish_run(
-        self,
-        run_id: str,
-        status: RunStatus,
-        *,
-        detail: str = "",
-        counts: RunCounts | None = None,
-        console: str = "",
-        seconds: float | None = None,
-        machine: Mapping[str, str | int | float] | None = None,
-        kernel_release: str | None = None,
-        attachments: Mapping[str, bytes] | None = None,
-        kept: Mapping[str, str] | None = None,
-    ) -> Run:
-        """Enters how a run ended, and all that came out of it; `machine` adds facts to those that
-        were known when it started. `kept`: attachments that the store has as blobs already.
-        """
+    def finish_run(self, run_id: str, status: RunStatus, **found: Unpack[RunEnd]) -> Run:
+        """Enter how a run ended, and all that came out of it; return the run."""
         begun = self._by_id(run_id)
+        counts, console = found.get("counts"), found.get("console", "")
+        attachments = found.get("attachments") or {}
         with self.writing():
             row: dict[str, Any] = {
                 "status": status.value,
-                "detail": detail,
-                "seconds": seconds,
-                "machine": {**begun.machine, **(machine or {})},
-                "kernel_release": kernel_release or begun.kernel_release,
+                "detail": found.get("detail", ""),
+                "seconds": found.get("seconds"),
+                "machine": {**begun.machine, **(found.get("machine") or {})},
+                "kernel_release": found.get("kernel_release") or begun.kernel_release,
                 "counts_blob": None if counts is None else self.put(encode_counts(counts)),
                 "console_blob": self.put(console.encode()) if console else None,
                 "attachments": {
-                    **(kept or {}),
-                    **{name: self.put(data) for name, data in (attachments or {}).items()},
+                    **(found.get("kept") or {}),
+                    **{name: self.put(data) for name, data in attachments.items()},
                 },
             }
             row["bound"] = bound_of({**msgspec.structs.asdict(begun), **row})

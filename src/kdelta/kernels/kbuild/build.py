@@ -430,6 +430,17 @@ def _keep_dependencies(
         save_dependencies(dependencies_of(kbuild.out, digest, boot=boot), folder / DEPENDENCIES)
 
 
+def _copy_kept(out: Path, folder: Path, trees: Path, targets: Sequence[str]) -> None:
+    """Copy what is kept of a build besides its image and config."""
+    # vmlinux: for its symbols, which are in the order of the link.
+    for name in ("System.map", "Module.symvers", VMLINUX):
+        if not (folder / name).exists() and (out / name).is_file():
+            shutil.copyfile(out / name, folder / name)
+    for name in targets:
+        if name.endswith(".dtb"):
+            shutil.copyfile(trees / name, make_folder(folder / DTBS) / Path(name).name)
+
+
 def _install(
     request: BuildRequest,
     key: str,
@@ -440,26 +451,17 @@ def _install(
     targets: Sequence[str],
 ) -> BuiltKernel:
     """Copies what is kept of a build, and describes it."""
-    out = kbuild.out
-    arch = kernel_arch(request.tools.arch)
+    out, arch = kbuild.out, kernel_arch(request.tools.arch)
     booted = arch.image(parse_config(config.text))
     image = folder / booted.name
-    trees = out / DEVICE_TREES.format(arch=arch.folder)
     with lab_errors("copying a kernel to", folder):
         shutil.copyfile(out / booted.path, image)
         (folder / "config").write_text(config.text)
-        # vmlinux: for its symbols, which are in the order of the link.
-        for name in ("System.map", "Module.symvers", VMLINUX):
-            if name != image.name and (out / name).is_file():
-                shutil.copyfile(out / name, folder / name)
-        for name in targets:
-            if name.endswith(".dtb"):
-                shutil.copyfile(trees / name, make_folder(folder / DTBS) / Path(name).name)
+        _copy_kept(out, folder, out / DEVICE_TREES.format(arch=arch.folder), targets)
     release, banner = banner_of(out / VMLINUX)
     # The folder may have modules of another config, which this one did not ask for.
     modules = install_modules(kbuild, folder, release) if "modules" in targets else None
-    sha256 = sha256_file(image)
-    present = folder / modules if modules else None
+    sha256, present = sha256_file(image), folder / modules if modules else None
     return BuiltKernel(
         key=key,
         identity=kernel_identity(arch.machine, sha256, hash_modules(present)),

@@ -108,21 +108,12 @@ def document(
     if lines := cpus_lines([(one.cpu, [each.cycles for each in one.others]) for one in reports]):
         shown = Verbatim("\n".join(line.rstrip() for line in lines), wide=True)
         sections.append(Section("cpus", "Kernels by CPUs", (shown,)))
-    groups = dict.fromkeys(map(report_groups, reports))
     sides = _all_sides(reports)
     return Document(
         title=_title(found),
         heading=heading(reports),
         made=common.made_of(stored),
-        notices=(
-            *(f"Control groups: {one}." for one in groups if one),
-            *(
-                f"The program's output differs, so it may not have done the same work: {output} "
-                f"under {pair.compared.side.release}."
-                for pair in found
-                if (output := pair.compared.output)
-            ),
-        ),
+        notices=tuple(_notices(reports, found)),
         answers=answers,
         facts=facts_of(reports),
         sections=tuple(sections),
@@ -146,6 +137,18 @@ def document(
             ),
         ),
     )
+
+
+def _notices(reports: Sequence[CompareReport], found: Sequence[ComparedPair]) -> Iterator[str]:
+    """Yield what may make the kernels' work another one."""
+    groups = dict.fromkeys(map(report_groups, reports))
+    yield from (f"Control groups: {one}." for one in groups if one)
+    for pair in found:
+        if output := pair.compared.output:
+            yield (
+                f"The program's output differs, so it may not have done the same work: {output} "
+                f"under {pair.compared.side.release}."
+            )
 
 
 def _title(found: Sequence[ComparedPair]) -> str:

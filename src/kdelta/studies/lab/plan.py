@@ -4,6 +4,7 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -112,24 +113,29 @@ def same_program(one: str, other: str) -> bool:
     return one[:_HALF] == other[:_HALF]
 
 
+class PlanFields(TypedDict, total=False):
+    """Fields of a RunPlan that have a default."""
+
+    memory_mib: int
+    host_seconds: float
+    parts: tuple[GuestPart, ...]
+    asks_at: int
+    by: Compiler | None
+    symbol_files: Mapping[str, bytes]
+    idle: Job | None
+
+
 def work_of(
     name: str,
     job: Job,
     binaries: Mapping[str, bytes],
     warnings: tuple[str, ...] = (),
-    *,
-    parts: tuple[GuestPart, ...] = (),
-    memory_mib: int = 0,
-    host_seconds: float = 0.0,
-    asks_at: int = 0,
-    by: Compiler | None = None,
-    symbol_files: Mapping[str, bytes] | None = None,
-    idle: Job | None = None,
+    **more: Unpack[PlanFields],
 ) -> RunPlan:
-    """A job as the store knows it: by the hash of all that it carries. No parts: it is one. With
-    parts, the first half of the hash is that of what they have in common: see `same_program`.
+    """Return a job as the store knows it: by the hash of all that it carries. No parts: it is one.
+    With parts, the first half of the hash is that of what they have in common: see `same_program`.
     """
-    key = job_identity(job)
+    key, parts, idle = job_identity(job), more.get("parts", ()), more.get("idle")
     if parts:
         shared = msgspec.structs.replace(parts[0].jobs[0], later=idle.later if idle else ())
         shapes = [
@@ -137,23 +143,11 @@ def work_of(
             for part in parts
         ]
         key = job_identity(shared)[:_HALF] + identity(shapes)[:_HALF]
-    if symbol_files:  # functions have other names with them
+    if symbol_files := more.get("symbol_files"):  # functions have other names with them
         hashes = {of: hashlib.sha256(one).hexdigest() for of, one in symbol_files.items()}
         key = identity({"job": key, "symbols": hashes})
-    return RunPlan(
-        name,
-        key,
-        job,
-        binaries,
-        warnings,
-        memory_mib,
-        host_seconds,
-        parts or (GuestPart(name, (job,)),),
-        asks_at,
-        by,
-        symbol_files or {},
-        idle,
-    )
+    more["parts"] = parts or (GuestPart(name, (job,)),)
+    return RunPlan(name, key, job, binaries, warnings, **more)
 
 
 def guest_compiler(
