@@ -157,26 +157,6 @@ static void classify_branch(uint32_t word, struct insn_facts *f)
     }
 }
 
-/* Of what jumps, by the words that classify_branch tells apart. */
-static enum jump jump_kind(uint32_t word)
-{
-    static const uint8_t by_register[16] = {
-        [0] = JUMP_INDIRECT, [1] = JUMP_INDIRECT_CALL, [2] = JUMP_RETURN, [8] = JUMP_INDIRECT, [9] = JUMP_INDIRECT_CALL,
-    };
-
-    if (word >> 25 == 0x6b) {
-        enum jump kind = by_register[field(word, 21, 4)];
-
-        return kind ? kind : JUMP_SYSTEM;
-    }
-    switch (word >> 26) {
-    case 0x05: return JUMP_DIRECT;
-    case 0x25: return JUMP_CALL;
-    case 0x0d: case 0x2d: case 0x15: return JUMP_CONDITIONAL; /* cbz, tbz and their opposites; b.cond */
-    }
-    return JUMP_SYSTEM;
-}
-
 /* ld1 to ld4, st1 to st4, by the registers that they move; an element of a register counts as one. */
 static void classify_structures(uint32_t word, struct insn_facts *f)
 {
@@ -297,14 +277,12 @@ static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch,
     case 8: case 9: case 5: case 13: return; /* on immediates and registers */
     case 10: case 11:
         classify_branch(word, f);
-        f->jump = f->jumps ? jump_kind(word) : JUMP_NONE;
         return;
     case 4: case 6: case 12: case 14: classify_access(word, f); return;
     case 0:
         if (word >> 16 == 0) {
             special(f, SP_TRAP); /* udf */
             f->jumps = true;
-            f->jump = JUMP_SYSTEM;
         }
     }
     f->can_fault = true; /* floating point, vectors, and what is not known */

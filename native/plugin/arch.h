@@ -21,18 +21,6 @@ enum mark {
     MARK_KINDS,
 };
 
-/* How a branch predictor sees a jump; docs/formats.md has the numbers. */
-enum jump {
-    JUMP_NONE,
-    JUMP_CONDITIONAL,
-    JUMP_DIRECT,
-    JUMP_CALL,          /* direct */
-    JUMP_INDIRECT,
-    JUMP_INDIRECT_CALL,
-    JUMP_RETURN,
-    JUMP_SYSTEM,        /* not by a predictor's leave: traps, system calls, returns from these */
-};
-
 struct insn_facts {
     enum mark mark;
     bool argument;         /* the tagged load: its address carries a byte */
@@ -41,7 +29,6 @@ struct insn_facts {
     bool leaves_kernel;    /* returns to user code: a fault after it is the fetch of its target */
     bool trap_counts;      /* in user code: QEMU counts it before it finds that it is not allowed */
     bool jumps;            /* what follows is not always the next instruction */
-    uint8_t jump;          /* enum jump. Where it jumps or repeats itself it may be JUMP_NONE */
     bool frame_return;     /* ends an exception or interrupt frame */
     bool calls;            /* traps on purpose, and is executed: a system call */
     bool calls_function, returns; /* keeps a return address; goes to one */

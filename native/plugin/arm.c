@@ -348,26 +348,6 @@ static bool is_wide(uint32_t half)
     return half >> 11 >= 0x1d;
 }
 
-/* Of what jumps. Bits 27 to 25 of A32 tell direct ones; in Thumb code these are b, cbz, bl, and blx to a label. */
-static enum jump jump_kind(uint32_t first, uint32_t second, const struct stretch *s, const struct insn_facts *f)
-{
-    bool wide = s->thumb && is_wide(first), branch = wide && first >> 11 == 0x1e && second >> 15;
-    bool direct = !s->thumb ? (second >> 9 & 7) == 5 : wide ? branch : first >> 12 == 13 || first >> 12 == 14 || first >> 12 == 11;
-    bool condition = !s->thumb ? second >> 12 != 0xe : wide ? !(second & 0x5000) : first >> 12 != 14;
-
-    if (f->special)
-        return JUMP_SYSTEM;
-    if (f->returns)
-        return JUMP_RETURN;
-    if (branch && !(second & 0x5000) && field(first, 4, 7) == 0x3c) /* bxj */
-        return JUMP_INDIRECT;
-    if (f->calls_function)
-        return direct ? JUMP_CALL : JUMP_INDIRECT_CALL;
-    if (!direct)
-        return JUMP_INDIRECT;
-    return condition || f->optional ? JUMP_CONDITIONAL : JUMP_DIRECT;
-}
-
 static void classify(const uint8_t *bytes, size_t size, struct stretch *s, struct insn_facts *f)
 {
     memset(f, 0, sizeof *f);
@@ -384,7 +364,6 @@ static void classify(const uint8_t *bytes, size_t size, struct stretch *s, struc
             thumb_classify(first, second, f);
         follow_it(first, wide, s, f);
     }
-    f->jump = f->jumps ? jump_kind(first, second, s, f) : JUMP_NONE;
     settle_optional(f);
 }
 

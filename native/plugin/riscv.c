@@ -162,20 +162,6 @@ static void classify_compressed(uint32_t half, struct insn_facts *f)
     }
 }
 
-/* Of what jumps. */
-static enum jump jump_kind(uint32_t word, const struct insn_facts *f)
-{
-    bool wide = (word & 3) == 3, direct = wide ? (word & 0x7f) == 0x6f : (word & 3) == 1;
-
-    if (wide ? (word & 0x7f) == 0x63 : (word & 3) == 1 && (word >> 13 & 7) >= 6)
-        return JUMP_CONDITIONAL;
-    if (f->special)
-        return JUMP_SYSTEM;
-    if (f->calls_function)
-        return direct ? JUMP_CALL : JUMP_INDIRECT_CALL;
-    return f->returns ? JUMP_RETURN : direct ? JUMP_DIRECT : JUMP_INDIRECT;
-}
-
 static bool is_tagged(uint32_t word, struct insn_facts *f)
 {
     uint32_t mark = word ^ (0x3013 | 0x4b0u << 20);
@@ -210,7 +196,6 @@ static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch,
         classify_compressed(word & 0xffff, f);
     else if (!is_tagged(word, f))
         classify_wide(word, f);
-    f->jump = f->jumps ? jump_kind(word, f) : JUMP_NONE;
 }
 
 const struct arch arch_riscv64 = {

@@ -344,7 +344,6 @@ static uint64_t add_units(struct bytes *rows)
         bytes_u32(rows, unit);
         bytes_u32(rows, u->bytes);
         bytes_u32(rows, u->insns);
-        bytes_u32(rows, u->jump);
         n++;
     }
     free(occurs);

@@ -59,7 +59,6 @@ static void append(struct unit *u, const struct block *b)
         u->folded = mixed(u->folded ^ b->origin->bytes[i]);
     u->bytes += size;
     u->insns += b->insns;
-    u->jump = b->origin->groups[b->origin->n_groups - 1].last.jump;
     u->content = mixed(u->folded ^ u->bytes);
     u->next_block = UINT32_MAX;
 }

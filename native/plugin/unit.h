@@ -15,7 +15,6 @@ struct unit {
     uint64_t folded;       /* that hash before its end */
     uint64_t host;         /* where QEMU had its first byte */
     uint32_t bytes, insns;
-    uint32_t jump;         /* how it ends: enum jump */
     uint32_t next_block, joined; /* the block that was last joined to it, and the unit that both are */
 };
 

@@ -383,29 +383,6 @@ static bool jumps(struct decoded d)
            (op >= 0xe8 && op <= 0xeb) || op == 0xc2 || op == 0xc3 || (op >= 0xca && op <= 0xcf) || op == 0xf1 || op == 0xf4;
 }
 
-/* Of what jumps. */
-static enum jump jump_kind(struct decoded d)
-{
-    int op = take_prefixes(&d);
-
-    if (op == 0x0f)
-        return (take(&d) & 0xf0) == 0x80 ? JUMP_CONDITIONAL : JUMP_SYSTEM;
-    if ((op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3))
-        return JUMP_CONDITIONAL;
-    switch (op) {
-    case 0xe8: return JUMP_CALL;
-    case 0xe9: case 0xeb: return JUMP_DIRECT;
-    case 0xc2: case 0xc3: return JUMP_RETURN;
-    case 0xff: {
-        static const uint8_t near[8] = { [2] = JUMP_INDIRECT_CALL, [4] = JUMP_INDIRECT };
-        enum jump kind = near[*d.next >> 3 & 7];
-
-        return kind ? kind : JUMP_SYSTEM;
-    }
-    }
-    return op >= 0x6c && op <= 0xaf ? JUMP_NONE : JUMP_SYSTEM; /* strings that repeat */
-}
-
 static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch, struct insn_facts *f)
 {
     struct decoded d = { .next = bytes, .end = bytes + size };
@@ -416,7 +393,6 @@ static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch,
         return;
     find_stack_switch(bytes, size, f);
     f->jumps = jumps(d);
-    f->jump = f->jumps ? jump_kind(d) : JUMP_NONE;
     int op = take_prefixes(&d);
 
     f->returns = op == 0xc3 || op == 0xc2;

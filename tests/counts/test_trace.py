@@ -191,7 +191,7 @@ class Written(msgspec.Struct):
         head = struct.pack("<6I7Q", flags, *self.marks, len(name), *counts) + name
         blocks = [struct.pack("<Q4I", at, id_, *rest, 0) for id_, (at, *rest) in BLOCKS.items()]
         units = [
-            struct.pack("<3Q4I", at, 99 - id_, at - BASE, id_, *rest, 0)
+            struct.pack("<3Q3I", at, 99 - id_, at - BASE, id_, *rest)
             for id_, (at, *rest) in UNITS.items()
         ]
         words = [*items, *map(len, self.pieces), *self.sequence]

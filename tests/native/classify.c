@@ -35,9 +35,9 @@ int main(int argc, char **argv)
         struct insn_facts f;
 
         arch->classify(bytes, parse(line, bytes), &stretch, &f);
-        printf("%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%s\n", f.mark, f.argument, f.can_fault, f.loads, f.stores,
+        printf("%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%s\n", f.mark, f.argument, f.can_fault, f.loads, f.stores,
                f.is_string, f.repeats, f.element_bytes, f.leaves_kernel, f.frame_return, f.trap_counts, f.jumps, f.always_there,
-               f.calls, f.optional, f.switch_store, f.switch_load, f.calls_function, f.returns, f.jump, arch->special_names[f.special]);
+               f.calls, f.optional, f.switch_store, f.switch_load, f.calls_function, f.returns, arch->special_names[f.special]);
     }
     return 0;
 }

@@ -38,7 +38,6 @@ class Facts(NamedTuple):
     switch_load: int
     calls_function: int
     returns: int
-    jump: int
     special: str
 
 

@@ -13,22 +13,6 @@ from kdelta.counts.arrays import U8, U32, U64, Flags
 from kdelta.counts.model import CONTEXTS
 from kdelta.spec.errors import LabError
 
-(
-    JUMP_NONE,
-    JUMP_CONDITIONAL,
-    JUMP_DIRECT,
-    JUMP_CALL,
-    JUMP_INDIRECT,
-    JUMP_INDIRECT_CALL,
-    JUMP_RETURN,
-    JUMP_SYSTEM,
-) = JUMPS = range(8)
-"""How a block ends: it does not jump; or by a conditional jump, a direct one, a direct call, an
-indirect jump, an indirect call, a return; or by what no predictor of branches is asked about, such
-as a system call, a return from one or from an interrupt, a trap. Calls, indirect jumps and returns
-may be conditional on ARM: these are of their kind when they are taken, and else of none. A string
-operation that repeats does not jump."""
-
 DATA = 1 << 31
 """Set in an item that is an access to data; its other bits are an index into data_*."""
 
@@ -45,7 +29,6 @@ class Trace(msgspec.Struct, frozen=True, eq=False):
     block that was left early (by a fault, or an access to a device) counts whole; blocks that are
     only a string operation of the kernel that repeats do not appear.
     physical (n_blocks,): physical address of each block; None without data.
-    jumps (n_blocks,): how each block ends, one of JUMPS; None in traces of older runs.
     items (n_items,): all distinct pieces, one after the other: indexes of blocks, or, with the bit
     DATA, of data lines. Piece i is items[starts[i]:starts[i + 1]]; starts is (n_pieces + 1,).
     sequence, contexts (n_executed,): the pieces in the order of execution, and of each an index
@@ -70,7 +53,6 @@ class Trace(msgspec.Struct, frozen=True, eq=False):
     data_physical: U64 | None = None
     data_stores: Flags | None = None
     data_line_bytes: int = 64
-    jumps: U8 | None = None
 
     def __eq__(self, other: object) -> bool:
         """Whether the other one holds the same, element by element."""
@@ -119,9 +101,8 @@ _ARRAYS: dict[str, str] = {
     "data_virtual": "<u8",
     "data_physical": "<u8",
     "data_stores": "?",
-    "jumps": "u1",
 }
-_OPTIONAL = ("physical", "data_virtual", "data_physical", "data_stores", "jumps")
+_OPTIONAL = ("physical", "data_virtual", "data_physical", "data_stores")
 
 
 class _StoredTrace(msgspec.Struct):
@@ -223,10 +204,6 @@ def _faults(trace: Trace) -> Iterator[str]:
         trace.physical is not None and len(trace.physical) != n_blocks
     ):
         yield "its columns of blocks differ in length"
-    if trace.jumps is not None and (
-        len(trace.jumps) != n_blocks or (trace.jumps >= len(JUMPS)).any()
-    ):
-        yield "how its blocks end is not recorded, or unknown"
     if len(n_data) != 1:
         yield "its columns of data differ in length"
         return

@@ -25,7 +25,7 @@ _BLOCK = np.dtype(
 )
 _UNIT = np.dtype(
     [("address", "<u8"), ("content", "<u8"), ("physical", "<u8")]
-    + [(name, "<u4") for name in ("id", "bytes", "insns", "jump")]
+    + [(name, "<u4") for name in ("id", "bytes", "insns")]
 )
 _LINE = np.dtype([("virtual", "<u8"), ("physical", "<u8")])  # a store: virtual + 1
 _NOWHERE = np.uint32(DATA - 1)
@@ -167,7 +167,6 @@ def _merged(parts: Sequence[_TracePart]) -> Trace:
         "addresses": units["address"],
         "sizes": units["bytes"],
         "insns": units["insns"],
-        "jumps": units["jump"],
         "items": items,
         "starts": np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)]),
         "sequence": sequence,
