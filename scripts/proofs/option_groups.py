@@ -16,15 +16,14 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from reading import read_document
 from telling import Aloud, printed
 
 import kdelta
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
+from kdelta.infer.effects.estimate import MEAN, Adds, is_seen
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.store.store import Store
@@ -35,6 +34,7 @@ from kdelta.studies.documents import document_text
 from kdelta.studies.lab.cpus import machine_like
 from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.request import LabRequest
+from kdelta.studies.search.means import means_of
 
 PACKAGE = "linux-source-6.12"
 CPU = "skylake-server"
@@ -88,35 +88,33 @@ async def ablated(folder: Path, perturbations: int, store: Store) -> AblationRep
     )
 
 
-def problems(found: Any) -> Iterator[str]:
-    """What of the record is not as it has to be."""
-    means = found.means
-    if found.failure or means is None:
+def problems(found: AblationReport) -> Iterator[str]:
+    """Yield what of the report is not as it has to be."""
+    means = means_of(found)
+    rest = means.remainder
+    if found.failure or rest is None:
         yield found.failure or "there is no mean"
         return
-    wide = means.remainder.high - means.remainder.low
-    if means.sums != "adds up":
-        yield f"parts and whole: {means.sums}: {means.remainder.value:+.3f} % is left over"
+    if means.adds is not Adds.ADDS_UP:
+        yield f"parts and whole: {means.adds}: {float(rest.value):+.3f} % is left over"
+    wide = float(rest.high - rest.low)
     if wide > WIDEST:
         yield f"what is left over is known to {wide:.3f} %, and {WIDEST} % are allowed"
     units = {unit.name: unit for unit in found.units}
     for name, regions in WITHOUT.items():
         unit = units.get(name)
-        if unit is None or unit.mean is None:
+        mean = means.of(unit.effects) if unit else None
+        if unit is None or mean is None:
             yield f"{name} was not measured"
             continue
         rates = {region.name for region in found.regions if region.rate}
-        seen = {name for name, one in unit.effects.items() if not one.low <= 0 <= one.high}
-        steady = [region for region in found.regions if region.steady and not region.rate]
-        there = sum(
-            100 * unit.effects[one.name].value / one.before.value
-            for one in steady
-            if one.name in regions and one.name in unit.effects
-        ) / len(steady)
-        if not unit.mean.low <= there <= unit.mean.high:
-            yield f"{name} has {unit.mean.value:+.3f} %, and {there:+.3f} % where it may have any"
+        seen = {name for name, one in unit.effects.items() if name != MEAN and is_seen(one)}
+        there = means.of({at: one for at, one in unit.effects.items() if at in regions})
+        if there is None or not mean.low <= there.value <= mean.high:
+            where = float(there.value) if there else 0
+            yield f"{name} has {float(mean.value):+.3f} %, and {where:+.3f} % where it may have any"
         for region in sorted(seen - rates - regions):
-            yield f"{name} does something in {region}: {unit.effects[region].value:+.2f}"
+            yield f"{name} does something in {region}: {float(unit.effects[region].value):+.2f}"
 
 
 def main() -> None:
@@ -132,7 +130,7 @@ def main() -> None:
     write_atomic(folder / "ablation.json", text.encode())
     shown = printed("ablate", report).replace(f"{cache_dir('configs')}/", "")
     write_atomic(folder / "ablation.txt", shown.encode())
-    found = list(problems(read_document(text)))
+    found = list(problems(report))
     print(shown)
     print(*found or ["parts and whole agree"], sep="\n")
     sys.exit(bool(found))

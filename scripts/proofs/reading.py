@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kdelta.spec.errors import UserError
-from kdelta.studies.documents import document_type
+from kdelta.studies.documents import type_of
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -20,6 +20,6 @@ def read_document(content: bytes | str) -> Any:
     """
     try:
         name = msgspec.json.decode(content, type=_Head).schema
-        return msgspec.json.decode(content, type=document_type(name))
+        return msgspec.json.decode(content, type=type_of(name))
     except msgspec.DecodeError as error:
         raise UserError(f"cannot read the document: {error}") from error

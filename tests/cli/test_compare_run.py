@@ -141,7 +141,8 @@ def test_compare_as_json(studies: Studies, capsys: Captured) -> None:
     assert kdelta("compare", "deb:linux-image-a", "deb:linux-image-b", "--json") == 0
     document = read_document(capsys.readouterr().out)
     (machine,) = document.machines
-    assert [one.status for one in machine.others[0].kernel.runs] == ["ok"] * 3 + ["boot-failed"]
+    statuses = [one.run.status for one in machine.others[0].side.runs]
+    assert statuses == ["ok"] * 3 + ["boot-failed"]
     assert studies.asked
 
 

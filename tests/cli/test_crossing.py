@@ -45,7 +45,7 @@ def test_two_kernels_of_one_tree(study: Study, capsys: Captured) -> None:
     assert asked.cpu is not None
     assert (asked.cpu.name, asked.lab.perturbations, asked.lab.mode) == ("zen2", 2, "user")
     found = read_document(capsys.readouterr().out)
-    assert found.schema == "kdelta.crossing/1"
+    assert found.schema == "kdelta.crossing/2"
 
 
 def test_kernel_mode_is_no_part_of_the_stock_kernel(study: Study) -> None:

@@ -121,11 +121,11 @@ def test_lines_are_those_of_the_function_wherever_it_was_compiled(
     a, b = two(tmp_path, own_data, monkeypatch)
     assert cli.ended(["diff", a.id, b.id, "--source", "--json"]) == 0
     document = read_document(capsys.readouterr().out)
-    assert document.source
-    lines = {(one.function, one.a, one.b) for one in document.source}
-    assert ("small", 0, 190) in lines
-    assert {one.function for one in document.source if one.a} >= {"small", "vfs_read"}
-    assert sum(one.b - one.a for one in document.source) == 40
+    lines = document.views.lines
+    found = {((one.b_line or one.a_line).function, one.a, one.b) for one in lines}
+    assert ("small", 0, 190) in found
+    assert {function for function, a, _ in found if a} >= {"small", "vfs_read"}
+    assert sum(one.b - one.a for one in lines) == 40
 
 
 def test_without_debug_info_nothing_is_inlined_and_that_is_reported(

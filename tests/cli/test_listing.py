@@ -25,7 +25,7 @@ def test_runs_and_show(own_data: Path, capsys: Captured) -> None:
     assert "timed-out       6.1.0-a" in lines[1]
     assert kdelta("runs", "--json", "-n", "1") == 0
     listed = read_document(capsys.readouterr().out)
-    assert [run.id for run in listed.runs] == [bad.id]
+    assert [one.run.id for one in listed.runs] == [bad.id]
 
     assert kdelta("show") == 0
     shown = capsys.readouterr().out
@@ -38,7 +38,7 @@ def test_runs_and_show(own_data: Path, capsys: Captured) -> None:
     assert "open-close: 3209.27 instructions an iteration" in capsys.readouterr().out
     assert kdelta("show", good.id, "--json") == 0
     document = read_document(capsys.readouterr().out)
-    assert document.run.id == good.id
+    assert document.run.run.id == good.id
     assert kdelta("show", "zzz") == 2
     assert capsys.readouterr().err == (
         "kdelta: no study and no run is called 'zzz'\n"

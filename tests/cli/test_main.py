@@ -33,10 +33,10 @@ def test_version_and_help(capsys: Captured) -> None:
 def test_schema_prints_one_or_lists_all(capsys: Captured) -> None:
     assert kdelta("schema") == 0
     names = capsys.readouterr().out.split()
-    assert {"kdelta.ablate/1", "kdelta.compare/2", "kdelta.studies/1"} <= set(names)
-    assert kdelta("schema", "kdelta.runs/1") == 0
+    assert {"kdelta.ablate/2", "kdelta.compare/3", "kdelta.studies/2"} <= set(names)
+    assert kdelta("schema", "kdelta.runs/2") == 0
     schema = json.loads(capsys.readouterr().out)
-    assert schema["title"] == "kdelta.runs/1"
+    assert schema["title"] == "kdelta.runs/2"
     assert schema["$defs"]["Document"]["required"] == ["schema", "kdelta", "runs"]
 
 
@@ -73,8 +73,8 @@ def test_schema_prints_one_or_lists_all(capsys: Captured) -> None:
         (["run", "a", "--cpu", "max", "--", "ls"], "no CPU is called 'max'"),
         (["run", "a", "--cpu", "cortex-a9", "--", "ls"], "arm"),
         (["ablate", "./a", "--from", "a", "--to", "b", "--cpu", "max"], "no CPU is called 'max'"),
-        (["schema", "kdelta.compare/1"], "this kdelta knows kdelta.compare/2"),
-        (["schema", "ablate"], "did you mean kdelta.ablate/1?"),
+        (["schema", "kdelta.compare/1"], "this kdelta knows kdelta.compare/3"),
+        (["schema", "ablate"], "did you mean kdelta.ablate/2?"),
         (["kernels", "--prune", "1e400"], "--prune inf: it is no number of gibibytes"),
         (["kernels", "--prune", "nan"], "--prune nan: it is no number of gibibytes"),
         (["frobnicate"], "cannot run frobnicate: there is no such command"),

@@ -55,9 +55,10 @@ def test_what_each_function_called(own_data: Path, capsys: Captured) -> None:
     assert kdelta("profile", "--sort", "inclusive", "--json") == 0
     document = read_document(capsys.readouterr().out)
     assert document.calls == "all"
-    inclusive = {one.name: one.inclusive for one in document.regions[0].functions}
+    inclusive = {one.name: one.inclusive for one in document.regions[0].lines}
     assert inclusive == {"main": 167, "entry": 157, "vfs_read": 150, "small": 50, "irq": 3}
-    assert (document.tree, document.lines, document.annotated) == (None, None, [])
+    views = document.views
+    assert (views.tree, views.lines, views.annotated) == (None, None, [])
 
 
 def test_calls_from_the_top_and_callers(own_data: Path, capsys: Captured) -> None:
@@ -76,9 +77,9 @@ def test_calls_from_the_top_and_callers(own_data: Path, capsys: Captured) -> Non
     assert lines[up + 3].endswith("    vfs_read")
     assert kdelta("profile", "--calls", "--callers", "small", "--json") == 0
     document = read_document(capsys.readouterr().out)
-    assert document.tree
-    assert sum(one.own for one in document.tree) == 167
-    assert [one.name for one in document.callers[0].tree] == [
+    assert sum(document.views.tree.own) == 167
+    ((_, calls),) = document.views.callers
+    assert [name for _, name in calls.key] == [
         "small",
         "vfs_read",
         "entry",
@@ -114,8 +115,8 @@ def test_instructions(own_data: Path, capsys: Captured) -> None:
     assert lines[at + 3].split() == ["100", f"{address:x}", "nop"]
     assert kdelta("profile", "--annotate", "main work", "--json") == 0
     document = read_document(capsys.readouterr().out)
-    (one,) = document.annotated
-    assert (one.origin, [insn.executed for insn in one.insns]) == ("work", [10])
+    (one,) = document.views.annotated
+    assert (one.key[0], [insn.count for insn in one.insns]) == ("work", [10])
 
 
 @pytest.mark.usefixtures("kernel")
@@ -135,12 +136,10 @@ def test_both_runs_by_calls_lines_and_instructions(own_data: Path, capsys: Captu
     source = lines.index("source lines")
     assert [line.split()[0] for line in lines[source + 2 : source + 5]] == ["90", "-50", "40"]
     assert kdelta("diff", a.id, b.id, *views, "--json") == 0
-    document = read_document(capsys.readouterr().out)
-    assert document.calls
-    assert sum(one.b_own - one.a_own for one in document.calls) == document.total.added == 40
-    assert document.source
-    assert sum(one.b - one.a for one in document.source) == 40
-    assert [(one.fate, one.name) for one in document.hints] == [("inlined", "small")]
+    found = read_document(capsys.readouterr().out).views
+    assert sum(one.b_own - one.a_own for one in found.changes) == 40
+    assert sum(one.b - one.a for one in found.lines) == 40
+    assert [(one.fate, one.key[1]) for one in found.hints] == [("inlined", "small")]
 
 
 @pytest.mark.usefixtures("kernel")

@@ -405,7 +405,7 @@ def test_a_gate_and_a_difference_are_kept(
     assert kdelta("report") == 0
     assert capsys.readouterr().out == printed
     assert kdelta("report", "--format", "json") == 0
-    assert msgspec.json.decode(capsys.readouterr().out)["exit"] == code
+    assert msgspec.json.decode(capsys.readouterr().out)["decision"]["exit"] == code
     assert kdelta("report", "--format", "ktap") == 0
     assert "ok 1 answer # SKIP cannot tell: other: boot-failed" in capsys.readouterr().out
     with Store.open(own_data) as store:

@@ -52,7 +52,7 @@ def test_every_option_reaches_the_study(study: Study, capsys: Captured) -> None:
     assert (asked.rule_out, asked.recompile, asked.minimal) == (False, False, False)
     assert (asked.lab.perturbations, asked.lab.rerun) == (5, True)
     found = read_document(capsys.readouterr().out)
-    assert found.schema == "kdelta.series/1"
+    assert found.schema == "kdelta.series/2"
 
 
 def test_what_is_asked_by_default(study: Study, capsys: Captured) -> None:

@@ -132,7 +132,7 @@ SLIPS = [
     Slip("rm zzz", "'zzz'", "no study and no run", "runs"),
     Slip("rm last", "last", "another study or run each time", "report --list"),
     Slip("kernels nonesuch", "nonesuch", "no built kernel", "kernels"),
-    Slip("schema kdelta.compar/2", "kdelta.compar/2", "no such document", "schema"),
+    Slip("schema kdelta.compar/3", "kdelta.compar/3", "no such document", "schema"),
     Slip("log nothing-like-that", "nothing-like-that", "no kernel in the store", "runs"),
 ]  # fmt: skip
 

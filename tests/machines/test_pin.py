@@ -81,7 +81,7 @@ def test_other_user_than_root_fetches_the_pin_and_runs(home: Path) -> None:
 
 
 def _qemu(shown: str) -> str:
-    return str(msgspec.json.decode(shown)["run"]["machine"]["qemu"])
+    return str(msgspec.json.decode(shown)["run"]["run"]["machine"]["qemu"])
 
 
 def _as_other(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":

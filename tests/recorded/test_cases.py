@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from reading import read_document
 
+from kdelta.infer.effects.estimate import Adds
+from kdelta.studies.search.means import apart, averaged
+from tests.recorded.models import effects_of, means_of
+
 OPTIONS = Path(__file__).parents[2] / "docs/cases/options"
 DISTRIBUTION = OPTIONS.with_name("distribution")
 RELEVANT = 0.001
@@ -58,16 +62,13 @@ def test_no_unit_with_an_effect_was_ruled_out(single: Any, few: Any) -> None:
 
 def test_no_mean_is_told_without_its_interval(single: Any, few: Any) -> None:
     for found in (single, few):
-        assert found.means is not None
-        assert found.means.regions == 52
-        assert found.means.sums == "does not add up", "units interact"
-        apart = [one.name for one in found.regions if one.steady is False and not one.rate]
-        assert apart == ["thread-create-join", "unix-round-trip"]
-        for unit in found.units:
-            assert (unit.mean is None) is (not unit.effects)
-            if unit.mean is not None:
-                assert unit.seen is not (unit.mean.low <= 0 <= unit.mean.high)
-    seen = {unit.name for unit in few.units if unit.seen}
+        means = means_of(found)
+        assert len(averaged(means.regions)) == 52
+        assert means.adds is Adds.LEFT_OVER, "units interact"
+        names = [one.name for one in apart(means.regions)]
+        assert names == ["thread-create-join", "unix-round-trip"]
+    means = means_of(few)
+    seen = {unit.name for unit in few.units if means.sees(effects_of(unit))}
     assert {"SLUB_DEBUG_ON", "CC_OPTIMIZE_FOR_SIZE", "STACKPROTECTOR"} <= seen
     assert seen.isdisjoint({"MAGIC_SYSRQ", "KALLSYMS_ALL", "IOSCHED_BFQ", "PAGE_POISONING"})
 
@@ -126,10 +127,10 @@ def test_what_the_code_said_is_so_alone() -> None:
     left = {region.name: abs(region.remainder.value) for region in few.regions}
     found = list(effects(settled, alone))
     assert len(found) == 44
-    apart = [
+    differing = [
         (name, effect.value, by_code.effects[name].value)
         for name, effect, cost in found
         if abs(effect.value - by_code.effects[name].value)
         > left[name] + (effect.high - effect.low) / 2 + RELEVANT * cost
     ]
-    assert apart == []
+    assert differing == []

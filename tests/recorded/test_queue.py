@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from reading import read_document
 
+from kdelta.infer.effects.estimate import Adds
+from kdelta.studies.search.means import apart, averaged
+from tests.recorded.models import effects_of, means_of
+
 RECORD = Path(__file__).parents[2] / "docs/cases/queue/series.json"
 PATCHES = 78
 MOST_BUILDS = 15
@@ -18,12 +22,11 @@ def series() -> Any:
 
 
 def test_each_patch_has_an_answer_and_a_reason(series: Any) -> None:
-    assert len({patch.name for patch in series.patches}) == PATCHES
-    assert {patch.fate for patch in series.patches} == {"ruled out", "cleared", "measured"}
-    assert [patch.name for patch in series.patches if not patch.why] == []
-    assert [
-        patch.name for patch in series.patches if patch.fate == "ruled out" and patch.effects
-    ] == []
+    assert len({row.answer.name for row in series.rows}) == PATCHES
+    assert {row.answer.fate for row in series.rows} == {"ruled out", "cleared", "measured"}
+    assert [row.answer.name for row in series.rows if not row.why] == []
+    ruled_out = [row.answer for row in series.rows if row.answer.fate == "ruled out"]
+    assert not any(answer.effects for answer in ruled_out)
 
 
 def test_few_builds_tell_it_and_the_proof_is_among_them(series: Any) -> None:
@@ -37,31 +40,30 @@ def test_few_builds_tell_it_and_the_proof_is_among_them(series: Any) -> None:
 
 def test_what_patches_add_is_the_whole(series: Any) -> None:
     assert len([region for region in series.regions if not region.rate]) == 44
+    answers = [row.answer for row in series.rows if row.answer.effects]
     for region in series.regions:
-        parts = [patch.effects[region.name].value for patch in series.patches if patch.effects]
+        parts = [answer.effects[region.name].value for answer in answers]
         found = sum(parts) + region.remainder.value
         assert found == pytest.approx(region.whole.value, abs=1e-6 * region.before.value)
-        assert region.sums != "does not add up"
-        narrow = region.remainder.high - region.remainder.low <= 0.002 * region.before.value
-        assert region.adds_up is (region.sums == "adds up") is narrow
+    assert Adds.LEFT_OVER not in {region.adds for region in means_of(series).regions}
 
 
 def test_the_region_whose_runs_vary_is_in_no_mean(series: Any) -> None:
-    apart = [region for region in series.regions if region.steady is False and not region.rate]
-    assert [region.name for region in apart] == ["vfork-exec"]
-    assert apart[0].varies is not None
-    assert apart[0].varies.high - apart[0].varies.low > 0.01 * apart[0].varies.value
-    assert series.means is not None
-    assert series.means.regions == 43
-    assert series.means.whole.low < 0 < series.means.whole.high
-    assert not any(patch.seen for patch in series.patches)
+    means = means_of(series)
+    (one,) = apart(means.regions)
+    assert one.name == "vfork-exec"
+    assert one.varies.high - one.varies.low > one.varies.value / 100
+    assert len(averaged(means.regions)) == 43
+    assert means.whole
+    assert means.whole.low < 0 < means.whole.high
+    assert not any(means.sees(effects_of(row.answer)) for row in series.rows)
 
 
 def test_no_patch_of_it_costs_a_system_call_anything_beyond_the_spread(series: Any) -> None:
     beyond = [
-        (patch.name, name)
-        for patch in series.patches
-        for name, effect in patch.effects.items()
+        (row.answer.name, name)
+        for row in series.rows
+        for name, effect in row.answer.effects.items()
         if effect.low > 0 or effect.high < 0
     ]
     assert beyond == []

@@ -20,7 +20,7 @@ from kdelta.studies.compare.model import CompareReport, ComparisonReport, MoreRu
 from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide
 from kdelta.studies.documents import document_text
 from kdelta.studies.processes.document import ProcessesReport
-from kdelta.studies.profile.model import ProfileReport, ProfileViews
+from kdelta.studies.profile.model import LineCost, ProfileReport, ProfileViews
 from kdelta.studies.run.model import RunReport
 from tests.infer import made_processes
 from tests.report import test_packets_report
@@ -78,8 +78,7 @@ def profile() -> ProfileReport:
     views = ProfileViews(
         tree=calls,
         callers=((KEY, calls),),
-        lines={UNKNOWN: 3, LINE: 70},
-        texts={LINE: "if (flags)"},
+        lines=(LineCost(LINE, "if (flags)", 70), LineCost(UNKNOWN, "", 3)),
         annotated=(AnnotatedFunction(KEY, (INSN, msgspec.structs.replace(INSN, place=None))),),
     )
     region = msgspec.structs.replace(region, lines=(first, *others))

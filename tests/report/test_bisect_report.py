@@ -182,9 +182,9 @@ def test_a_mail_for_what_is_slower() -> None:
 
 def test_the_json_has_what_the_text_has() -> None:
     found = read_document(document_text(REPORT, "0.1"))
-    assert found.schema == "kdelta.bisect/1"
+    assert found.schema == "kdelta.bisect/2"
     assert [one.commit.name for one in found.found] == ["1" * 40, "2" * 40]
-    assert found.found[0].log == "git bisect start\n"
+    assert found.logs["1" * 40] == "git bisect start\n"
     assert found.found[0].functions["open-close"]["do_sys_openat2"].value == 30
     assert [one.subject for one in found.groups[0].commits] == [
         "stat: count",

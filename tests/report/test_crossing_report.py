@@ -74,13 +74,14 @@ def test_json_has_all_figures() -> None:
     report = crossing_report()
     found = read_document(document_text(report, "0.1"))
     assert [arm.name for arm in found.arms] == [arm.name for arm in report.arms]
-    assert found.total.whole is not None
-    assert sum(share.insns for share in found.total.shares) == found.total.whole.insns
-    (getppid,) = [one for one in found.operations if one.name == "getppid"]
-    assert getppid.arms[0].specials["syscall"] == 1
+    total = found.found.total
+    assert total.whole is not None
+    assert sum(share.insns for share in total.shares) == total.whole.insns
+    (getppid,) = [one for one in found.found.operations if one.name == "getppid"]
+    assert getppid.arms[0].amounts["syscall"] == 1
     assert getppid.arms[0].insns.value == 270
-    assert found.cpu == "zen2"
-    assert "syscall" in found.assumed
+    assert found.cpu.name == "zen2"
+    assert "syscall" in found.found.assumed
     alone = msgspec.json.decode(document_text(without_kernel_mode(), "0.1"))
     assert alone["cpu"] is None
     assert alone["arms"][2]["side"]["failure"].startswith("build-failed")

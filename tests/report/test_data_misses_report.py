@@ -57,7 +57,7 @@ def test_what_was_not_recorded_is_not_there() -> None:
     assert "l1d" not in text
 
 
-def test_json_has_them_and_without_them_is_as_it_was() -> None:
+def test_json_has_them() -> None:
     def found(report: CompareReport) -> dict[str, object]:
         document = decoded(document_text(comparison([report]), "0.1.0"))
         (other,) = document["machines"][0]["others"]
@@ -65,7 +65,7 @@ def test_json_has_them_and_without_them_is_as_it_was() -> None:
         return dict(one)
 
     plain = found(with_cycles())
-    assert not {"data", "data_cycles"} & plain.keys()
+    assert (plain["data"], plain["data_cycles"]) == ({}, None)
     one = found(_with_data(with_cycles(), Interval(0, 90)))
     assert one["data_cycles"] == {"low": 0, "high": 90}
     assert one["data"]["l1d"]["effect"] == {"value": 7.5, "low": 7.5, "high": 7.5}  # type: ignore[index]
@@ -86,5 +86,4 @@ def test_a_layouts_report_has_one_figure_a_kind() -> None:
     assert "None in any operation: l1d st.." in lines
     document = decoded(document_text(report, "0.1.0"))
     assert document["regions"][0]["data"] == known
-    assert "data" not in decoded(document_text(whole, "0.1.0"))["regions"][0]
     assert "Misses of data" not in shown("layout", whole)

@@ -230,7 +230,6 @@ def test_the_default_cpu_is_compared_with_the_real_one_in_every_form() -> None:
         assert "flushes (no pcid)" in text
         assert "-160 to +83" in text
     assert '"gains"' in FORMS["json"].render(one)
-    assert '"unlike"' not in FORMS["json"].render(stored("compare", plain))
 
 
 def screen_of(base: dict[Function, int], changed: list[dict[Function, int]]) -> str:
@@ -405,7 +404,7 @@ def test_what_was_asked_for_and_lost_is_on_the_first_screen_and_other_notes_with
         json.loads(FORMS["json"].render(kept))["machines"][0][side] for side in ("base", "others")
     )
     assert base["notes"] == [{"text": lost.text, "lost": True}]
-    assert other[0]["kernel"]["notes"][1] == {"text": idle.text, "lost": False}
+    assert other[0]["side"]["notes"][1] == {"text": idle.text, "lost": False}
 
 
 def test_a_warning_that_holds_for_both_kernels_is_printed_once() -> None:

@@ -78,17 +78,17 @@ def test_several_series_are_apart() -> None:
 
 def test_the_json_has_all() -> None:
     found = read_document(document_text(tracked(), "0.1"))
-    assert found.schema == "kdelta.log/1"
+    assert found.schema == "kdelta.log/2"
     (one,) = found.series
     assert [kernel.dated for kernel in one.kernels] == ["run", "commit", "run", "run"]
-    open_close, getppid, new = one.operations
-    assert [point.insns.value if point.insns else None for point in new.points] == [
+    open_close, getppid, new = one.tracks
+    assert [point.figure.value if point.figure else None for point in new.points] == [
         None,
         None,
         7,
         7,
     ]
-    assert [point.path.word if point.path else "" for point in open_close.points] == [
+    assert [point.step.word if point.step else "" for point in open_close.points] == [
         "",
         "slower",
         "placement only",
@@ -96,8 +96,8 @@ def test_the_json_has_all() -> None:
     ]
     assert open_close.points[1].cycles is not None
     assert open_close.points[1].cycles.relative.low == 0.08
-    assert getppid.points[1].path is not None
-    assert getppid.points[1].path.effect.value == -100
+    assert getppid.points[1].step is not None
+    assert getppid.points[1].step.effect.value == -100
     assert [total.level for total in one.totals] == [100.0, 90.8, 90.8, 88.7]
 
 

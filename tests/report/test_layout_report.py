@@ -104,7 +104,7 @@ def test_a_run_that_failed_is_reported_and_all_else_left_out() -> None:
 
 def test_json_has_it_all() -> None:
     document = decoded(document_text(layout_report(), "0.1.0"))
-    assert document["schema"] == "kdelta.layout/1"
+    assert document["schema"] == "kdelta.layout/2"
     assert (document["layouts"], document["seed"], document["alignment"]) == (LAYOUTS, 1, 16)
     assert document["cpu"]["guessed"] == ["l1i", "itlb"]
     one = document["regions"][1]

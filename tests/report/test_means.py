@@ -5,13 +5,10 @@ import re
 from fractions import Fraction
 
 import msgspec
-import pytest
-from reading import read_document
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report.stored import Stored
 from kdelta.studies.ablate.model import AblationReport
-from kdelta.studies.documents import document_text
 from kdelta.studies.forms import FORMS
 from kdelta.studies.search.model import AblatedRegion
 from tests.report.example_stored import EXAMPLES
@@ -76,24 +73,3 @@ def test_a_unit_whose_mean_may_be_zero_is_not_ranked() -> None:
 
 def stored(report: AblationReport) -> Stored:
     return msgspec.structs.replace(EXAMPLES["ablate"], reports=(report,))
-
-
-def test_json_has_every_mean_with_its_interval() -> None:
-    document = read_document(document_text(unsteady(), "1"))
-    assert document.means is not None
-    assert document.means.regions == 3
-    assert document.means.sums == "cannot tell"
-    assert document.means.whole.high - document.means.whole.low == pytest.approx(0.4)
-    by_name = {one.name: one for one in document.units}
-    assert by_name["SLUB_DEBUG_ON"].seen is True
-    assert by_name["SLAB_BUCKETS"].seen is False
-    mean = by_name["SLAB_BUCKETS"].mean
-    assert mean is not None
-    assert mean.low < 0 < mean.high
-    assert by_name["OLD_DRIVER"].mean is None
-    region = document.regions[-1]
-    assert region.steady is False
-    assert region.varies is not None
-    assert (region.varies.low, region.varies.high) == (70900, 79279)
-    assert region.sums == "cannot tell"
-    assert region.adds_up is False

@@ -163,11 +163,10 @@ def test_a_profile_as_json() -> None:
     document = read_document(document_text(report, "0.1.0"))
     # Whatever is looked at, all contexts are there.
     for found, region in zip(document.regions, base_counts(0).regions, strict=False):
-        assert sum(one.cost.insns for one in found.functions) == region.executed_insns() - sum(
+        assert sum(one.cost.insns for one in found.lines) == region.executed_insns() - sum(
             row.cost.string_iterations for row in region.functions
         )
-    assert document.regions[0].functions[0].context == "interrupts"
-    assert {one.part for one in document.regions[0].functions} == {"kernel", "user"}
+    assert "interrupts" in {one.context for one in document.regions[0].lines}
     assert "uname" in document.left_out
 
 
@@ -234,17 +233,14 @@ def test_what_was_not_matched_is_reported() -> None:
 
 def test_a_difference_as_json() -> None:
     document = read_document(document_text(diff_report("open-close"), "0.1.0"))
-    assert sum(line.added for line in document.lines) == document.total.added == -17812
-    lines = {line.name: line for line in document.lines}
-    assert lines["link_path_walk"].how == "variant"
-    assert [one.name for one in lines["link_path_walk"].a_symbols] == [
-        "link_path_walk.part.0.constprop.0"
-    ]
-    assert (lines["__fget_light"].how, lines["__fget_light"].percent) == ("only in A", -100)
-    assert (lines["ovl_open"].how, lines["ovl_open"].percent) == ("only in B", 0)
-    assert lines["ovl_open"].part == "modules"
-    whole = {(one.part, one.context): (one.a, one.b) for one in document.insns}
-    assert sum(b - a for a, b in whole.values()) == document.total.added
+    assert sum(line.b - line.a for line in document.lines) == -17812
+    lines = {line.match.name: line for line in document.lines}
+    walk = lines["link_path_walk"].match
+    assert walk.how == "variant"
+    assert [name for _, name in walk.a] == ["link_path_walk.part.0.constprop.0"]
+    assert (lines["__fget_light"].match.how, lines["__fget_light"].b) == ("only in A", 0)
+    assert (lines["ovl_open"].match.how, lines["ovl_open"].a) == ("only in B", 0)
+    assert lines["ovl_open"].match.origin == "[overlay]"
 
 
 def test_names_of_any_characters() -> None:
@@ -262,7 +258,7 @@ def test_names_of_any_characters() -> None:
     assert text.isascii()
     assert "\x1b" not in text
     document = read_document(document_text(report, "0"))
-    assert document.regions[0].functions[0].name == odd
+    assert document.regions[0].lines[0].name == odd
 
 
 def test_both_fit_a_mail() -> None:

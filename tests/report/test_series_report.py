@@ -252,9 +252,10 @@ def test_json_has_everything() -> None:
     kept = KeptBranch("/src/linux:fast", "c" * 40, ("a", "b"), ("slow",), ("slower",))
     report = msgspec.structs.replace(minimal(), kept=kept)
     found = read_document(document_text(report, "1.0"))
-    assert (found.schema, found.kdelta) == ("kdelta.series/1", "1.0")
-    assert [one.fate for one in found.patches][:3] == ["measured", "measured", "ruled out"]
-    first = found.patches[0]
+    assert (found.schema, found.kdelta) == ("kdelta.series/2", "1.0")
+    patches = [one.answer for one in found.rows]
+    assert [one.fate for one in patches][:3] == ["measured", "measured", "ruled out"]
+    first = patches[0]
     assert first.effects["open"].value == -250
     assert first.left_out is not None
     assert first.alone is not None
@@ -262,7 +263,7 @@ def test_json_has_everything() -> None:
     assert found.groups[0].patches == ["sched-part-1", "sched-part-2"]
     assert found.minimal is not None
     assert found.minimal.within == 0.1
-    assert [one.role for one in found.minimal.patches] == ["needed", "culprit"]
+    assert [one.role for one in found.minimal.answer.members] == ["needed", "culprit"]
     assert found.kept is not None
     assert found.kept.dropped == ["slow"]
     assert [one.name for one in found.regions] == ["open", "stat", "empty"]

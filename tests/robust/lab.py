@@ -150,5 +150,5 @@ def snapshots() -> list[Path]:
 
 def regions(ended: Ended) -> object:
     """What a `run --json` counted."""
-    document: Mapping[str, object] = msgspec.json.decode(ended.out)
-    return document["regions"]
+    document: Mapping[str, Mapping[str, object]] = msgspec.json.decode(ended.out)
+    return document["counts"]["regions"]

@@ -159,6 +159,6 @@ def test_two_profiles_of_one_kernel_at_once_and_one_that_was_killed(
     assert len({run.counts_blob for run in whole}) == 1
     documents = [read_document(each.out) for each in ended]
     assert documents[0].regions == documents[1].regions
-    assert documents[0].tree == documents[1].tree
+    assert documents[0].views == documents[1].views
     assert kdelta("run", "--rerun", *words[3:]).code == 0
     _no_work_left(no_snapshots)

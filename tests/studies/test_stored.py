@@ -76,6 +76,11 @@ def document(capsys: Captured, *words: str) -> Any:
     return json.loads(kdelta(capsys, *words, "--json"))
 
 
+def operations(capsys: Captured, *words: str) -> Any:
+    """Run a comparison for what its JSON has of operations."""
+    return document(capsys, *words)["machines"][0]["others"][0]["effects"]["operations"]
+
+
 class Counted(NamedTuple):
     """A run of the comparison, and its counts."""
 
@@ -112,8 +117,7 @@ def test_compare_fewer_operations_takes_parts_of_stored_runs(
 ) -> None:
     base, other = compared(runs)
     words = ("compare", OLD, NEW, "-o", "chdir", *_ONE_RUN)
-    pair = document(capsys, *words)["machines"][0]["others"][0]
-    (row,) = pair["operations"]
+    (row,) = operations(capsys, *words)
     assert row["name"] == "chdir"
     assert row["base"]["value"] == base.mean_insns["chdir"]
     assert row["other"]["value"] == other.mean_insns["chdir"]
@@ -121,7 +125,7 @@ def test_compare_fewer_operations_takes_parts_of_stored_runs(
 
 def test_compare_stored_runs_has_their_sums(runs: list[Run], capsys: Captured) -> None:
     base, other = compared(runs)
-    found = document(capsys, *COMPARED)["machines"][0]["others"][0]["operations"]
+    found = operations(capsys, *COMPARED)
     assert {row["name"]: row["base"]["value"] for row in found} == base.mean_insns
     assert {row["name"]: row["other"]["value"] for row in found} == other.mean_insns
     for row in found:
@@ -133,7 +137,7 @@ def test_compare_stored_runs_has_their_sums(runs: list[Run], capsys: Captured) -
 
 def test_compare_kernel_with_itself_has_no_difference(capsys: Captured) -> None:
     words = ("compare", OLD, OLD, *_CHOSEN, *_ONE_RUN)
-    rows = document(capsys, *words)["machines"][0]["others"][0]["operations"]
+    rows = operations(capsys, *words)
     assert [row["costs"]["insns"]["effect"]["value"] for row in rows] == [0, 0]
 
 
@@ -145,22 +149,22 @@ def test_gate_one_run_a_side_exits_125(capsys: Captured) -> None:
 def test_log_has_the_figures_of_compare(runs: list[Run], capsys: Captured) -> None:
     (series,) = document(capsys, "log", *_CHOSEN)["series"]
     by_kernel = [side.mean_insns for side in compared(runs)]
-    for row in series["operations"]:
-        figures = [point["insns"]["value"] for point in row["points"]]
+    for row in series["tracks"]:
+        figures = [point["figure"]["value"] for point in row["points"]]
         assert figures == [insns[row["operation"]] for insns in by_kernel]
 
 
 def test_diff_lines_add_up_to_the_difference(runs: list[Run], capsys: Captured) -> None:
     base, other = compared(runs)
     found = document(capsys, "diff", base.id, other.id, "-o", "chdir")
-    added = sum(line["added"] for line in found["lines"])
-    assert added == found["total"]["added"] == other.insns["chdir"] - base.insns["chdir"]
+    added = sum(line["b"] - line["a"] for line in found["lines"])
+    assert added == other.insns["chdir"] - base.insns["chdir"]
 
 
 def test_profile_calls_add_up(runs: list[Run], capsys: Captured) -> None:
     base, _ = compared(runs)
     (region,) = document(capsys, *PROFILED)["regions"]
-    whole = sum(line["cost"]["insns"] for line in region["functions"] if line["context"] == "own")
+    whole = sum(line["cost"]["insns"] for line in region["lines"] if line["context"] == "own")
     assert whole == base.insns["getppid"]
     printed = kdelta(capsys, *PROFILED)
     (called,) = (line.split() for line in printed.splitlines() if line.endswith("_sys_getppid"))

@@ -13,7 +13,7 @@ def schema(
         str,
         Argument(
             metavar="[NAME]",
-            help="A document, such as kdelta.compare/2.",
+            help="A document, such as kdelta.compare/3.",
             values="|".join(DOCUMENTS),
         ),
     ] = "",

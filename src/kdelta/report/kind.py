@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a kind of study is to its report: the one record that all forms and the store go by."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from kdelta.report.document import Document
-from kdelta.report.json import Shape
 from kdelta.report.stored import Stored
 
 ALL = "all"
@@ -23,7 +22,6 @@ class Kind(msgspec.Struct, frozen=True):
     printed   the document of what a command prints, where that is less than all of it
     mails     the mails that it is sent as; None, or an empty text, for the document as one mail
     question  what was asked, as a sentence, of all reports; None for one that the store has not
-    shapes    how its JSON differs from its types
     whole     type of its JSON document, and what makes one of the reports, where it is not the
               only report itself
     """
@@ -34,7 +32,6 @@ class Kind(msgspec.Struct, frozen=True):
     printed: Callable[[Stored], Document] | None = None
     mails: Callable[[Stored], str] | None = None
     question: Callable[..., str] | None = None
-    shapes: Mapping[type, Shape] = {}
     whole: tuple[type[msgspec.Struct], Callable[[Sequence[Any]], msgspec.Struct]] | None = None
 
     @property

@@ -2,45 +2,36 @@
 """The JSON documents that kdelta prints, and their schemas."""
 
 import difflib
-from functools import cache
 from typing import Any
 
 import msgspec
 
-from kdelta.report import shapes
 from kdelta.report.cpus import CPUList
-from kdelta.report.json import Shape, Writer
+from kdelta.report.json import document_type, plain
 from kdelta.report.model import RunList, StudyList
 from kdelta.spec.errors import UserError
 from kdelta.studies.kinds import KINDS
 
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     **{kind.json: kind.json_type for kind in KINDS.values()},
-    "kdelta.cpus/1": CPUList,
-    "kdelta.runs/1": RunList,
-    "kdelta.studies/1": StudyList,
+    "kdelta.cpus/2": CPUList,
+    "kdelta.runs/2": RunList,
+    "kdelta.studies/2": StudyList,
 }
 """The types of documents, by the name that these carry in their field `schema`. A field may be
 added under the same number; what changes or removes one gets the next.
 """
 
-SHAPES: dict[type, Shape] = {
-    **shapes.SHAPES,
-    **{type_: shape for kind in KINDS.values() for type_, shape in kind.shapes.items()},
-}
-"""How JSON differs from its types, of all documents."""
-
 _REMOVED = ("kdelta.calibration/1", "kdelta.calibration-check/1")
 _PAGE = "docs/what-a-miss-costs.md has what was found"
 
-_WRITER = Writer(SHAPES)
 _NAMES = {kind: name for name, kind in DOCUMENTS.items()}
 
 
 def document_text(report: msgspec.Struct, version: str) -> str:
     """Return a report as the document of its type; `version` is kdelta's."""
     head = {"schema": _NAMES[type(report)], "kdelta": version}
-    document = msgspec.json.encode({**head, **_WRITER.plain(report)})
+    document = msgspec.json.encode({**head, **plain(report)})
     return msgspec.json.format(document, indent=1).decode() + "\n"
 
 
@@ -49,9 +40,14 @@ def schema_text(name: str) -> str:
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
-        **msgspec.json.schema(document_type(name)),
+        **msgspec.json.schema(type_of(name)),
     }
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def type_of(name: str) -> type[msgspec.Struct]:
+    """Return the type of the document of that name; UserError if there is none."""
+    return document_type(name, DOCUMENTS[_known(name)])
 
 
 def _known(name: str) -> str:
@@ -70,9 +66,3 @@ def _known(name: str) -> str:
         f"a document is of {name}, and this kdelta knows {other}",
         "make it again by this kdelta, or read it by the one that made it",
     )
-
-
-@cache
-def document_type(name: str) -> type[msgspec.Struct]:
-    """Return the type of the document of that name; UserError if there is none."""
-    return _WRITER.document(name, DOCUMENTS[_known(name)])

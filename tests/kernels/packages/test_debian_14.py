@@ -40,4 +40,4 @@ def test_debian_14_is_compared_with_6_12(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     machine = json.loads(done.stdout)["machines"][0]
     assert machine["base"]["release"].startswith("6.12.")
-    assert machine["others"][0]["kernel"]["release"] == kernel.release
+    assert machine["others"][0]["side"]["release"] == kernel.release

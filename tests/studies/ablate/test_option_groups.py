@@ -7,12 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from reading import read_document
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
-from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import AblatedRegion
 from scripts.proofs.option_groups import HARDENED, PLAIN, WITHOUT, problems
 from tests.report.test_ablation import REPORT
@@ -62,7 +60,7 @@ def report(
 
 
 def said(found: AblationReport) -> list[str]:
-    return list(problems(read_document(document_text(found, "1"))))
+    return list(problems(found))
 
 
 def test_parts_and_whole_that_agree_closely_are_the_proof() -> None:

@@ -131,7 +131,7 @@ def test_the_answer_is_an_exit_code(capsys: Captured, tmp_path: Path) -> None:
     more = ("--margin", "100000", "--html", str(page), "--json")
     assert kdelta("run", OLD, "--against", old, *more, "--", new) == Exit.NOT_SLOWER
     document = read_document(capsys.readouterr().out)
-    assert document.exit == 0
+    assert document.decision.exit == 0
     assert "System calls" in page.read_text()
     # What the programs print differs: that comes before any figure.
     assert kdelta("run", OLD, "--against", f"{old} a", "--", old, "b") in set(Exit)

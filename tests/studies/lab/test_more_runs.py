@@ -238,11 +238,12 @@ def test_reports_log_what_was_run_more_often(lab: CostsByName, tmp_path: Path) -
     assert max(map(len, text.splitlines())) <= 80
     document = json.loads(document_text(comparison(reports), "0"))
     for other in document["machines"][0]["others"]:
-        (more,) = other["more_runs"]
+        (more,) = other["more"]
         assert more["operation"] == "signal-handler"
         assert [len(more[side]) for side in ("base", "other")] == [5, 5]
         assert {one["from_store"] for one in more["base"]} == {True}
-        counted = {one["name"]: one["costs"]["insns"]["effect"]["n"] for one in other["operations"]}
+        operations = other["effects"]["operations"]
+        counted = {one["name"]: one["costs"]["insns"]["effect"]["n"] for one in operations}
         assert counted == {"getppid": 3, "chdir": 3, "signal-handler": 8}
 
 

@@ -151,7 +151,7 @@ def test_a_real_kernel_is_run_once_and_its_shipped_layout_is_among_the_others(
     assert again.kernel.runs[0].from_store
     assert again.regions == first.regions
     assert "open-close" in shown("layout", again)
-    assert '"kdelta.layout/1"' in document_text(again, "0")
+    assert '"kdelta.layout/2"' in document_text(again, "0")
 
 
 @pytest.mark.guest

@@ -420,7 +420,7 @@ def test_the_command(store: Store, capsys: Captured, tmp_path: Path) -> None:
     assert "<svg" in page.read_text()
     assert cli.ended(["log", "--json"]) == 0
     document = capsys.readouterr().out
-    assert '"schema": "kdelta.log/1"' in document
+    assert '"schema": "kdelta.log/2"' in document
     assert cli.ended(["report", "--list"]) == 0
     listed = capsys.readouterr().out
     assert "log      stat        1 slower" in listed

@@ -91,7 +91,7 @@ def test_an_order_of_a_real_kernel_is_better_by_prediction_and_is_written(tmp_pa
     assert found.predicted.low == found.shipped.low
     assert len(read_order(tmp_path / "order.txt")) == report.functions > 50
     assert "open-close" in shown("place", report)
-    assert '"kdelta.place/2"' in document_text(report, "0")
+    assert '"kdelta.place/3"' in document_text(report, "0")
 
 
 @pytest.mark.guest

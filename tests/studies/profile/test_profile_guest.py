@@ -100,8 +100,8 @@ def test_a_program_of_ones_own(tmp_path: Path, program: Path) -> None:
     assert key == ("mine", "inner")
     assert [name for _, name in callers.key[:2]] == ["inner", "outer"]
     assert views.lines
-    assert sum(views.lines.values()) == whole
-    mine = {line.function: count for line, count in views.lines.items() if line.file}
+    assert sum(line.insns for line in views.lines) == whole
+    mine = {line.source.function: line.insns for line in views.lines if line.source.file}
     assert mine["twice"] >= PASSES
     (annotated,) = views.annotated
     assert {insn.count for insn in annotated.insns} == {PASSES}

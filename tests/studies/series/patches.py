@@ -136,7 +136,7 @@ def checked(report: SeriesReport) -> str:
     long = [line for line in text.splitlines() if len(line) > 80 and "/" not in line]
     assert not long
     document = msgspec.json.decode(document_text(report, "0"))
-    assert [one["name"] for one in document["patches"]] == [row.name for row in report.rows]
+    assert [one["answer"]["name"] for one in document["rows"]] == [row.name for row in report.rows]
     return text
 
 

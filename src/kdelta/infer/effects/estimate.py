@@ -12,7 +12,6 @@ import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
 
 import msgspec
 
@@ -82,16 +81,19 @@ def around(value: Fraction, far: Fraction, n: int) -> Estimate:
     return Estimate(value, value - far, value + far, n)
 
 
-class Quantity(msgspec.Struct, frozen=True, dict=True):
-    """One figure on both sides, and the effect: other less base."""
+_UNKNOWN = Estimate(ZERO, ZERO, ZERO, 0)
+
+
+class Quantity(msgspec.Struct, frozen=True):
+    """One figure on both sides, and the effect, which follows from these: see `effect_between`."""
 
     base: Estimate
     other: Estimate
+    effect: Estimate = _UNKNOWN
 
-    @cached_property
-    def effect(self) -> Estimate:
-        """See `effect_between`."""
-        return effect_between(self.base, self.other)
+    def __post_init__(self) -> None:
+        """Enters the effect."""
+        msgspec.structs.force_setattr(self, "effect", effect_between(self.base, self.other))
 
     @property
     def percent(self) -> Fraction | None:

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta run --against` as a kind of study: its report, question and JSON."""
 
-from kdelta.infer.profiles.system_calls import KernelCostChange
-from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.studies.against.document import document
-from kdelta.studies.against.model import AgainstRegion, AgainstReport, ProgramSide
+from kdelta.studies.against.model import AgainstReport
 
 
 def _question(one: AgainstReport) -> str:
@@ -13,18 +11,10 @@ def _question(one: AgainstReport) -> str:
     return f"Is {new} slower than {old} on {one.new.side.spec}?"
 
 
-_SHAPES: dict[type, Shape] = {
-    AgainstRegion: Shape(flat=("effect",)),
-    AgainstReport: Shape(flat=("decision",)),
-    KernelCostChange: Shape(adds={"added": "added"}),
-    ProgramSide: Shape(adds={"kernel": "side"}),
-}
-
 KIND = Kind(
     report=AgainstReport,
-    json="kdelta.against/1",
+    json="kdelta.against/2",
     document=lambda s: document(s, s.one(AgainstReport)),
     printed=lambda s: document(s, s.one(AgainstReport), s.shown.get("functions", 0)),
     question=_question,
-    shapes=_SHAPES,
 )

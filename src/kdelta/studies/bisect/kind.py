@@ -2,15 +2,13 @@
 """`kdelta bisect` as a kind of study: its report, question and JSON."""
 
 from kdelta.report import words
-from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.report.mail import mbox_of, message
 from kdelta.report.shortened import explained
 from kdelta.report.stored import Stored
 from kdelta.studies.bisect.document import document
 from kdelta.studies.bisect.mail import regressions
-from kdelta.studies.bisect.model import BisectReport, FoundCommit
-from kdelta.studies.search.model import BisectedRegion
+from kdelta.studies.bisect.model import BisectReport
 
 
 def _question(one: BisectReport) -> str:
@@ -19,22 +17,6 @@ def _question(one: BisectReport) -> str:
         f"Which commits of {good}..{bad} make {one.repository} faster or slower under "
         f"{words.listed(one.workloads)}?"
     )
-
-
-def _log(found: FoundCommit, report: BisectReport) -> str:
-    """What `git bisect replay` takes."""
-    return report.logs.get(found.commit.name, "")
-
-
-_SHAPES: dict[type, Shape] = {
-    BisectReport: Shape(omits=("logs",)),
-    BisectedRegion: Shape(
-        adds={"sums": "adds", "varies": "varies", "steady": "steady"},
-        omits=("widest",),
-        later=("sums", "varies", "steady"),
-    ),
-    FoundCommit: Shape(adds={"log": _log}),
-}
 
 
 def _mails(stored: Stored) -> str:
@@ -47,10 +29,9 @@ def _mails(stored: Stored) -> str:
 
 KIND = Kind(
     report=BisectReport,
-    json="kdelta.bisect/1",
+    json="kdelta.bisect/2",
     document=document,
     printed=explained(document, "commits", "rows", 8),
     mails=_mails,
     question=_question,
-    shapes=_SHAPES,
 )

@@ -3,14 +3,12 @@
 
 import msgspec
 
-from kdelta.infer.cycles.sensitivity import Replaced
 from kdelta.report.document import Document
-from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
 from kdelta.studies.layout.document import document
-from kdelta.studies.layout.model import LayoutRegion, LayoutReport
+from kdelta.studies.layout.model import LayoutReport
 
 
 def _question(one: LayoutReport) -> str:
@@ -30,20 +28,10 @@ def _printed(stored: Stored) -> Document:
     return shortened(found, "collisions", "folds", stored.shown.get("explain", 5))
 
 
-_SHAPES: dict[type, Shape] = {
-    LayoutRegion: Shape(sparse=("replacement", "phases", "data")),
-    LayoutReport: Shape(
-        adds={"executed_functions": "executed", "movable_functions": "movable"},
-        omits=("caches",),
-    ),
-    Replaced: Shape(adds={"hangs": "hangs"}),
-}
-
 KIND = Kind(
     report=LayoutReport,
-    json="kdelta.layout/1",
+    json="kdelta.layout/2",
     document=lambda s: document(s, s.one(LayoutReport)),
     printed=_printed,
     question=_question,
-    shapes=_SHAPES,
 )

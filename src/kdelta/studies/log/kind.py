@@ -2,11 +2,10 @@
 """`kdelta log` as a kind of study: its report, question and JSON."""
 
 from kdelta.report import words
-from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
 from kdelta.studies.log.document import document
-from kdelta.studies.log.model import HistoryPoint, HistoryReport, HistorySeries
+from kdelta.studies.log.model import HistoryReport
 
 
 def _question(one: HistoryReport) -> str:
@@ -15,18 +14,10 @@ def _question(one: HistoryReport) -> str:
     return f"How did {what} move over {kernels} kernels?"
 
 
-_SHAPES: dict[type, Shape] = {
-    HistoryPoint: Shape(adds={"insns": "figure", "path": "step"}),
-    HistoryReport: Shape(adds={"asked": "operations"}),
-    HistorySeries: Shape(adds={"operations": "tracks"}, later=("groups",)),
-}
-
-
 KIND = Kind(
     report=HistoryReport,
-    json="kdelta.log/1",
+    json="kdelta.log/2",
     document=document,
     printed=explained(document, "history", "folds", 8),
     question=_question,
-    shapes=_SHAPES,
 )

@@ -3,11 +3,9 @@
 
 from kdelta.report.kind import Kind
 from kdelta.studies.processes.document import ProcessesReport, document
-from kdelta.studies.profile.kind import SHAPES
 
 KIND = Kind(
     report=ProcessesReport,
-    json="kdelta.processes/1",
+    json="kdelta.processes/2",
     document=lambda s: document(s, s.one(ProcessesReport)),
-    shapes=SHAPES,
 )

@@ -110,7 +110,7 @@ def _views(views: ProfileViews, limit: int) -> Iterator[Section]:
     lines = calls_lines(views.tree, views.part) if views.tree else []
     lines += callers_lines(views.callers, views.part)
     if views.lines is not None:
-        lines += source_lines(views.lines, limit, views.texts)
+        lines += source_lines(views.lines, limit)
         lines += no_lines(views.unlined)
     for function in views.annotated:
         lines += annotated_lines(function, views.places)

@@ -13,20 +13,27 @@ from kdelta.infer.profiles.source import SourceLine
 from kdelta.report.model import ReportedRun
 
 
+class LineCost(msgspec.Struct, frozen=True):
+    """What a source line costs, and its text where the source is at hand."""
+
+    source: SourceLine
+    text: str
+    insns: int
+
+
 class ProfileViews(msgspec.Struct, frozen=True):
     """What is shown of a recorded run besides or in place of its functions; what was not asked for
     is empty.
 
-    tree: the calls from the top. callers: of functions, from each up. lines: what source lines
-    cost; texts: their texts, where the source is at hand; unlined: origins of which no line is
-    known. annotated: functions by instruction; places: the texts of their lines, by file and
-    number. part: what of the whole is not shown of calls.
+    tree: the calls from the top. callers: of functions, from each up. lines: source lines, those
+    with the most instructions first; unlined: origins of which no line is known. annotated:
+    functions by instruction; places: the texts of their lines, by file and number. part: what of
+    the whole is not shown of calls.
     """
 
     tree: Calls | None = None
     callers: tuple[tuple[Key, Calls], ...] = ()
-    lines: Mapping[SourceLine, int] | None = None
-    texts: Mapping[SourceLine, str] = {}
+    lines: tuple[LineCost, ...] | None = None
     unlined: tuple[str, ...] = ()
     annotated: tuple[AnnotatedFunction, ...] = ()
     places: Mapping[tuple[str, int], str] = {}

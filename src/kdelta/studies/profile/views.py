@@ -20,7 +20,7 @@ from kdelta.infer.profiles.profile import Selection, nearest
 from kdelta.infer.profiles.source import SourceLine, by_line, executed_addresses, line_text
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.studies.lab.progress import Progress, Silent
-from kdelta.studies.profile.model import ProfileViews
+from kdelta.studies.profile.model import LineCost, ProfileViews
 from kdelta.studies.recorded.recorded import Recorded, read_lines, texts_of, work_of_run
 
 
@@ -50,14 +50,16 @@ async def views_of(
     profiles = profiles_named(one, regions)
     tree = merged_calls(profiles, selection) if asked.calls or asked.callers else None
     lines = SourceLines()
-    texts: dict[SourceLine, str] = {}
     unlined: tuple[str, ...] = ()
-    by_source: dict[SourceLine, int] | None = None
+    by_source: tuple[LineCost, ...] | None = None
     if asked.source:
         lines = await lines_of(one, profiles, selection, progress)
-        by_source = by_line(profiles, selection, lines)
         text = texts_of(one.kernel)
-        texts = {line: line_text(line, text) for line in by_source}
+        costs = by_line(profiles, selection, lines).items()
+        by_source = tuple(
+            LineCost(line, line_text(line, text), count)
+            for line, count in sorted(costs, key=lambda item: (-item[1], item[0]))
+        )
         unlined = unlined_origins(lines, profiles, selection)
     named = [key for name in asked.annotate for key in find_functions(profiles, name)]
     if named and not asked.source:
@@ -75,7 +77,6 @@ async def views_of(
             if tree is not None
         ),
         lines=by_source,
-        texts=texts,
         unlined=unlined,
         annotated=functions,
         places=_places(one, functions),

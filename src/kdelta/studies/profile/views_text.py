@@ -20,6 +20,7 @@ from kdelta.infer.profiles.source import LineChange, SourceLine
 from kdelta.report import figures
 from kdelta.report.lines import WIDTH, function_name, wrapped
 from kdelta.spec.errors import LabError
+from kdelta.studies.profile.model import LineCost
 from kdelta.studies.profile.parts import INSNS, PERCENT, named_line, percent
 
 _CALLS = 8
@@ -97,23 +98,20 @@ def changed_calls_lines(changes: Sequence[CallChange], part: float) -> list[str]
     return lines
 
 
-def source_lines(
-    lines: Mapping[SourceLine, int], limit: int, texts: Mapping[SourceLine, str] = {}
-) -> list[str]:
-    """The lines that cost most, and others, which add up to the whole."""
-    whole = sum(lines.values())
-    known = {line: count for line, count in lines.items() if line.is_known}
-    ranked = sorted(known.items(), key=lambda item: (-item[1], item[0]))
-    named = ranked if len(ranked) <= limit + 1 else ranked[:limit]
-    rest = [count for _, count in ranked[len(named) :]]
-    unknown = whole - sum(known.values())
-    rows = [(count, _line(line)) for line, count in named]
+def source_lines(lines: Sequence[LineCost], limit: int) -> list[str]:
+    """Return the lines that cost most, which come first, and others, which add up to the whole."""
+    whole = sum(line.insns for line in lines)
+    known = [line for line in lines if line.source.is_known]
+    named = known if len(known) <= limit + 1 else known[:limit]
+    rest = [line.insns for line in known[len(named) :]]
+    unknown = whole - sum(line.insns for line in known)
+    rows = [(line.insns, _line(line.source)) for line in named]
     rows += [(sum(rest), f"other lines ({len(rest)})")] if rest else []
     rows += [(unknown, "of which no line is known")] if unknown else []
     if sum(count for count, _ in rows) != whole:
         raise LabError("the source lines do not add up", "this is an error of kdelta")
     shown = ["", "source lines", f"{'insns':>{INSNS}}{'%':>{PERCENT}}  line"]
-    said_of = [texts.get(line, "") for line, _ in named] + [""] * (len(rows) - len(named))
+    said_of = [line.text for line in named] + [""] * (len(rows) - len(named))
     for (count, name), said in zip(rows, said_of, strict=True):
         shown += named_line(f"{count:>{INSNS}}{percent(count, whole):>{PERCENT}}", f"  {name}")
         shown += [f"{'':>{INSNS + PERCENT}}    {said}"[:WIDTH]] if said else []

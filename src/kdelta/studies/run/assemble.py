@@ -30,13 +30,13 @@ def stored_report(run: Run, store: Store) -> RunReport:
 
 
 def _run_report(reported: ReportedRun, done: RunResult, store: Store) -> RunReport:
+    regions = merged_regions(done.counts or RunCounts(()))
     return RunReport(
         run=reported,
         counts=done.counts,
         files=tuple(attachment(done.run, FOUND, store).splitlines()),
         stdout=attachment(done.run, "stdout", store),
         stderr=attachment(done.run, "stderr", store),
-        warnings=region_warnings(
-            own_regions(merged_regions(done.counts or RunCounts(()))).values(), COMMAND_REGION
-        ),
+        warnings=region_warnings(own_regions(regions).values(), COMMAND_REGION),
+        means={name: region.mean_own_insns() for name, region in regions.items()},
     )

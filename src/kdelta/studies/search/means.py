@@ -21,7 +21,6 @@ from kdelta.infer.effects.estimate import (
 from kdelta.infer.search.search_model import RegionSum
 from kdelta.report import figures, words
 from kdelta.report.model import KernelRuns
-from kdelta.report.shapes import HasEffects
 from kdelta.studies.search.model import AblatedRegion
 
 _TWO_PLACES = 10
@@ -52,18 +51,6 @@ def averaged(regions: Iterable[AblatedRegion], workload: str | None = None) -> l
 def apart(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
     """The regions that are in no mean, since runs of one kernel vary there."""
     return [one for one in regions if not one.rate and one.before.value and not one.steady]
-
-
-class MeanAccount(msgspec.Struct, frozen=True):
-    """Means over all steady regions, in per cent of the region in the base, with intervals that
-    reach as far as all regions' together. `regions`: how many.
-    """
-
-    regions: int
-    whole: Estimate
-    explained: Estimate
-    remainder: Estimate
-    sums: Adds
 
 
 class Means(msgspec.Struct, frozen=True):
@@ -119,14 +106,6 @@ class Means(msgspec.Struct, frozen=True):
         if is_seen(rest):
             return Adds.LEFT_OVER
         return Adds.ADDS_UP if rest.high - rest.low <= 100 * NARROW else Adds.CANNOT_TELL
-
-    @property
-    def account(self) -> MeanAccount | None:
-        """The whole, its parts and what they leave; None without a region."""
-        whole, explained, remainder = self.whole, self.of(self.sums), self.remainder
-        if whole is None or explained is None or remainder is None or self.adds is None:
-            return None
-        return MeanAccount(len(averaged(self.regions)), whole, explained, remainder, self.adds)
 
     def sees(self, effects: Mapping[str, Estimate]) -> bool:
         """Whether the interval of an effect's mean excludes zero."""
@@ -252,28 +231,3 @@ def totals(means: Means, whole: str, rest: str) -> list[Total]:
     rows: list[Total] = [("sum of these", means.sums, ""), (whole, means.wholes, "")]
     word = left_over(means)
     return [*rows, (rest, means.rests, word)] if word else rows
-
-
-def before(report: SearchReport) -> KernelRuns:
-    """Return the end without the changes."""
-    return report.ends[0]
-
-
-def after(report: SearchReport) -> KernelRuns:
-    """Return the end with all changes."""
-    return report.ends[1]
-
-
-def means(report: SearchReport) -> MeanAccount | None:
-    """Over all steady regions; null without one."""
-    return means_of(report).account
-
-
-def mean(one: HasEffects, report: SearchReport) -> Estimate | None:
-    """The mean of its effects over regions, as in `means`; null unless it is known."""
-    return means_of(report).of(one.effects) if one.effects else None
-
-
-def seen(one: HasEffects, report: SearchReport) -> bool | None:
-    """Whether the interval of that mean excludes zero."""
-    return means_of(report).sees(one.effects) if one.effects else None
