@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import reading
 
 from kdelta.report.document import Cell, Column, Table
 from kdelta.report.kind import ALL
@@ -82,8 +83,9 @@ def test_a_study_is_a_folder_and_its_lines_in_one_table(tmp_path: Path) -> None:
     with_lines(kinds, "import kind as series\n", "from kdelta.studies.toy import kind as toy\n")
     with_lines(kinds, '    "series": series.KIND,\n', '    "toy": toy.KIND,\n')
     argv = [sys.executable, "-c", SHOWN]
+    path = f"{tmp_path}:{Path(reading.__file__).parent}"
     done = subprocess.run(
-        argv, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+        argv, env={"PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
     assert done.stdout.split() == list(FORMS)
