@@ -24,15 +24,15 @@ from recorded_machine import RECORDED_LAB
 from kdelta.host.files import make_folder
 from kdelta.infer.profiles.system_calls import PartKind
 from kdelta.kernels.packages.apt import Apt
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.progress import Silent
+from kdelta.lab.reports import attachment
+from kdelta.lab.request import Program
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
 from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.reports import attachment
-from kdelta.studies.lab.request import Program
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command
 

@@ -25,12 +25,12 @@ from telling import Aloud, a_row_a_line
 
 from kdelta.host.files import write_atomic
 from kdelta.infer.effects.effects import FIRM, OperationEffect
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.request import LabRequest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/cases/alike"

@@ -26,15 +26,15 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.host.files import write_atomic
 from kdelta.infer.effects.effects import OperationEffect, Word
 from kdelta.infer.effects.functions import FunctionEffect
+from kdelta.lab.cpus import machine_like
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.reports import attachment
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.cpus import machine_like
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.reports import attachment
-from kdelta.studies.lab.request import LabRequest
 
 SPEC = "deb:linux-image-6.12-cloud-amd64"
 FOLDER = Path(__file__).parents[2] / "docs/cases/boot-parameters"

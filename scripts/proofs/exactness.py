@@ -34,16 +34,16 @@ from kdelta.host.files import write_atomic  # noqa: E402
 from kdelta.host.lock import work_folder  # noqa: E402
 from kdelta.kernels.kbuild.failure import NoKernel  # noqa: E402
 from kdelta.kernels.model import Kernel  # noqa: E402
+from kdelta.lab.cpus import machine_like  # noqa: E402
+from kdelta.lab.lab import Lab, open_store  # noqa: E402
+from kdelta.lab.progress import Silent  # noqa: E402
+from kdelta.lab.request import LabRequest  # noqa: E402
+from kdelta.lab.work import workload_work  # noqa: E402
 from kdelta.machines.outcome import GuestOutcome  # noqa: E402
 from kdelta.machines.snapshots import obtain_forcing, obtain_snapshot  # noqa: E402
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, run  # noqa: E402
 from kdelta.spec.errors import LabError  # noqa: E402
 from kdelta.spec.run import perturbation  # noqa: E402
-from kdelta.studies.lab.cpus import machine_like  # noqa: E402
-from kdelta.studies.lab.lab import Lab, open_store  # noqa: E402
-from kdelta.studies.lab.progress import Silent  # noqa: E402
-from kdelta.studies.lab.request import LabRequest  # noqa: E402
-from kdelta.studies.lab.work import workload_work  # noqa: E402
 from kdelta.workloads.catalog import find_workload  # noqa: E402
 from tests.machines.digests import Digests, digests  # noqa: E402
 from tests.machines.stress import KINDS, stressed  # noqa: E402

@@ -31,9 +31,9 @@ from kdelta.cpus.like import shipped  # noqa: E402
 from kdelta.cpus.representative import said_of  # noqa: E402
 from kdelta.host.files import write_atomic  # noqa: E402
 from kdelta.infer.effects.same import partings  # noqa: E402
+from kdelta.lab.explain import must_be_forced  # noqa: E402
 from kdelta.machines.outcome import GuestOutcome  # noqa: E402
 from kdelta.machines.tcg import Guest  # noqa: E402
-from kdelta.studies.lab.explain import must_be_forced  # noqa: E402
 from tests.machines.bench import NEW, OLD, counts_of, guest, kernel, made_as, run_job, syscalls_job  # noqa: E402
 
 FOLDER = ROOT / "docs/cases/forced"

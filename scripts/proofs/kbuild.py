@@ -27,12 +27,12 @@ from kdelta.infer.profiles.processes import Processes
 from kdelta.infer.profiles.profile import Part, Selection, Sort, region_profile
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.request import LabRequest
+from kdelta.lab.work import workload_work
 from kdelta.report.text import table_lines
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.work import workload_work
 from kdelta.studies.processes.document import region_table
 from kdelta.studies.processes.study import run_processes
 from kdelta.workloads.catalog import find_workload

@@ -24,14 +24,14 @@ from telling import Aloud, a_row_a_line
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.host.files import write_atomic
 from kdelta.kernels.model import Kernel
+from kdelta.lab.cpus import lab_like
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.request import LabRequest, Program
+from kdelta.lab.work import Work
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.cpus import lab_like
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.request import LabRequest, Program
-from kdelta.studies.lab.work import Work
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/cases/left-work"

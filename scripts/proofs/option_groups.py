@@ -26,14 +26,14 @@ from kdelta.host.files import write_atomic
 from kdelta.infer.effects.estimate import MEAN, Adds, is_seen
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.lab.cpus import machine_like
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.request import LabRequest
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblationReport
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.cpus import machine_like
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.search.means import means_of
 
 PACKAGE = "linux-source-6.12"

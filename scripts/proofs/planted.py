@@ -28,11 +28,11 @@ from kdelta.host.files import write_atomic
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import source_of
+from kdelta.lab.lab import Lab, open_store
 from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.lab.lab import Lab, open_store
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]

@@ -15,11 +15,7 @@ from kdelta.counts.arrays import I64, U64
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.kernels.model import Kernel
-from kdelta.replay.functions import placement_of
-from kdelta.replay.kernel_text import vmlinux_symbols
-from kdelta.replay.simulate import PreparedTrace
-from kdelta.spec.errors import UserError
-from kdelta.studies.tracing.placement import (
+from kdelta.measures.cycles.placement import (
     OWN,
     PlacedKernel,
     alignment_of,
@@ -27,6 +23,10 @@ from kdelta.studies.tracing.placement import (
     vmlinux_of,
     was_merged,
 )
+from kdelta.replay.functions import placement_of
+from kdelta.replay.kernel_text import vmlinux_symbols
+from kdelta.replay.simulate import PreparedTrace
+from kdelta.spec.errors import UserError
 
 _TAIL = 4  # of the last stretch without interrupts, so much less is the region's end
 

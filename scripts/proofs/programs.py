@@ -20,15 +20,15 @@ from random import Random
 import msgspec
 
 from kdelta.host.files import make_folder
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.progress import Silent
+from kdelta.lab.reports import attachment
+from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.errors import KdeltaError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.reports import attachment
-from kdelta.studies.lab.request import LabRequest, Program
 
 KERNELS = ("deb:linux-image-cloud-amd64@bookworm", "deb:linux-image-6.12-cloud-amd64@bookworm")
 PACKAGES = ("redis-server", "nginx", "apache2-utils", "rsync", "ffmpeg")

@@ -5,9 +5,9 @@ Their CPU is QEMU's qemu64 with some features, which was the default until guest
 zen4. Scripts name it, so that their figures can be compared with those records.
 """
 
+from kdelta.lab.request import LabRequest
 from kdelta.machines.arch import arch_machine
 from kdelta.spec.run import MachineOptions
-from kdelta.studies.lab.request import LabRequest
 
 RECORDED = MachineOptions(cpu=arch_machine("x86_64").board("").cpu)
 RECORDED_LAB = LabRequest(machine=RECORDED)

@@ -32,16 +32,16 @@ from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN, CodeChange, Plac
 from kdelta.infer.cycles.prices import prices_of
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.cpus import machine_like
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
+from kdelta.lab.work import workload_work
+from kdelta.measures.cycles.effects import Cycles, Traced, traced_runs
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.cpus import machine_like
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.work import workload_work
-from kdelta.studies.tracing.cycles import Cycles, Traced, traced_runs
 from kdelta.workloads.catalog import find_workload
 
 SPEC = "deb-src:linux-source-6.12 +base:docs/cases/options/speed.config"

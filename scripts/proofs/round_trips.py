@@ -35,12 +35,12 @@ from kdelta.host.lock import work_folder
 from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.plan import RunPlan, work_of
+from kdelta.lab.work import workload_work
 from kdelta.machines.tcg import Guest, command_line
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.plan import RunPlan, work_of
-from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 
 FOLDER = Path(__file__).parents[2] / "docs/cases/round-trips"

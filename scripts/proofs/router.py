@@ -32,21 +32,21 @@ from kdelta.cpus.model import CPU
 from kdelta.host.files import write_atomic
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.cpus import machine_like
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.request import LabRequest
+from kdelta.lab.work import workload_work
+from kdelta.measures.cycles.effects import Traced, traced_runs
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.cpus import machine_like
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.work import workload_work
 from kdelta.studies.layout.model import LayoutReport
 from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.study import run_layout
 from kdelta.studies.place.model import PlaceReport
 from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.study import run_place
-from kdelta.studies.tracing.cycles import Traced, traced_runs
 from kdelta.workloads.catalog import find_workload
 
 ROOT = Path(__file__).parents[2]

@@ -32,12 +32,12 @@ from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.gate import Exit, decide
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import source_of
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.request import LabRequest
 from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.gate.study import failures_of, judge
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.request import LabRequest
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]

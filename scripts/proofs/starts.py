@@ -16,10 +16,10 @@ from recorded_machine import RECORDED_LAB
 
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.progress import Silent
+from kdelta.lab.work import workload_work
 from kdelta.spec.errors import LabError
-from kdelta.studies.lab.lab import Lab, open_store
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 
 WORKLOAD = "syscalls"

@@ -7,10 +7,10 @@ import time
 import msgspec
 
 import kdelta
+from kdelta.lab.progress import Silent
 from kdelta.report.stored import Stored
 from kdelta.studies.forms import text
 from kdelta.studies.kinds import question_of
-from kdelta.studies.lab.progress import Silent
 
 
 def printed(kind: str, report: msgspec.Struct) -> str:

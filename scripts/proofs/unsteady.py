@@ -23,11 +23,11 @@ from telling import Aloud, a_row_a_line
 
 from kdelta.host.files import write_atomic
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
+from kdelta.lab.lab import Lab, open_store
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import Lab, open_store
 
 CASES = Path(__file__).parents[2] / "docs/cases"
 FOLDER = CASES / "unsteady"

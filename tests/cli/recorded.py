@@ -10,10 +10,10 @@ from kdelta.cli import main as cli
 from kdelta.counts.model import Iterations, RegionCounts, RunCounts
 from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import encode_profiles
+from kdelta.lab.lab import MODULE_SYMBOLS, PROFILES, SYMBOLS
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import MODULE_SYMBOLS, PROFILES, SYMBOLS
 from tests.profiles import Stack, profile_of
 
 A: dict[Stack, int] = {

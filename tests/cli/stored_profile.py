@@ -7,10 +7,10 @@ from pathlib import Path
 from kdelta.counts.model import Iterations, RegionCounts, RunCounts
 from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import encode_profiles
+from kdelta.lab.lab import PROFILES, SYMBOLS
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import PROFILES, SYMBOLS
 
 
 def stored(folder: Path, profiles: Sequence[Profile], *, recorded: bool = True) -> Run:

@@ -8,14 +8,14 @@ from kdelta.cli import main as cli
 from kdelta.cpus import CPU
 from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.measures.cycles.effects import Cycles
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, RunSide
-from kdelta.studies.lab.lab import Lab, RunResult
 from kdelta.studies.run.request import RunRequest
-from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import base_counts, other_counts, report
 from tests.report.example_cycles import cycle_effects
 

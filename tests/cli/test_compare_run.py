@@ -9,9 +9,9 @@ import msgspec
 from reading import read_document
 
 from kdelta.cpus import list_cpus
+from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
 from tests.cli.studies import Captured, Studies, kdelta
 

@@ -7,11 +7,11 @@ import pytest
 from reading import read_document
 
 from kdelta.cli import main as cli
+from kdelta.lab.lab import Lab
+from kdelta.lab.request import LabRequest
 from kdelta.spec.run import Mode
 from kdelta.studies.crossing.model import CrossingReport
 from kdelta.studies.crossing.study import CrossingRequest
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.request import LabRequest
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 
 Captured = pytest.CaptureFixture[str]

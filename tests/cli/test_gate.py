@@ -30,14 +30,14 @@ from kdelta.infer.effects.chance import of_relinked
 from kdelta.infer.effects.effects import Word, compare
 from kdelta.infer.effects.gate import Decision, Exit, decide
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.measures.cycles.effects import Cycles
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, RunSide
 from kdelta.studies.gate.document import gate_line
 from kdelta.studies.gate.study import GateAnswer, judge
-from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import report, stored
 from tests.report.example_cycles import cycle_effects
 from tests.synthetic import own, region, run

@@ -15,9 +15,9 @@ from kdelta.cli.main import COMMANDS, load_command
 from kdelta.cli.output import shows_progress
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.slips import parses
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import SHORT, Argument, OptionKind, option, without
-from kdelta.studies.lab.request import LabRequest
 
 _ONE = ("perturbations", "jobs", "cpu")
 LAB = [

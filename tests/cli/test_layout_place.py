@@ -9,7 +9,7 @@ from reading import read_document
 
 from kdelta.cli import main as cli
 from kdelta.cpus.catalog import load_cpu
-from kdelta.studies.lab.lab import Lab
+from kdelta.lab.lab import Lab
 from kdelta.studies.layout.model import LayoutReport
 from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.place.model import PlaceReport

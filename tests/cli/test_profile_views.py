@@ -10,7 +10,7 @@ from reading import read_document
 from kdelta.counts.source_lines import Frame, SourceLines
 from kdelta.host.emulator import HostQemu
 from kdelta.kernels.model import Kernel
-from kdelta.studies.lab.lab import PROFILES
+from kdelta.lab.lab import PROFILES
 from tests.cli.recorded import A, kdelta, recorded
 from tests.profiles import FUNCTION_BYTES, Stack
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kdelta.cli import main as cli
+from kdelta.lab.request import Program
+from kdelta.lab.work import Work
 from kdelta.spec.errors import UserError
-from kdelta.studies.lab.request import Program
-from kdelta.studies.lab.work import Work
 from tests.cli.studies import Captured
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -93,7 +93,7 @@ def test_slips(capsys: Captured, words: str, said: str, hint: str) -> None:
 def test_a_program_that_is_not_there_is_named_before_anything_is_fetched(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kdelta.studies.lab.lab.Lab.kernel", lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr("kdelta.lab.lab.Lab.kernel", lambda *_: pytest.fail("fetched"))
     for words in ("compare deb:aa deb:bb", "diff deb:aa deb:bb", "run deb:aa", "layout deb:aa"):
         assert cli.ended([*words.split(), "--", "no-such-program"]) == 2
         assert "no program no-such-program on this host's PATH" in capsys.readouterr().err
@@ -117,7 +117,7 @@ def test_a_bad_second_kernel_is_named_before_the_first_is_fetched(
     said: str,
     hint: str,
 ) -> None:
-    monkeypatch.setattr("kdelta.studies.lab.lab.Lab.kernel", lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr("kdelta.lab.lab.Lab.kernel", lambda *_: pytest.fail("fetched"))
     first = "git:.@HEAD" if "patch" in second else "deb:linux-image-a"
     words = second.replace("deb:aa", "git:.@HEAD").split()
     assert cli.ended(["compare", first, *words, "--", "true"]) == 2

@@ -9,7 +9,7 @@ from reading import read_document
 
 from kdelta.cli import main as cli
 from kdelta.infer.search.series_model import View
-from kdelta.studies.lab.lab import Lab
+from kdelta.lab.lab import Lab
 from kdelta.studies.series.model import SeriesReport
 from kdelta.studies.series.request import SeriesRequest
 from tests.report.test_series_report import REPORT

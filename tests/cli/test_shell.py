@@ -270,7 +270,7 @@ def test_without_a_shell_for_the_architecture_the_user_is_asked_for_one(
 def test_slips_are_named_before_a_kernel_is_fetched(
     words: str, said: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kdelta.studies.lab.lab.Lab.kernel", lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr("kdelta.lab.lab.Lab.kernel", lambda *_: pytest.fail("fetched"))
     assert kdelta(*words.split()) == 255
     shown = capsys.readouterr().err
     assert said in shown

@@ -12,8 +12,8 @@ from kdelta.guests.kernel_mode import direct_library
 from kdelta.host.dirs import cache_dir
 from kdelta.host.emulator import PIN
 from kdelta.host.gcc import Compiler
+from kdelta.lab.plan import carried_files, guest_compiler
 from kdelta.spec.run import MachineOptions
-from kdelta.studies.lab.plan import carried_files, guest_compiler
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("own_cache")]

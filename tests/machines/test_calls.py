@@ -21,14 +21,14 @@ from kdelta.counts.raw import Sources
 from kdelta.guests.job import Job, JobFile, job_archive
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
 from kdelta.infer.effects.same import partings
+from kdelta.lab.lab import Lab, RunResult, profiles_of
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest, Program
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab, RunResult, profiles_of
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command
 from tests.machines.bench import (

@@ -15,6 +15,13 @@ from kdelta.cpus.representative import differences, said_of
 from kdelta.infer.effects.effects import compare
 from kdelta.infer.effects.gains import path_gains
 from kdelta.infer.effects.same import partings
+from kdelta.lab.cpus import machine_like
+from kdelta.lab.explain import must_be_forced
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.reports import attachment
+from kdelta.lab.request import LabRequest
+from kdelta.lab.work import workload_work
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_forcing
 from kdelta.machines.tcg import Guest
@@ -22,13 +29,6 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.cpus import machine_like
-from kdelta.studies.lab.explain import must_be_forced
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.reports import attachment
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import (
     NEW,
@@ -149,8 +149,8 @@ def test_nothing_is_forced_by_default_in_a_kernel_that_takes_nothing(
     """6.1 has no setcpuid=."""
     kept: list[str] = []
     monkeypatch.setattr("kdelta.machines.forcing._ARRAY", "cpu_caps_hidden")
-    monkeypatch.setattr("kdelta.studies.lab.lab.known_refusal", lambda _: None)
-    monkeypatch.setattr("kdelta.studies.lab.lab.keep_refusal", lambda _, text: kept.append(text))
+    monkeypatch.setattr("kdelta.lab.lab.known_refusal", lambda _: None)
+    monkeypatch.setattr("kdelta.lab.lab.keep_refusal", lambda _, text: kept.append(text))
     with Store.open(own_data) as store:
         machine = MachineOptions(memory_mib=512)
         run, flags = made(LabRequest(machine=machine, perturbations=1), store)

@@ -13,12 +13,12 @@ from kdelta.counts.reader import Sources, read_counts
 from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.counts.trace_file import read_traces
 from kdelta.guests.job import Job, job_archive
+from kdelta.lab.work import workload_work
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, Snapshot, run
 from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.run import RunStatus
-from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import ARM, ARM64, NEW, clock_ticks, guest, kernel, new_setting, run_job
 

@@ -19,14 +19,14 @@ from kdelta.counts.trace_file import read_traces
 from kdelta.guests.job import Job, JobFile, job_archive
 from kdelta.host.native import native_folder
 from kdelta.infer.effects.same import partings
+from kdelta.lab.lab import Lab, RunResult, traces_of
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest, Program
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab, RunResult, traces_of
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command
 from kdelta.workloads.catalog import find_workload

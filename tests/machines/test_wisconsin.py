@@ -11,9 +11,9 @@ import pytest
 
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.counts.reader import Sources, read_counts
+from kdelta.lab.lab import RunPlan
+from kdelta.lab.work import workload_work
 from kdelta.machines.outcome import GuestOutcome
-from kdelta.studies.lab.lab import RunPlan
-from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import NEW, clock_ticks, guest, kernel, run_job
 from tests.workloads.wisconsin import checksum, results

@@ -19,10 +19,11 @@ from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.report.cut import CutRegion, cut_note, cut_reason
-from kdelta.report.model import CycleReport, Mismatch
+from kdelta.lab.reports import reported_cpu
+from kdelta.measures.cycles.cut import CutRegion, cut_note, cut_reason
+from kdelta.measures.cycles.model import CycleReport
+from kdelta.report.model import Mismatch
 from kdelta.studies.compare.model import CompareReport
-from kdelta.studies.lab.reports import reported_cpu
 from tests.report.example import report
 
 LAYOUTS = 16

@@ -8,7 +8,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.history import GeometricChange
-from kdelta.studies.lab.reports import reported_cpu
+from kdelta.lab.reports import reported_cpu
 from kdelta.studies.log.model import (
     CycleStep,
     HistoryKernel,

@@ -10,7 +10,7 @@ from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost
 from kdelta.infer.cycles.prices import INSNS, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution
 from kdelta.infer.effects.estimate import estimate
-from kdelta.report.cut import CutRegion
+from kdelta.measures.cycles.cut import CutRegion
 from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.studies.layout.model import Aligned, Collision, LayoutRegion, LayoutReport
 from tests.report.example import MACHINE, report

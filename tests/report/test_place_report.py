@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.report.cut import CutRegion
+from kdelta.measures.cycles.cut import CutRegion
 from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.studies.documents import document_text
 from kdelta.studies.place.model import (

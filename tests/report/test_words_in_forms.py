@@ -10,8 +10,8 @@ import pytest
 
 from kdelta.infer.cycles.placement_model import Bounds, ComparedEnsembles, CycleVerdict, Draws
 from kdelta.infer.effects.effects import Verdict, Word
+from kdelta.measures.cycles.words import SIGNS
 from kdelta.report import words
-from kdelta.report.cycles import SIGNS
 from kdelta.report.document import Outcome
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.model import CompareReport

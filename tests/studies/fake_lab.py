@@ -8,12 +8,12 @@ from typing import Self, cast
 import msgspec
 
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab
+from kdelta.lab.plan import RunPlan
+from kdelta.lab.progress import Progress, Silent
+from kdelta.lab.request import USUAL_LAB, LabRequest
+from kdelta.lab.wanted import RunResult
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.plan import RunPlan
-from kdelta.studies.lab.progress import Progress, Silent
-from kdelta.studies.lab.request import USUAL_LAB, LabRequest
-from kdelta.studies.lab.wanted import RunResult
 
 
 class MadeRuns(msgspec.Struct, frozen=True):

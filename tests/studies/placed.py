@@ -10,8 +10,8 @@ from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache
 from kdelta.kernels.model import Kernel
+from kdelta.measures.cycles.placement import PlacedKernel, place_traces
 from kdelta.store.model import Run
-from kdelta.studies.tracing.placement import PlacedKernel, place_traces
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 from tests.synthetic import interrupts, own, region, run
 

@@ -9,11 +9,11 @@ from kdelta.counts.executed import Executed, encode_executed
 from kdelta.counts.model import RunCounts
 from kdelta.guests.job import Job
 from kdelta.kernels.model import Kernel
+from kdelta.lab.attachments import EXECUTED
+from kdelta.lab.plan import RunPlan
+from kdelta.lab.wanted import RunResult
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
-from kdelta.studies.lab.attachments import EXECUTED
-from kdelta.studies.lab.plan import RunPlan
-from kdelta.studies.lab.wanted import RunResult
 from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
@@ -74,4 +74,4 @@ def counts_of(insns: Mapping[str, Mapping[str, int]]) -> RunCounts:
 def without_programs(patch: pytest.MonkeyPatch) -> None:
     """Have workloads planned without the programs that they would run."""
     plan = RunPlan("syscalls", "b" * 64, Job(argv=()), {})
-    patch.setattr("kdelta.studies.lab.work.workload_work", lambda *_, **__: plan)
+    patch.setattr("kdelta.lab.work.workload_work", lambda *_, **__: plan)

@@ -10,6 +10,9 @@ import pytest
 
 from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import encode_profiles
+from kdelta.lab.lab import PROFILES, Lab, profiles_of
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
 from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError
@@ -21,9 +24,6 @@ from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.flames import flames_of, record_profiles
-from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
 from tests.machines.bench import NEW, OLD
 from tests.profiles import profile_of
 from tests.report.example import base_counts, report

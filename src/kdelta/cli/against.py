@@ -16,10 +16,10 @@ from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.gate import Exit
+from kdelta.lab.lab import open_store
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import HelpSection, OptionKind, option
 from kdelta.studies.against.study import AgainstRequest, run_against
-from kdelta.studies.lab.lab import open_store
 from kdelta.studies.run.request import RunRequest
 
 LEAST_RUNS = 3

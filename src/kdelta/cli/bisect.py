@@ -17,6 +17,7 @@ from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import publish
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import run_async
+from kdelta.lab.lab import open_store
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import TreeSpec
 from kdelta.spec.option import Argument, HelpSection, option
@@ -25,7 +26,6 @@ from kdelta.studies.bisect.mail import bisect_mails
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.lab.lab import open_store
 
 
 class BisectOptions(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from kdelta.cli.plain_options import All, Functions, PrintOptions
 from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import publish, report_text
 from kdelta.host.interrupt import run_async
+from kdelta.lab.lab import open_store
 from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, HelpSection, option
@@ -23,7 +24,6 @@ from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.flames import record_profiles
-from kdelta.studies.lab.lab import open_store
 
 
 class CompareOptions(msgspec.Struct, frozen=True):

@@ -13,12 +13,12 @@ from kdelta.cli.plain_options import Json
 from kdelta.cpus.catalog import list_cpus, load_user_cpu, refuse_shadow, user_paths
 from kdelta.cpus.misses import MISSES
 from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
+from kdelta.lab.cpus import default_cpus
 from kdelta.report.cpus import bytes_text, listed_cpus, prices_word
 from kdelta.report.lines import finished, wrapped
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.cpus import default_cpus
 
 _NAME = 15
 _FIELD = 22

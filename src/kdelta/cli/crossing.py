@@ -12,6 +12,8 @@ from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.profile import asked_work
 from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import run_study
+from kdelta.lab.asked import OnCPU, Operations, Workload
+from kdelta.lab.request import LabRequest
 from kdelta.spec.option import Argument, HelpSection, option, without
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.crossing.study import (
@@ -20,8 +22,6 @@ from kdelta.studies.crossing.study import (
     must_leave_mitigations,
     run_crossing,
 )
-from kdelta.studies.lab.asked import OnCPU, Operations, Workload
-from kdelta.studies.lab.request import LabRequest
 
 
 class CrossingOptions(msgspec.Struct, frozen=True):

@@ -14,14 +14,14 @@ from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.diff import COMPARED
 from kdelta.infer.profiles.profile import Sort
+from kdelta.lab.lab import open_store
+from kdelta.lab.work import Work
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, HelpSection, option
 from kdelta.spec.words import compared_words
 from kdelta.store.model import Run
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.diff.study import DiffRequest, kernels_diff, run_diff
-from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.work import Work
 
 
 class DiffOptions(msgspec.Struct, frozen=True):

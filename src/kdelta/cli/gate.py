@@ -20,6 +20,8 @@ from kdelta.host.interrupt import run_async
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.gate import Exit
+from kdelta.lab.lab import open_store
+from kdelta.lab.request import DEFAULT_WORKLOAD, Program
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument
 from kdelta.spec.words import compared_words
@@ -30,8 +32,6 @@ from kdelta.studies.flames import record_profiles
 from kdelta.studies.gate.document import GateReport
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import run_gate
-from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.request import DEFAULT_WORKLOAD, Program
 
 
 class GateOptions(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ from kdelta.kernels.kbuild.built import BuiltKernel, load_built
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.cached import CachedKernel
+from kdelta.lab.configs import ConfigDifference
 from kdelta.spec.identity import short
-from kdelta.studies.lab.configs import ConfigDifference
 
 _SHOWN = 12
 

@@ -15,11 +15,11 @@ from kdelta.host.cache import GIB, Pruning
 from kdelta.kernels.kbuild.built import built_kernels, find_built
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.packages.cached import cached_kernels
+from kdelta.lab.configs import compare_configs
+from kdelta.lab.steps import expect_kernels, obtained, refused_of
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, option
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab.configs import compare_configs
-from kdelta.studies.lab.steps import expect_kernels, obtained, refused_of
 
 
 def build(

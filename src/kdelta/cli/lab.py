@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import Iterator
 
 from kdelta.cli.progress import shown_progress
+from kdelta.lab.lab import Lab
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab
 
 
 @contextlib.contextmanager

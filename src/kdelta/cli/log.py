@@ -9,8 +9,8 @@ import msgspec
 from kdelta.cli.lab import shown_lab
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.publish import publish
+from kdelta.lab.lab import open_store
 from kdelta.spec.option import Argument, HelpSection, option
-from kdelta.studies.lab.lab import open_store
 from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.log.study import run_history
 

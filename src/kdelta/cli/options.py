@@ -7,11 +7,11 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cpus.model import CPU
+from kdelta.lab.cpus import lab_like
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import HelpSection, OptionKind, option
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab.cpus import lab_like
-from kdelta.studies.lab.request import LabRequest
 
 TRACED = "trace_limit"
 """What a command does not ask for that traces nothing."""

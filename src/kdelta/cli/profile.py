@@ -23,6 +23,11 @@ from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import OF_DATA, Part, Selection, Sort, chosen_regions
+from kdelta.lab.asked import LabOfOne
+from kdelta.lab.lab import open_store
+from kdelta.lab.reports import reported_run
+from kdelta.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
+from kdelta.lab.work import Work
 from kdelta.report.exports import EXPORTS
 from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
@@ -32,11 +37,6 @@ from kdelta.spec.option import Argument, HelpSection, OptionKind, option
 from kdelta.store.model import Run
 from kdelta.store.store import LAST
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.asked import LabOfOne
-from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.reports import reported_run
-from kdelta.studies.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
-from kdelta.studies.lab.work import Work
 from kdelta.studies.processes.document import ProcessesReport
 from kdelta.studies.processes.document import document as processes_document
 from kdelta.studies.processes.study import processes_of_kernel, processes_of_run

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from kdelta.lab.request import Program
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import AfterDashes
-from kdelta.studies.lab.request import Program
 
 _SPEC = re.compile(r"(deb|deb-src|git|tree|image|rpm|pkg):")
 

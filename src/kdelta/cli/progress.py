@@ -16,8 +16,8 @@ from rich.text import Text
 from kdelta.cli.output import Stderr, log, shows_progress
 from kdelta.cli.time_left import StepTimes, StudyTime, elapsed_text
 from kdelta.host.dirs import cache_dir
+from kdelta.lab.progress import Progress, Silent
 from kdelta.spec.visible import visible
-from kdelta.studies.lab.progress import Progress, Silent
 
 _KEPT_FREE = 3
 """Lines of a terminal that what is shown leaves free: for the updated one, and for log lines."""

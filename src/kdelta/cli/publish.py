@@ -14,6 +14,7 @@ from kdelta.cli.lab import shown_lab
 from kdelta.cli.output import emit, log, save
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.host.interrupt import run_async
+from kdelta.lab.lab import Lab, open_store
 from kdelta.report.stored import Stored
 from kdelta.report.text import text_of
 from kdelta.spec.errors import LabError
@@ -22,7 +23,6 @@ from kdelta.studies.flames import flames_of
 from kdelta.studies.forms import find_form
 from kdelta.studies.forms import html as html_of
 from kdelta.studies.kinds import keep, question_of
-from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.run.document import RunDetail
 from kdelta.studies.run.document import document as run_document
 from kdelta.studies.run.model import RunReport

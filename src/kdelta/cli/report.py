@@ -13,6 +13,7 @@ from kdelta.cli.listing import studies_text
 from kdelta.cli.output import check_folder, emit, log, save
 from kdelta.cli.plain_options import All
 from kdelta.cli.publish import page_text, unkept_runs
+from kdelta.lab.lab import open_store
 from kdelta.report.kind import ALL
 from kdelta.report.model import StudyList
 from kdelta.report.stored import Stored
@@ -23,7 +24,6 @@ from kdelta.store.store import LAST, Store
 from kdelta.studies.documents import document_text
 from kdelta.studies.forms import FORMS, find_form, form_of_file
 from kdelta.studies.kinds import load, summary_of
-from kdelta.studies.lab.lab import open_store
 from kdelta.studies.run.assemble import stored_report
 
 _LISTED = ("text", "json")

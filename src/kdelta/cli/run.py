@@ -16,11 +16,11 @@ from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import runs_printed, unkept_runs, write_page
 from kdelta.host.interrupt import run_async
+from kdelta.lab.lab import open_store
+from kdelta.lab.request import Program
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.request import Program
 from kdelta.studies.run.assemble import done_report
 from kdelta.studies.run.document import BRIEF
 from kdelta.studies.run.request import RunRequest

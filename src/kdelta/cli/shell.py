@@ -19,13 +19,13 @@ from kdelta.cli.output import emit, log, shows_progress
 from kdelta.cli.program import program_of
 from kdelta.host.interrupt import run_async
 from kdelta.host.lock import work_folder
+from kdelta.lab.lab import open_store
+from kdelta.lab.request import Files, LabRequest, Program
+from kdelta.lab.shell import ShellRequest, check_shell, prepare_shell, use_shell
 from kdelta.machines.terminal import Keyboard
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import GUEST_FILES_BYTES as MAX_BYTES
 from kdelta.spec.option import AfterDashes, Argument, without
-from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.request import Files, LabRequest, Program
-from kdelta.studies.lab.shell import ShellRequest, check_shell, prepare_shell, use_shell
 
 EPILOG = """\b
 At a terminal, all keys go to the guest; Ctrl-A x ends it, and Ctrl-A a is

@@ -10,6 +10,7 @@ from kdelta.cli.colours import emit_report
 from kdelta.cli.output import emit
 from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.publish import runs_printed, unkept_runs, write_page
+from kdelta.lab.lab import open_store
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, option
 from kdelta.store.model import Study
@@ -17,7 +18,6 @@ from kdelta.store.store import LAST, Store
 from kdelta.studies.documents import document_text
 from kdelta.studies.forms import find_form
 from kdelta.studies.kinds import load
-from kdelta.studies.lab.lab import open_store
 from kdelta.studies.run.assemble import stored_report
 from kdelta.studies.run.document import RunDetail
 

@@ -9,8 +9,8 @@ from kdelta.infer.cycles.placement_model import Bounds
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate, Quantity
 from kdelta.report import figures
-from kdelta.report.cycles import in_per_cent
 from kdelta.report.document import Cell
+from kdelta.report.figures import in_per_cent
 from kdelta.report.words import ORDER, TONES
 
 NOTHING = Cell("")

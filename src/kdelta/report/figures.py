@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.estimate import Estimate, Quantity
 from kdelta.spec.errors import LabError
 
@@ -172,3 +173,12 @@ def rounded_to_total(values: Sequence[Fraction], total: int, unit: int = 1) -> l
     for turn in range(abs(missing)):
         rounded[worst[turn % len(worst)]] += step
     return rounded
+
+
+def in_per_cent(interval: Interval) -> str:
+    """Return an interval of a fraction; one figure where both ends read the same."""
+    return span(_bounded_percent(interval.low), _bounded_percent(interval.high))
+
+
+def _bounded_percent(value: float) -> str:
+    return percent(Fraction(100 * value)) if math.isfinite(value) else "any"

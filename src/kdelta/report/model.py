@@ -5,8 +5,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kdelta.infer.cycles.placement_model import PlacementEffect
-from kdelta.report.cut import CutRegion
 from kdelta.spec.note import SpecNote
 from kdelta.spec.run import RunStatus
 from kdelta.store import model as store_model
@@ -75,19 +73,6 @@ class Mismatch(msgspec.Struct, frozen=True):
     text: str
     kernels: tuple[str, ...]
     regions: tuple[str, ...]
-
-
-class CycleReport(msgspec.Struct, frozen=True):
-    """What is known of model cycles. `relinked`: regions that execute the same code, only linked
-    again. `notes`: what is to be known about regions. `cut`: those whose trace was cut off, which
-    are not among the effects.
-    """
-
-    effects: tuple[PlacementEffect, ...]
-    relinked: tuple[str, ...] = ()
-    unlike: tuple[Mismatch, ...] = ()
-    notes: tuple[str, ...] = ()
-    cut: tuple[CutRegion, ...] = ()
 
 
 class ReportedOption(msgspec.Struct, frozen=True, array_like=True):

@@ -9,6 +9,10 @@ import msgspec
 from kdelta.counts.profile import Profile
 from kdelta.host.command import quiet
 from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.lab.cpus import lab_like
+from kdelta.lab.found import with_files
+from kdelta.lab.lab import PROFILES, Lab, profiles_of
+from kdelta.lab.work import Work
 from kdelta.report.flame import Flame, flames
 from kdelta.report.model import ReportedRun
 from kdelta.report.stored import Stored
@@ -18,10 +22,6 @@ from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.gate.document import GateReport
-from kdelta.studies.lab.cpus import lab_like
-from kdelta.studies.lab.found import with_files
-from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.run.model import RunReport
 

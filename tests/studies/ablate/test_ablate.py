@@ -13,13 +13,13 @@ from kdelta.infer.effects.estimate import MEAN, Adds
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.kbuild.built import DIGEST, built_kernels
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.request import LabRequest
 from tests.infer.steady_runs import TIMER, steady
 from tests.report.shown import shown
 from tests.studies.ablated import AblatedLab, config_of, on, plain

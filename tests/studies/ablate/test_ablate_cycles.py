@@ -13,6 +13,9 @@ from kdelta.counts.model import Cost
 from kdelta.counts.symbols import parse_symbols
 from kdelta.cpus import load_cpu
 from kdelta.infer.effects.effects import Word
+from kdelta.lab.lab import RunResult
+from kdelta.measures.cycles.effects import Traced
+from kdelta.measures.cycles.placement import place_traces
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import CycleStudy, pair_of
@@ -20,10 +23,7 @@ from kdelta.studies.ablate.model import AblationReport, GroupOutcome
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.search.measure import MeasuredKernel
-from kdelta.studies.tracing.cycles import Traced
-from kdelta.studies.tracing.placement import place_traces
 from tests.replay.made_kernel import kallsyms, text_rows
 from tests.report.example import stored
 from tests.report.shown import shown

@@ -16,12 +16,12 @@ from reading import read_document
 
 from kdelta.infer.effects.gate import Exit
 from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest, Program
 from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
 from kdelta.studies.against.study import AgainstRequest, run_against
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
 from tests.cli.studies import Captured, kdelta
 from tests.machines.bench import ARM, ARM64, NEW, OLD, process_folder

@@ -13,13 +13,13 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import data_dir
 from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.reach.touched import HARMLESS, Tree
+from kdelta.lab.lab import Lab
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.lab.lab import Lab
 from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.kernels.git_trees import git, state
 from tests.report.shown import shown

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from kdelta.host.dirs import data_dir
+from kdelta.lab.lab import Lab
 from kdelta.store.store import Store
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.lab.lab import Lab
 from tests.caches import use_cache
 from tests.kernels.git_trees import state
 from tests.studies.planted import BROKEN, CORE, FASTER, SLOWER, Planted, PlantedLab

@@ -11,9 +11,9 @@ from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.guests.job import Job, JobFile
 from kdelta.infer.effects.same import partings
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import RunPlan
+from kdelta.lab.work import workload_work
 from kdelta.machines.outcome import GuestOutcome
-from kdelta.studies.lab.lab import RunPlan
-from kdelta.studies.lab.work import workload_work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import NEW, OLD, counts_of, guest, kernel, run_job
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from kdelta.infer.effects.effects import Word
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.log.study import run_history
 from tests.machines.bench import NEW, OLD

@@ -12,15 +12,15 @@ from kdelta.cpus import CPU, load_cpu
 from kdelta.cpus.model import Cache
 from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
+from kdelta.lab.work import Work
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.work import Work
 from tests.kernels.trees import fake_tree
 
 SHORT = msgspec.structs.replace(load_cpu("zen3"), l1d=Cache(64, 4, 32))
@@ -77,9 +77,9 @@ def test_kernel_with_a_boot_parameter_boots_before_others_are_obtained(
         raise UserError(f"cannot boot {kernel.spec} as asked: 6.12 does not know bogus", "")
 
     monkeypatch.setattr("kdelta.studies.compare.study.check_kernels", lambda *_: None)
-    monkeypatch.setattr("kdelta.studies.lab.lab.must_fit_in_command_line", lambda *_: None)
-    monkeypatch.setattr("kdelta.studies.lab.lab.clears", lambda _: False)
-    monkeypatch.setattr("kdelta.studies.lab.lab.known_refusal", lambda _: None)
+    monkeypatch.setattr("kdelta.lab.lab.must_fit_in_command_line", lambda *_: None)
+    monkeypatch.setattr("kdelta.lab.lab.clears", lambda _: False)
+    monkeypatch.setattr("kdelta.lab.lab.known_refusal", lambda _: None)
     monkeypatch.setattr(Work, "plan", lambda *_, **__: None)
     monkeypatch.setattr(Lab, "_guest", lambda *_: SimpleNamespace(command_line="", emulator=QEMU))
     monkeypatch.setattr(Lab, "kernel", kernel)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from kdelta.infer.effects.effects import Word
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
 from tests.machines.bench import NEW, guest, kernel, new_setting
 from tests.studies.known_change import FUNCTION, add_instructions, extract_vmlinux, function_address
 

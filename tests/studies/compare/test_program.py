@@ -10,14 +10,14 @@ import pytest
 
 from kdelta.host.native import native_folder
 from kdelta.infer.effects.effects import compare
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest, Program
 from kdelta.store.store import Store
 from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest, Program
 from tests.machines.bench import NEW, OLD
 from tests.report.example import report
 from tests.report.test_first_screen import first_screen_of

@@ -12,12 +12,12 @@ import pytest
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import data_dir
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
 from scripts.proofs.relinks import Proof
 
 pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow, pytest.mark.campaign]

@@ -6,7 +6,7 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.kernels.model import Kernel
-from tests.studies.lab.fake_lab import CostsByName, kernel, without_guests
+from tests.lab.fake_lab import CostsByName, kernel, without_guests
 
 
 class OneKernel(CostsByName):

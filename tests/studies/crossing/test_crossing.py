@@ -12,6 +12,10 @@ import pytest
 from kdelta.infer.cycles.crossing import VARIANTS
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab, RunPlan, RunResult
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest, Program
+from kdelta.lab.work import Work
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions, RunStatus
@@ -19,10 +23,6 @@ from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.crossing.model import CrossingReport
 from kdelta.studies.crossing.study import CrossingRequest, both_kernels, run_crossing
-from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest, Program
-from kdelta.studies.lab.work import Work
 from tests.report.example_crossing import counts
 from tests.report.shown import shown
 from tests.studies.fake_lab import FakeLab

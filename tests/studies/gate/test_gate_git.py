@@ -21,8 +21,8 @@ from kdelta.cli import main as cli
 from kdelta.kernels.model import Kernel
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import RunStatus
-from kdelta.studies.lab import work
-from kdelta.studies.lab.lab import Lab, RunResult
+from kdelta.lab import work
+from kdelta.lab.lab import Lab, RunResult
 from tests.kernels.git_trees import git
 from tests.report.example import stored
 from tests.synthetic import own, region, run

@@ -12,13 +12,14 @@ from kdelta.counts.symbols import parse_symbols
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache, MissPrice
 from kdelta.infer.cycles.ensembles import Interval
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
+from kdelta.measures.cycles.placement import place_traces
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.layout.model import LayoutReport
 from kdelta.studies.layout.request import LayoutRequest
 from kdelta.studies.layout.study import (
@@ -30,7 +31,6 @@ from kdelta.studies.layout.study import (
     notes_on,
     run_layout,
 )
-from kdelta.studies.tracing.placement import place_traces
 from tests.machines.bench import OLD
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 from tests.report.shown import shown

@@ -9,13 +9,13 @@ from kdelta.counts.model import Cost
 from kdelta.counts.symbols import Symbol, parse_symbols
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache
+from kdelta.measures.cycles.placement import PlacedKernel, drawn, place_traces
 from kdelta.report.model import ReportedCPU
 from kdelta.spec.phase import REST, PhaseRule
 from kdelta.studies.documents import document_text
 from kdelta.studies.layout.model import LayoutPhase, LayoutRegion
 from kdelta.studies.layout.phases import with_phases
 from kdelta.studies.layout.study import layout_regions
-from kdelta.studies.tracing.placement import PlacedKernel, drawn, place_traces
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 from tests.report.example_layout import layout_report
 from tests.report.shown import shown

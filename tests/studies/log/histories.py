@@ -8,11 +8,11 @@ import msgspec
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import FEWEST
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
 from kdelta.studies.log.model import HistoryReport, HistorySeries, HistoryTrack
 from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.log.study import run_history

@@ -10,11 +10,11 @@ import pytest
 
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
+from kdelta.lab.judges import CountedKernel, Judge, JudgedEffects, OperationRuns
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import USUAL_LAB
 from kdelta.store.store import Store
-from kdelta.studies.lab.judges import CountedKernel, Judge, JudgedEffects, OperationRuns
-from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import USUAL_LAB
 from tests.studies.log.histories import (
     DEBIAN,
     MACHINE,

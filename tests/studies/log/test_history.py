@@ -14,11 +14,11 @@ from kdelta.cpus.model import CPU
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.history import LEFT_OPEN
 from kdelta.kernels.model import Kernel
+from kdelta.measures.cycles.effects import Cycles, Traced
 from kdelta.spec.errors import LabError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.log import study as module
 from kdelta.studies.log.lineage import distinct_names, lineages
-from kdelta.studies.tracing.cycles import Cycles, Traced
 from tests.kernels.git_trees import commit, git, write_tree
 from tests.report.example import report
 from tests.report.example_cycles import cycle_effects

@@ -9,12 +9,12 @@ import pytest
 from kdelta.counts.model import RunCounts
 from kdelta.counts.trace import encode_traces
 from kdelta.infer.cycles.ensembles import Interval
+from kdelta.lab.attachments import MODULE_SYMBOLS, SYMBOLS, TRACES
+from kdelta.lab.lab import RunResult
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.lab.attachments import MODULE_SYMBOLS, SYMBOLS, TRACES
-from kdelta.studies.lab.lab import RunResult
 from kdelta.studies.layout.traced_kernel import TracedKernel
 from kdelta.studies.place.apply import applied, put_back, require_relinkable
 from kdelta.studies.place.model import Applied, PlacedMisses, PlacedRegion

@@ -7,11 +7,11 @@ import pytest
 
 from kdelta.counts.trace import DATA
 from kdelta.cpus.model import CPU, Cache
+from kdelta.measures.cycles.placement import PlacedKernel, costs, drawn
 from kdelta.replay.layouts import as_linked
 from kdelta.replay.order import SHIPPED, PlaceResult, place
 from kdelta.replay.search import WeightedRegion
 from kdelta.studies.place.apply import l2_of
-from kdelta.studies.tracing.placement import PlacedKernel, costs, drawn
 from tests.studies.placed import LINE, made, made_trace, small_cpu, with_data
 
 LAYOUTS, SEED = 16, 3

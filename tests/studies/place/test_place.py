@@ -11,12 +11,12 @@ from kdelta.cli.reading import weights_of
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
 from kdelta.kernels.kbuild.order_file import read_order
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.place.apply import NOT_SEARCHED
 from kdelta.studies.place.model import PlaceReport
 from kdelta.studies.place.request import PlaceRequest

@@ -9,13 +9,13 @@ import pytest
 
 from kdelta.counts.model import CONTEXTS, merged_regions
 from kdelta.infer.profiles.profile import Part, Selection
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
+from kdelta.lab.work import Work
 from kdelta.report.exports import EXPORTS, Naming
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.exported import (
     ExportedRun,
     exportable,

@@ -7,7 +7,7 @@ import pytest
 from kdelta.counts.model import Cost
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS, MissPrice
 from kdelta.infer.profiles.profile import FIGURES, FunctionLine, RegionProfile, Sort
-from kdelta.studies.lab.progress import Silent
+from kdelta.lab.progress import Silent
 from kdelta.studies.profile.document import FunctionsAsked
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.parts import usual_columns

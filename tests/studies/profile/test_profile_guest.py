@@ -10,12 +10,12 @@ import pytest
 from kdelta.counts.model import merged_regions
 from kdelta.host.native import native_folder
 from kdelta.infer.profiles.profile import Selection
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest, Program
+from kdelta.lab.work import Work
 from kdelta.store.store import Store
 from kdelta.studies.diff.study import DiffRequest, run_diff
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest, Program
-from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.study import ProfileRequest, kernel_profile
 from kdelta.studies.profile.views import Views

@@ -12,12 +12,12 @@ import pytest
 from kdelta.guests.job import Job
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import RunPlan, RunResult
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunPlan, RunResult
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.recorded.recorded import recorded_run
 from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run

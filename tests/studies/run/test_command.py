@@ -10,10 +10,10 @@ import pytest
 from kdelta.counts.model import merged_regions
 from kdelta.guests.job import Job, JobFile
 from kdelta.host.native import native_folder
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest, Program
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest, Program
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command
 from tests.machines.bench import OLD, counts_of, guest_program, run_job, syscalls_job

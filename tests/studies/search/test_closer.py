@@ -18,8 +18,8 @@ from kdelta.kernels.kbuild.workbench import Workbench
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.kernels.sources.source import Source, source_of, with_files
+from kdelta.lab.progress import Silent
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
-from kdelta.studies.lab.progress import Silent
 from kdelta.studies.search.closer import Closer, harmless_files, reach_looked_closer
 from tests.kernels.trees import fake_tree, kernel
 

@@ -10,9 +10,9 @@ import pytest
 
 from kdelta.guests.job import Job
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import RunPlan, RunResult
+from kdelta.lab.work import Work
 from kdelta.spec.run import MachineOptions, RunStatus
-from kdelta.studies.lab.lab import RunPlan, RunResult
-from kdelta.studies.lab.work import Work
 from kdelta.studies.search.measure import Bench
 from tests.report.example import stored
 from tests.studies.fake_lab import FakeLab
@@ -35,7 +35,7 @@ class OneMachine(FakeLab):
 
 def test_the_machine_is_that_of_the_first_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = RunPlan("syscalls", "w", Job(argv=("x",)), {})
-    monkeypatch.setattr("kdelta.studies.lab.work.workload_work", lambda *_, **__: plan)
+    monkeypatch.setattr("kdelta.lab.work.workload_work", lambda *_, **__: plan)
     lab = OneMachine()
     bench = Bench("deb-src:linux-source-6.12", [Work()], lab)
     asyncio.run(bench.measure("first", FIRST))

@@ -15,9 +15,9 @@ from kdelta.infer.search.series_model import PatchFate
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.git import GitStore
+from kdelta.lab.lab import Lab
+from kdelta.lab.request import USUAL_LAB
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.request import USUAL_LAB
 from kdelta.studies.series.model import SeriesReport
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series

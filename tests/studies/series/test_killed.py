@@ -15,9 +15,9 @@ import pytest
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series
 from tests.studies.series.patches import (

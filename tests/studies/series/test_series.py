@@ -10,12 +10,12 @@ import pytest
 from kdelta.infer.search.minimal import PatchRole
 from kdelta.infer.search.series_model import PatchFate, View
 from kdelta.kernels.kbuild.built import built_kernels
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Silent
+from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Silent
-from kdelta.studies.lab.request import LabRequest
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees, spec_of
 from tests.kernels.git_trees import git, state

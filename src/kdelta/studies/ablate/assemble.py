@@ -9,6 +9,10 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.infer.search.search_model import GroupAnswer, How, SearchAnswer, UnitAnswer
 from kdelta.kernels.config.option_groups import OptionGroup
+from kdelta.lab.reports import machine_facts, reported_cpu
+from kdelta.lab.work import titles_of
+from kdelta.measures.cycles.comparable import end_notes
+from kdelta.measures.cycles.placement import caches_of
 from kdelta.report.model import ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import FoundCycles
@@ -21,8 +25,6 @@ from kdelta.studies.ablate.model import (
 )
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision
-from kdelta.studies.lab.reports import machine_facts, reported_cpu
-from kdelta.studies.lab.work import titles_of
 from kdelta.studies.search.measure import (
     Bench,
     Ends,
@@ -31,8 +33,6 @@ from kdelta.studies.search.measure import (
     warnings_of,
 )
 from kdelta.studies.search.model import Proof
-from kdelta.studies.tracing.comparable import end_notes
-from kdelta.studies.tracing.placement import caches_of
 
 _NAMED = 2
 """Option groups of a group that are named in its title."""

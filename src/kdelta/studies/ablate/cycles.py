@@ -14,16 +14,16 @@ from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.search.search_model import FlipSet
+from kdelta.lab.lab import TRACES, Lab, RunResult
+from kdelta.lab.reports import merged_unlike, unlike
+from kdelta.measures.cycles.comparable import comparable_cycles
+from kdelta.measures.cycles.effects import Traced, cycles_between
+from kdelta.measures.cycles.placement import placed_run
 from kdelta.report.model import Mismatch
 from kdelta.spec.errors import LabError
 from kdelta.studies.ablate.model import GroupCycles
 from kdelta.studies.ablate.request import AblateRequest
-from kdelta.studies.lab.lab import TRACES, Lab, RunResult
-from kdelta.studies.lab.reports import merged_unlike, unlike
 from kdelta.studies.search.measure import Bench, MeasuredKernel
-from kdelta.studies.tracing.comparable import comparable_cycles
-from kdelta.studies.tracing.cycles import Traced, cycles_between
-from kdelta.studies.tracing.placement import placed_run
 
 Kernels = Mapping[FlipSet, MeasuredKernel]
 """A, B, and what ran well between them, by the option groups that are flipped."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Estimate, is_seen, mean_percent, share_percent
+from kdelta.measures.cycles import parts as cycles
+from kdelta.measures.cycles.words import SIGNS, SIGNS_NOTE, cpu_line, margin_text
 from kdelta.report import cells, words
-from kdelta.report import cycles_parts as cycles
 from kdelta.report import parts as common
-from kdelta.report.cycles import SIGNS, SIGNS_NOTE, cpu_line, in_per_cent, margin_text
 from kdelta.report.document import (
     Answer,
     Block,
@@ -27,6 +27,7 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
+from kdelta.report.figures import in_per_cent
 from kdelta.report.stored import Stored
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.search import document as searched

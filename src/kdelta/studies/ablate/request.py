@@ -7,8 +7,7 @@ import msgspec
 
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
-from kdelta.spec.option import HelpSection, option
-from kdelta.studies.lab.asked import (
+from kdelta.lab.asked import (
     LabOfPaths,
     Layouts,
     MaxBuilds,
@@ -17,7 +16,8 @@ from kdelta.studies.lab.asked import (
     SearchAll,
     Workloads,
 )
-from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.lab.request import LabRequest, Program
+from kdelta.spec.option import HelpSection, option
 
 
 class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):

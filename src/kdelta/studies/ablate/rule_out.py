@@ -18,8 +18,8 @@ from kdelta.infer.reach.reach import (
 from kdelta.kernels.config.kconfig import Config, render_config
 from kdelta.kernels.config.option_groups import OptionGroup, flipped
 from kdelta.kernels.kbuild.workbench import Workbench
+from kdelta.lab.progress import Progress
 from kdelta.studies.ablate.model import GroupOutcome
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.search.closer import batches
 
 _MANY_OBJECTS = 20

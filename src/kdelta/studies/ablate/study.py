@@ -17,14 +17,14 @@ from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.config.option_groups import OptionGroup, find_units, flipped, flipped_units
 from kdelta.kernels.config.switches import boot_switch
 from kdelta.kernels.kbuild.workbench import workbench
+from kdelta.lab.lab import Lab
+from kdelta.lab.work import works_of
 from kdelta.spec.errors import LabError
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision, Recompiler, by_execution, decided
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.measure import Bench, MeasuredKernel, built_side, config_file, end_config
 
 

@@ -22,20 +22,20 @@ from kdelta.infer.profiles.system_calls import (
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
+from kdelta.lab.found import with_files
+from kdelta.lab.judges import LEFT_OPEN
+from kdelta.lab.lab import Lab, RunPlan, RunResult, profiles_of
+from kdelta.lab.program import check_program
+from kdelta.lab.reports import attachment, machine_facts, reported_side
+from kdelta.lab.request import LabRequest
+from kdelta.lab.steps import expect_kernels, expect_runs
+from kdelta.lab.work import Work
 from kdelta.machines.arch import arch_machine
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstRegion, AgainstReport, OutputChange, ProgramSide
-from kdelta.studies.lab.found import with_files
-from kdelta.studies.lab.judges import LEFT_OPEN
-from kdelta.studies.lab.lab import Lab, RunPlan, RunResult, profiles_of
-from kdelta.studies.lab.program import check_program
-from kdelta.studies.lab.reports import attachment, machine_facts, reported_side
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.steps import expect_kernels, expect_runs
-from kdelta.studies.lab.work import Work
 from kdelta.studies.run.request import RunRequest
 
 _STREAMS = (("stdout", "standard output"), ("stderr", "standard error"))

@@ -8,6 +8,9 @@ import msgspec
 from kdelta.infer.search.bisect import Bisect
 from kdelta.infer.search.bisect_model import BisectAnswer
 from kdelta.kernels.sources.history import Commit, CommitRange
+from kdelta.lab.reports import machine_facts
+from kdelta.lab.work import titles_of
+from kdelta.measures.cycles.comparable import end_notes
 from kdelta.store.store import Store
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import (
@@ -19,11 +22,8 @@ from kdelta.studies.bisect.model import (
     RuledOutCommit,
 )
 from kdelta.studies.bisect.request import BisectRequest
-from kdelta.studies.lab.reports import machine_facts
-from kdelta.studies.lab.work import titles_of
 from kdelta.studies.search.measure import Ends, cycles_name, nothing_to_compare, warnings_of
 from kdelta.studies.search.model import BisectedRegion
-from kdelta.studies.tracing.comparable import end_notes
 
 
 class BisectSearch(msgspec.Struct, frozen=True, eq=False):

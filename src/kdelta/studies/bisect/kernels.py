@@ -26,15 +26,17 @@ from kdelta.kernels.sources.given import announce, given_in
 from kdelta.kernels.sources.history import CommitRange
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import Source, source_of
+from kdelta.lab.cpus import lab_like, machine_for
+from kdelta.lab.lab import TRACES, Lab
+from kdelta.lab.work import works_of
+from kdelta.measures.cycles.effects import SEED
+from kdelta.measures.cycles.placement import costs, drawn, placed_run
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
 from kdelta.studies.bisect.request import BisectRequest
-from kdelta.studies.lab.cpus import lab_like, machine_for
-from kdelta.studies.lab.lab import TRACES, Lab
-from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.measure import (
     Bench,
     MeasuredKernel,
@@ -44,8 +46,6 @@ from kdelta.studies.search.measure import (
     cycles_name,
 )
 from kdelta.studies.search.model import BisectBuild
-from kdelta.studies.tracing.cycles import SEED
-from kdelta.studies.tracing.placement import costs, drawn, placed_run
 
 FORMAT = 1
 

@@ -7,8 +7,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
-from kdelta.spec.option import HelpSection, OptionKind, option
-from kdelta.studies.lab.asked import (
+from kdelta.lab.asked import (
     LabOfPaths,
     Layouts,
     MaxBuilds,
@@ -17,7 +16,8 @@ from kdelta.studies.lab.asked import (
     SearchAll,
     Workloads,
 )
-from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.lab.request import LabRequest, Program
+from kdelta.spec.option import HelpSection, OptionKind, option
 
 BISECT_MARGIN = Fraction(1, 1000)
 

@@ -17,13 +17,13 @@ from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.sources.history import Commit, CommitRange, parse_range, read_files, read_range
 from kdelta.kernels.sources.same_text import is_same
 from kdelta.kernels.sources.source import Source
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Progress
 from kdelta.spec.errors import UserError
 from kdelta.studies.bisect.assemble import BisectSearch, assemble, failed
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.search.closer import same_configs
 from kdelta.studies.search.measure import MeasuredKernel, cycles_name
 

@@ -12,6 +12,7 @@ from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import Quantity
+from kdelta.lab.plan import COMMAND_REGION
 from kdelta.report import figures, words
 from kdelta.report.lines import is_bare
 from kdelta.report.names import SideNames, side_names
@@ -19,7 +20,6 @@ from kdelta.report.stored import Stored
 from kdelta.studies.compare.causes import cause_of
 from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.compare.tables import by_size, operations_of
-from kdelta.studies.lab.plan import COMMAND_REGION
 
 LEAST = Fraction(5, 1000)
 """The part of its cost from which on a change of an operation is listed."""

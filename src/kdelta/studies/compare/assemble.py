@@ -10,14 +10,9 @@ from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.infer.effects.effects import Effects, compare
 from kdelta.infer.effects.packets import packet_effects
-from kdelta.report.model import CycleReport, KernelRuns, Mismatch, ReportedCPU
-from kdelta.store.store import Store
-from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns
-from kdelta.studies.compare.parameters import GuestWords, warnings_on_parameters
-from kdelta.studies.compare.study import Comparison, RunSide
-from kdelta.studies.lab.attachments import KERNEL_LOG
-from kdelta.studies.lab.judges import OperationRuns
-from kdelta.studies.lab.reports import (
+from kdelta.lab.attachments import KERNEL_LOG
+from kdelta.lab.judges import OperationRuns
+from kdelta.lab.reports import (
     attachment,
     config_changes,
     machine_facts,
@@ -27,8 +22,14 @@ from kdelta.studies.lab.reports import (
     reported_side,
     unlike,
 )
-from kdelta.studies.lab.work import Work
-from kdelta.studies.tracing.gains import like_of
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.gains import like_of
+from kdelta.measures.cycles.model import CycleReport
+from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU
+from kdelta.store.store import Store
+from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns
+from kdelta.studies.compare.parameters import GuestWords, warnings_on_parameters
+from kdelta.studies.compare.study import Comparison, RunSide
 
 _SHOWN = ("cpuinfo", "vulnerabilities")
 """What guests show of their CPU, and of what their kernel does about it."""

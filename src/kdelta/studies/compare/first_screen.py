@@ -14,7 +14,6 @@ from kdelta.infer.effects.effects import FIRM, OPEN, OperationEffect, Word
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.report import figures, words
-from kdelta.report.cycles import in_per_cent
 from kdelta.report.document import (
     Answer,
     Block,
@@ -27,6 +26,7 @@ from kdelta.report.document import (
     Section,
     Table,
 )
+from kdelta.report.figures import in_per_cent
 from kdelta.report.lines import merged
 from kdelta.report.names import base_spec, differences
 from kdelta.report.text import text_of

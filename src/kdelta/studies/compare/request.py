@@ -9,14 +9,14 @@ import msgspec
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.effects import MARGIN
-from kdelta.spec.option import HelpSection, OptionKind, option
-from kdelta.studies.lab.asked import (
+from kdelta.lab.asked import (
     Cpus,
     Layouts,
     Operations,
     Workload,
 )
-from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.lab.request import LabRequest, Program
+from kdelta.spec.option import HelpSection, OptionKind, option
 
 
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,30 +19,30 @@ from kdelta.infer.effects.packets import PhaseCost
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
-from kdelta.spec.errors import KdeltaError, UserError
-from kdelta.spec.kernel import parameters_of, parse_kernel_spec
-from kdelta.store.store import Store
-from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.lab.budget import Budget, cost_of_runs
-from kdelta.studies.lab.cpus import lab_like, must_fit, must_replay_data
-from kdelta.studies.lab.found import with_files
-from kdelta.studies.lab.judges import (
+from kdelta.lab.budget import Budget, cost_of_runs
+from kdelta.lab.cpus import lab_like, must_fit, must_replay_data
+from kdelta.lab.found import with_files
+from kdelta.lab.judges import (
     CountedKernel,
     Judge,
     OperationRuns,
     OtherStates,
     SharedCode,
 )
-from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.same_code import KernelCode, codes_of
-from kdelta.studies.lab.steps import expect_kernels, expect_runs, refused_of
-from kdelta.studies.lab.work import Work
-from kdelta.studies.tracing.comparable import comparable, guest_of
-from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, traced_runs
-from kdelta.studies.tracing.gains import gained
-from kdelta.studies.tracing.phases import phase_costs
-from kdelta.studies.tracing.placement import kept_digest, run_symbols, was_relinked
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.progress import Progress
+from kdelta.lab.same_code import KernelCode, codes_of
+from kdelta.lab.steps import expect_kernels, expect_runs, refused_of
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.comparable import comparable, guest_of
+from kdelta.measures.cycles.effects import Cycles, Traced, cycles_between, traced_runs
+from kdelta.measures.cycles.gains import gained
+from kdelta.measures.cycles.phases import phase_costs
+from kdelta.measures.cycles.placement import kept_digest, run_symbols, was_relinked
+from kdelta.spec.errors import KdeltaError, UserError
+from kdelta.spec.kernel import parameters_of, parse_kernel_spec
+from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
 
 
 class RunSide(msgspec.Struct, frozen=True):

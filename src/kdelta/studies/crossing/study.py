@@ -20,6 +20,21 @@ from kdelta.infer.cycles.prices import INSNS
 from kdelta.infer.effects.estimate import ZERO
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.cpus import lab_like, must_fit
+from kdelta.lab.found import with_files
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.plan import RunPlan, must_have_mode
+from kdelta.lab.reports import (
+    attachment,
+    config_changes,
+    machine_facts,
+    reported_cpu,
+    reported_side,
+    unlike,
+)
+from kdelta.lab.request import LabRequest
+from kdelta.lab.steps import expect_kernels, expect_runs
+from kdelta.lab.work import Work
 from kdelta.report.model import Facts, Mismatch
 from kdelta.spec.change import KernelModeChange
 from kdelta.spec.errors import UserError
@@ -33,21 +48,6 @@ from kdelta.studies.crossing.model import (
     CrossingReport,
     CrossingVariant,
 )
-from kdelta.studies.lab.cpus import lab_like, must_fit
-from kdelta.studies.lab.found import with_files
-from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.plan import RunPlan, must_have_mode
-from kdelta.studies.lab.reports import (
-    attachment,
-    config_changes,
-    machine_facts,
-    reported_cpu,
-    reported_side,
-    unlike,
-)
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.steps import expect_kernels, expect_runs
-from kdelta.studies.lab.work import Work
 
 MITIGATIONS_OFF = "mitigations=off"
 _MODES: Mapping[VariantName, Mode] = {

@@ -32,19 +32,19 @@ from kdelta.infer.profiles.profile import (
 )
 from kdelta.infer.profiles.source import by_line, inlined_in, line_changes
 from kdelta.kernels.obtain import check_kernels
+from kdelta.lab.lab import Lab
+from kdelta.lab.plan import COMMAND_REGION
+from kdelta.lab.progress import Progress
+from kdelta.lab.request import LabRequest
+from kdelta.lab.run_facts import mode_of
+from kdelta.lab.steps import expect_kernels
+from kdelta.lab.work import Work
 from kdelta.machines.arch import arch_machine
 from kdelta.report.lines import function_name
 from kdelta.report.model import ReportedRun
 from kdelta.spec.errors import UserError
 from kdelta.store.model import Run
 from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide, without_lines
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.plan import COMMAND_REGION
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.run_facts import mode_of
-from kdelta.studies.lab.steps import expect_kernels
-from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.study import kernel_run
 from kdelta.studies.profile.views import (
     Views,

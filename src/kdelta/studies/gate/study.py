@@ -10,13 +10,13 @@ from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
 from kdelta.infer.effects.gate import Decision, Judged, decide, judge_path
-from kdelta.report.cut import cut_note
+from kdelta.lab.judges import NOT_IN_STATES
+from kdelta.lab.lab import Lab
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.cut import cut_note
 from kdelta.store.model import Run
 from kdelta.studies.compare.study import Comparison, RunSide, SameKernelError, run_compare
 from kdelta.studies.gate.request import GateRequest
-from kdelta.studies.lab.judges import NOT_IN_STATES
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.work import Work
 
 _NOT_SLOWER = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})
 """Words by which, or by whose interval, a region passes: what has no price is in none of them."""

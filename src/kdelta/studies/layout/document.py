@@ -8,10 +8,10 @@ from kdelta.cpus.misses import PLURALS
 from kdelta.cpus.model import LINES
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.sensitivity import ALIKE, Distribution, Replaced
+from kdelta.measures.cycles.cut import cut_note
+from kdelta.measures.cycles.words import cpu_line, data_kind
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
-from kdelta.report.cut import cut_note
-from kdelta.report.cycles import cpu_line, data_kind
 from kdelta.report.document import (
     Answer,
     Block,

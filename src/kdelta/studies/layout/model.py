@@ -6,7 +6,7 @@ import msgspec
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.sensitivity import CycleRange, Distribution, Replaced
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.report.cut import CutRegion
+from kdelta.measures.cycles.cut import CutRegion
 from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 
 REPLACEMENTS: dict[str, str] = {"random": "at random", "round-robin": "in turn"}

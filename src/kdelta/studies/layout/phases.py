@@ -16,10 +16,10 @@ from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
 from kdelta.infer.cycles.prices import INSNS, Prices, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution
 from kdelta.infer.effects.estimate import estimate
+from kdelta.measures.cycles.placement import REPLAYED, Drawn, PlacedKernel, by_kind, caches_of
 from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.phase import PhaseRule
 from kdelta.studies.layout.model import LayoutPhase, LayoutRegion
-from kdelta.studies.tracing.placement import REPLAYED, Drawn, PlacedKernel, by_kind, caches_of
 
 
 def with_phases(

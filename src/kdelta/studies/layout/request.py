@@ -8,9 +8,9 @@ import msgspec
 from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
+from kdelta.lab.asked import SINGLE, Operations, Workload
+from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.option import HelpSection, OptionKind, option, without
-from kdelta.studies.lab.asked import SINGLE, Operations, Workload
-from kdelta.studies.lab.request import LabRequest, Program
 
 
 class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):

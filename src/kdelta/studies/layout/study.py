@@ -13,29 +13,11 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.ensembles import Interval, RegionCost
 from kdelta.infer.cycles.prices import FIXED, INSNS, priced_kinds, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution, replaced
-from kdelta.replay.collisions import Collisions, collisions
-from kdelta.replay.functions import REST
-from kdelta.replay.layouts import aligned
-from kdelta.replay.simulate import PreparedTrace
-from kdelta.report.cpus import bytes_text
-from kdelta.report.packets import NOT_IN_IT
-from kdelta.spec.errors import LabError
-from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Progress, Silent
-from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side, unlike
-from kdelta.studies.lab.work import Work
-from kdelta.studies.layout.model import (
-    REPLACEMENTS,
-    Aligned,
-    Collision,
-    LayoutRegion,
-    LayoutReport,
-)
-from kdelta.studies.layout.phases import with_phases
-from kdelta.studies.layout.request import LayoutRequest
-from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
-from kdelta.studies.tracing.placement import (
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Progress, Silent
+from kdelta.lab.reports import machine_facts, reported_cpu, reported_side, unlike
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.placement import (
     PAGES,
     PlacedKernel,
     by_kind,
@@ -49,6 +31,24 @@ from kdelta.studies.tracing.placement import (
     policies_of,
     run_symbols,
 )
+from kdelta.replay.collisions import Collisions, collisions
+from kdelta.replay.functions import REST
+from kdelta.replay.layouts import aligned
+from kdelta.replay.simulate import PreparedTrace
+from kdelta.report.cpus import bytes_text
+from kdelta.report.packets import NOT_IN_IT
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+from kdelta.studies.layout.model import (
+    REPLACEMENTS,
+    Aligned,
+    Collision,
+    LayoutRegion,
+    LayoutReport,
+)
+from kdelta.studies.layout.phases import with_phases
+from kdelta.studies.layout.request import LayoutRequest
+from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
 
 ALIGNMENTS = (16, 32, 64)
 """What functions may be aligned to, in bytes."""

@@ -8,13 +8,13 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.studies.lab.cpus import lab_like, must_fit, must_replay_data
-from kdelta.studies.lab.found import with_all_files
-from kdelta.studies.lab.lab import Lab, RunPlan, RunResult
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.steps import expect_kernels, expect_runs
-from kdelta.studies.lab.work import Work
-from kdelta.studies.tracing.placement import tracing
+from kdelta.lab.cpus import lab_like, must_fit, must_replay_data
+from kdelta.lab.found import with_all_files
+from kdelta.lab.lab import Lab, RunPlan, RunResult
+from kdelta.lab.request import LabRequest
+from kdelta.lab.steps import expect_kernels, expect_runs
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.placement import tracing
 
 
 class TracedKernel(msgspec.Struct, frozen=True, eq=False):

@@ -16,17 +16,17 @@ from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.kernels.model import Kernel, booted_identity
 from kdelta.kernels.obtain import booted_as
 from kdelta.kernels.packages.cached import cached_kernels
-from kdelta.report.cycles import cycle_reason
+from kdelta.lab.lab import SYMBOLS, TRACES, Lab, RunResult
+from kdelta.measures.cycles.comparable import comparable
+from kdelta.measures.cycles.effects import Traced, cycles_between
+from kdelta.measures.cycles.placement import PlacedKernel, placed_run
+from kdelta.measures.cycles.words import cycle_reason
 from kdelta.spec.errors import KdeltaError
 from kdelta.spec.kernel import parameters_of
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import RunSide
-from kdelta.studies.lab.lab import SYMBOLS, TRACES, Lab, RunResult
 from kdelta.studies.log.lineage import Lineage, parsed_spec
 from kdelta.studies.log.model import CycleStep
-from kdelta.studies.tracing.comparable import comparable
-from kdelta.studies.tracing.cycles import Traced, cycles_between
-from kdelta.studies.tracing.placement import PlacedKernel, placed_run
 
 
 class CachedKernels:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from kdelta.infer.effects.effects import Word
+from kdelta.measures.cycles.words import cpu_line
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
-from kdelta.report.cycles import cpu_line, in_per_cent
 from kdelta.report.document import (
     Answer,
     Block,
@@ -27,6 +27,7 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
+from kdelta.report.figures import in_per_cent
 from kdelta.report.lines import machine_facts
 from kdelta.report.stored import Stored
 from kdelta.store.model import moment_text

@@ -8,10 +8,10 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
+from kdelta.lab.asked import Layouts, Workload
+from kdelta.lab.request import DEFAULT_WORKLOAD, USUAL_LAB
 from kdelta.spec.option import HelpSection, OptionKind, option
 from kdelta.spec.run import Mode
-from kdelta.studies.lab.asked import Layouts, Workload
-from kdelta.studies.lab.request import DEFAULT_WORKLOAD, USUAL_LAB
 
 
 class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):

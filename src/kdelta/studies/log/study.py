@@ -16,6 +16,12 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.effects import FIRM, Effects, OperationEffect
 from kdelta.infer.effects.estimate import Estimate, Scale
 from kdelta.infer.effects.history import overall_change, step_effects
+from kdelta.lab.judges import MOST_RUNS, STATES, in_other_state
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.plan import same_program
+from kdelta.lab.reports import controllers, machine_facts, reported_cpu
+from kdelta.lab.run_facts import mode_of
+from kdelta.measures.cycles.comparable import comparable, guest_of
 from kdelta.report.groups import groups_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import Mode, RunStatus
@@ -23,11 +29,6 @@ from kdelta.spec.versions import compare_versions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import relinked_regions, same_regions
-from kdelta.studies.lab.judges import MOST_RUNS, STATES, in_other_state
-from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.plan import same_program
-from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
-from kdelta.studies.lab.run_facts import mode_of
 from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
 from kdelta.studies.log.lineage import (
     Lineage,
@@ -49,7 +50,6 @@ from kdelta.studies.log.model import (
     PathStep,
 )
 from kdelta.studies.log.request import HistoryRequest
-from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.workloads.catalog import find_workload, workloads
 
 MOST_SERIES = 4

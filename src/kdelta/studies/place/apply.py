@@ -21,21 +21,11 @@ from kdelta.cpus.model import CPU, LINES
 from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.host.interrupt import interruptible
-from kdelta.replay.layouts import ordered
-from kdelta.replay.order import Further, PlaceResult
-from kdelta.replay.search import Misses
-from kdelta.report.cut import cut_note
-from kdelta.spec.change import OrderChange, RelinkChange
-from kdelta.spec.errors import UserError
-from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.reports import reported_side
-from kdelta.studies.lab.work import Work
-from kdelta.studies.layout.traced_kernel import traced_kernel
-from kdelta.studies.place.model import Applied, AppliedRegion, PlacedRegion
-from kdelta.studies.place.request import PlaceRequest
-from kdelta.studies.place.together import placed_together
-from kdelta.studies.tracing.placement import (
+from kdelta.lab.lab import Lab
+from kdelta.lab.reports import reported_side
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.cut import cut_note
+from kdelta.measures.cycles.placement import (
     REPLAYED,
     PlacedKernel,
     caches_of,
@@ -44,6 +34,16 @@ from kdelta.studies.tracing.placement import (
     own_misses,
     policies_of,
 )
+from kdelta.replay.layouts import ordered
+from kdelta.replay.order import Further, PlaceResult
+from kdelta.replay.search import Misses
+from kdelta.spec.change import OrderChange, RelinkChange
+from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
+from kdelta.studies.layout.traced_kernel import traced_kernel
+from kdelta.studies.place.model import Applied, AppliedRegion, PlacedRegion
+from kdelta.studies.place.request import PlaceRequest
+from kdelta.studies.place.together import placed_together
 
 NOT_SEARCHED = (
     "L2: orders were looked for by the misses of the other kinds; those of the L2 count where one "

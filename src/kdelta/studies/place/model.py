@@ -4,7 +4,7 @@
 import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.report.cut import CutRegion
+from kdelta.measures.cycles.cut import CutRegion
 from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 
 _FEW_MISSES = 50

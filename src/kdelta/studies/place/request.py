@@ -9,13 +9,13 @@ import msgspec
 from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
-from kdelta.replay.order import DEFAULT_EVALUATIONS
-from kdelta.spec.option import HelpSection, OptionKind, option, without
-from kdelta.studies.lab.asked import (
+from kdelta.lab.asked import (
     SINGLE,
     Workloads,
 )
-from kdelta.studies.lab.request import LabRequest
+from kdelta.lab.request import LabRequest
+from kdelta.replay.order import DEFAULT_EVALUATIONS
+from kdelta.spec.option import HelpSection, OptionKind, option, without
 
 
 class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,22 +14,27 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.kernels.kbuild.order_file import write_order
-from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
-from kdelta.replay.search import WeightedRegion
-from kdelta.report.cut import cut_note
-from kdelta.report.model import Mismatch
-from kdelta.spec.errors import UserError
-from kdelta.store.store import Store
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.reports import (
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Progress
+from kdelta.lab.reports import (
     machine_facts,
     merged_unlike,
     reported_cpu,
     reported_side,
     unlike,
 )
-from kdelta.studies.lab.work import Work
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.cut import cut_note
+from kdelta.measures.cycles.placement import (
+    L2,
+    PlacedKernel,
+    caches_of,
+)
+from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
+from kdelta.replay.search import WeightedRegion
+from kdelta.report.model import Mismatch
+from kdelta.spec.errors import UserError
+from kdelta.store.store import Store
 from kdelta.studies.layout.study import cache_texts, notes_on
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
 from kdelta.studies.place.apply import (
@@ -44,11 +49,6 @@ from kdelta.studies.place.apply import (
 from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
 from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.together import placed_together, prefix_of
-from kdelta.studies.tracing.placement import (
-    L2,
-    PlacedKernel,
-    caches_of,
-)
 from kdelta.workloads.catalog import find_workload
 
 _PARTS_SAID = 4

@@ -8,9 +8,9 @@ import msgspec
 from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.counts.trace import Trace
 from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import RunResult, traces_of
+from kdelta.measures.cycles.placement import PlacedKernel, place_traces, run_symbols
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import RunResult, traces_of
-from kdelta.studies.tracing.placement import PlacedKernel, place_traces, run_symbols
 
 
 def prefix_of(workload: str, workloads: Sequence[str]) -> str:

@@ -5,10 +5,10 @@ import msgspec
 
 from kdelta.counts.model import merged_regions
 from kdelta.infer.profiles.processes import Processes, processes
+from kdelta.lab.lab import PROFILES, Lab, profiles_of
+from kdelta.lab.work import Work
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.study import kernel_run
 from kdelta.studies.recorded.recorded import recorded_run, run_counts
 

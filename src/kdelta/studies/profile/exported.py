@@ -10,12 +10,12 @@ from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
 from kdelta.infer.profiles.calls import merged_calls
 from kdelta.infer.profiles.profile import Selection, part_of
+from kdelta.lab.lab import Lab
+from kdelta.lab.progress import Progress
+from kdelta.lab.work import Work
 from kdelta.report.exports import Naming
 from kdelta.report.exports.model import columns_of, figures
 from kdelta.store.model import Run
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.study import (
     ProfileRequest,
     chosen_counts,

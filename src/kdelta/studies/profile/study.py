@@ -27,6 +27,15 @@ from kdelta.infer.profiles.profile import (
     region_profile,
 )
 from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.lab.found import with_files
+from kdelta.lab.lab import Lab, RunResult, traces_of
+from kdelta.lab.plan import COMMAND_REGION
+from kdelta.lab.progress import Progress
+from kdelta.lab.reports import unlike
+from kdelta.lab.request import LabRequest
+from kdelta.lab.steps import expect_kernels
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.placement import REPLAYED, caches_of
 from kdelta.replay.as_executed import (
     LabelOf,
     data_misses_by_function,
@@ -36,14 +45,6 @@ from kdelta.replay.as_executed import (
 from kdelta.replay.simulate import Kind
 from kdelta.report.model import Mismatch, ReportedRun
 from kdelta.store.model import Run
-from kdelta.studies.lab.found import with_files
-from kdelta.studies.lab.lab import Lab, RunResult, traces_of
-from kdelta.studies.lab.plan import COMMAND_REGION
-from kdelta.studies.lab.progress import Progress
-from kdelta.studies.lab.reports import unlike
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.steps import expect_kernels
-from kdelta.studies.lab.work import Work
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.views import Views, profiles_named, views_of
 from kdelta.studies.recorded.recorded import (
@@ -53,7 +54,6 @@ from kdelta.studies.recorded.recorded import (
     run_counts,
     which_recorded,
 )
-from kdelta.studies.tracing.placement import REPLAYED, caches_of
 
 NOT_IN_USER_CODE = (
     "Calls were followed in the kernel alone: who called whom in user code is not known."

@@ -18,8 +18,8 @@ from kdelta.infer.profiles.calls import callers, merged_calls
 from kdelta.infer.profiles.matching import Key
 from kdelta.infer.profiles.profile import Selection, nearest
 from kdelta.infer.profiles.source import SourceLine, by_line, executed_addresses, line_text
+from kdelta.lab.progress import Progress, Silent
 from kdelta.spec.errors import KdeltaError, UserError
-from kdelta.studies.lab.progress import Progress, Silent
 from kdelta.studies.profile.model import LineCost, ProfileViews
 from kdelta.studies.recorded.recorded import Recorded, read_lines, texts_of, work_of_run
 

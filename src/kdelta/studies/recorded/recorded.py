@@ -30,19 +30,19 @@ from kdelta.kernels.obtain import booted_as, obtain
 from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.kernels.packages.inspect import banner_of
 from kdelta.kernels.sources.source import Source, source_file
+from kdelta.lab.attachments import has_recorded, symbols_of
+from kdelta.lab.lab import PROFILES, Lab, RunPlan, profiles_of
+from kdelta.lab.plan import COMMAND_PREFIX, COMMAND_REGION
+from kdelta.lab.request import LabRequest
+from kdelta.lab.run_facts import machine_of, mode_of
+from kdelta.lab.work import workload_work
 from kdelta.machines.tcg import CallsMode, Recording, TraceMode
+from kdelta.measures.cycles.placement import vmlinux_of
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.kernel import ImageSpec, parameters_of, parse_kernel_spec, without_parameters
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.attachments import has_recorded, symbols_of
-from kdelta.studies.lab.lab import PROFILES, Lab, RunPlan, profiles_of
-from kdelta.studies.lab.plan import COMMAND_PREFIX, COMMAND_REGION
-from kdelta.studies.lab.request import LabRequest
-from kdelta.studies.lab.run_facts import machine_of, mode_of
-from kdelta.studies.lab.work import workload_work
-from kdelta.studies.tracing.placement import vmlinux_of
 from kdelta.workloads.catalog import find_workload
 
 _MEMORY_MIB = MachineOptions().memory_mib

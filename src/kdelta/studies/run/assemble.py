@@ -3,17 +3,17 @@
 
 from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.infer.effects.marks import region_warnings
+from kdelta.lab.attachments import FOUND
+from kdelta.lab.lab import RunResult
+from kdelta.lab.plan import COMMAND_REGION
+from kdelta.lab.reports import (
+    attachment,
+    reported_run,
+)
 from kdelta.report.model import ReportedRun
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.attachments import FOUND
-from kdelta.studies.lab.lab import RunResult
-from kdelta.studies.lab.plan import COMMAND_REGION
-from kdelta.studies.lab.reports import (
-    attachment,
-    reported_run,
-)
 from kdelta.studies.recorded.recorded import own_regions
 from kdelta.studies.run.model import RunReport
 

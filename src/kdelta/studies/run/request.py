@@ -5,8 +5,8 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.option import without
-from kdelta.studies.lab.request import LabRequest, Program
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):

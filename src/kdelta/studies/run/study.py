@@ -2,10 +2,10 @@
 """`kdelta run`: any program of the host under a kernel."""
 
 from kdelta.kernels.kbuild.failure import NoKernel
-from kdelta.studies.lab.found import with_files
-from kdelta.studies.lab.lab import Lab, RunResult
-from kdelta.studies.lab.steps import expect_kernels, expect_runs
-from kdelta.studies.lab.work import Work
+from kdelta.lab.found import with_files
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.steps import expect_kernels, expect_runs
+from kdelta.lab.work import Work
 from kdelta.studies.run.request import RunRequest
 
 

@@ -31,9 +31,9 @@ from kdelta.kernels.objects.lines import READERS
 from kdelta.kernels.sources.git import GitStore, batch_contents
 from kdelta.kernels.sources.same_text import is_same
 from kdelta.kernels.sources.source import Source
+from kdelta.lab.progress import Progress
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec
-from kdelta.studies.lab.progress import Progress
 
 IDENTICAL = "executed objects come out the same with it"
 _IDENTICAL = "identical"

@@ -32,6 +32,13 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.kernels.sources.given import given_in
+from kdelta.lab.found import with_all_files
+from kdelta.lab.lab import EXECUTED, Lab, RunResult
+from kdelta.lab.reports import reported_side
+from kdelta.lab.steps import expect_runs
+from kdelta.lab.work import Work
+from kdelta.measures.cycles.comparable import judged_ends
+from kdelta.measures.cycles.effects import recorded_runs
 from kdelta.report.model import KernelRuns
 from kdelta.spec.change import BaseConfigChange
 from kdelta.spec.errors import LabError, UserError
@@ -39,14 +46,7 @@ from kdelta.spec.identity import identity
 from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.lab.found import with_all_files
-from kdelta.studies.lab.lab import EXECUTED, Lab, RunResult
-from kdelta.studies.lab.reports import reported_side
-from kdelta.studies.lab.steps import expect_runs
-from kdelta.studies.lab.work import Work
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
-from kdelta.studies.tracing.comparable import judged_ends
-from kdelta.studies.tracing.cycles import recorded_runs
 
 RATE_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
 

@@ -9,15 +9,15 @@ from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchNeed, SeriesAnswer
 from kdelta.kernels.sources.measured_branch import effects_of
 from kdelta.kernels.sources.patches import Patch
+from kdelta.lab.reports import machine_facts
+from kdelta.lab.work import titles_of
+from kdelta.measures.cycles.comparable import end_notes
 from kdelta.store.store import Store
-from kdelta.studies.lab.reports import machine_facts
-from kdelta.studies.lab.work import titles_of
 from kdelta.studies.search.measure import Ends, nothing_to_compare, regions_between, warnings_of
 from kdelta.studies.search.model import Proof
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
-from kdelta.studies.tracing.comparable import end_notes
 
 NAMES = ("without", "with all")
 

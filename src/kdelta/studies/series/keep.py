@@ -15,8 +15,8 @@ from kdelta.kernels.sources.measured_branch import (
     parse_branch,
     write_branch,
 )
+from kdelta.lab.progress import Progress
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
-from kdelta.studies.lab.progress import Progress
 from kdelta.studies.search.means import means_of
 from kdelta.studies.search.model import AblatedRegion
 from kdelta.studies.series.held import trailer_name

@@ -7,14 +7,14 @@ from typing import Annotated
 import msgspec
 
 from kdelta.infer.search.series_model import View
-from kdelta.spec.option import HelpSection, OptionKind, option, without
-from kdelta.studies.lab.asked import (
+from kdelta.lab.asked import (
     MaxBuilds,
     Recompile,
     SearchAll,
     Workloads,
 )
-from kdelta.studies.lab.request import LabRequest, Program
+from kdelta.lab.request import LabRequest, Program
+from kdelta.spec.option import HelpSection, OptionKind, option, without
 
 DEFAULT_WITHIN = Fraction(1, 10)
 

@@ -18,10 +18,10 @@ from kdelta.infer.search.series_model import PatchSet, SeriesLimits, SeriesPatch
 from kdelta.kernels.kbuild.built import VMLINUX
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.series import likely_needs
+from kdelta.lab.lab import Lab
+from kdelta.lab.work import works_of
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.work import works_of
 from kdelta.studies.search.closer import reach_looked_closer
 from kdelta.studies.search.measure import Bench, MeasuredKernel, measured_tree
 from kdelta.studies.series.assemble import SeriesFindings, assemble, failed

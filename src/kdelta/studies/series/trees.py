@@ -19,12 +19,12 @@ from kdelta.kernels.sources.patches import Patch, PatchFailure, with_fuzz
 from kdelta.kernels.sources.series import PatchSeries, read_series
 from kdelta.kernels.sources.source import Source, source_of, store_of
 from kdelta.kernels.sources.stack import Need, Stack, stacked
+from kdelta.lab.lab import Lab, no_kernel_key
 from kdelta.spec.change import FileChange, KernelModeChange, RelinkChange, fuzz_of
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
 from kdelta.spec.run import RunStatus
-from kdelta.studies.lab.lab import Lab, no_kernel_key
 from kdelta.studies.search.measure import complete_kernel, entry_of
 from kdelta.studies.search.model import AblationBuild
 

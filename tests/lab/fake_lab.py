@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lab of kernels by name, of which one operation costs more in some runs."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+import pytest
+
+from kdelta.cpus import CPU
+from kdelta.guests.job import Job
+from kdelta.infer.effects.effects import OperationEffect, Word
+from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab, RunPlan, RunResult
+from kdelta.lab.request import LabRequest
+from kdelta.measures.cycles.effects import Traced
+from kdelta.spec.identity import identity
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
+from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.workloads.catalog import Workload
+from tests.report.example import stored
+from tests.studies.fake_lab import FakeLab
+from tests.synthetic import Function, interrupts, own, region, run
+
+TIMER = 5000
+OPERATIONS = ("getppid", "chdir", "signal-handler")
+
+FIRST = 3
+"""Runs of all operations, by default here."""
+
+Cost = Callable[[int], int | None]
+"""Of signal-handler in the run of that perturbation: more than 781,758 instructions by so many;
+None for a run that fails.
+"""
+
+
+def never(_index: int) -> int:
+    return 0
+
+
+def by_chance(index: int) -> int:
+    """A timer ended in the first three runs; of the further ones, in every other."""
+    return 953 if index < FIRST or index % 2 else 0
+
+
+def by_half(index: int) -> int:
+    return 953 if index >= FIRST and index % 2 else 0
+
+
+def for_real(index: int) -> int:
+    return 2000 + index
+
+
+def failing(index: int) -> int | None:
+    return None if index in {4, 5, 7} else 953
+
+
+def levels(height: int) -> Cost:
+    """Two levels, one of them in every other run."""
+    return lambda index: height * (index % 2)
+
+
+SETTLED_MIB = 640
+"""What tells the machine that was settled on from the one that was asked for."""
+
+
+class CostsByName(FakeLab):
+    """Kernels by name: what their signal-handler costs, and by how much chdir is longer."""
+
+    image = ""
+    """The image of all kernels; empty: each has its own."""
+
+    def __init__(self, costs: dict[str, tuple[Cost, int]]) -> None:
+        super().__init__()
+        self._costs = costs
+
+    @property
+    def ran(self) -> list[tuple[str, tuple[str, ...], Sequence[int]]]:
+        """Return of all runs the kernel, the operations and the perturbations."""
+        assert all(one.parts for one in self.made)
+        return [(one.kernel.spec, _names(one.work), one.indexes) for one in self.made]
+
+    def kernel(self, spec: str) -> Kernel:
+        """Return the kernel of that name."""
+        return kernel(spec, self.image)
+
+    async def settled(self, kernels: Sequence[Kernel], works: Sequence[RunPlan] = ()) -> Self:
+        """Return a lab whose machines have another memory than was asked for."""
+        await super().settled(kernels, works)
+        machine = msgspec.structs.replace(self.request.machine, memory_mib=SETTLED_MIB)
+        return self.asked(msgspec.structs.replace(self.request, machine=machine))
+
+    def run(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
+        """Return what the kernel's costs come to."""
+        cost, more = self._costs[kernel.spec]
+        timer = cost(index)
+        if timer is None:
+            return RunResult(stored(index, RunStatus.TIMED_OUT, "600 s"), None)
+        costs: dict[str, dict[Function, int]] = {
+            "getppid": {own("f"): 33_700},
+            "chdir": {own("f"): 938_500 + 100 * more},
+            "signal-handler": {own("f"): 781_758 + timer, interrupts("tick"): TIMER + index},
+        }
+        rows = [region(name, costs[name]) for name in OPERATIONS if name in _names(work)]
+        return RunResult(stored(index, RunStatus.OK), run(*rows), stored=True)
+
+
+def _names(work: RunPlan) -> tuple[str, ...]:
+    return tuple(work.job.argv) or OPERATIONS
+
+
+async def traced(kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab) -> list[Traced]:
+    """Stand in for `traced_runs`: nothing is traced."""
+    assert lab.request.machine.cpu
+    return [Traced(tuple(done)) for done in await lab.runs(kernels, works, parts=True)]
+
+
+def without_guests(patch: pytest.MonkeyPatch) -> None:
+    """Replace what studies do besides for kernels and programs that are not there."""
+    patch.setattr("kdelta.studies.compare.study.check_kernels", lambda *_: None)
+    patch.setattr("kdelta.studies.compare.study.traced_runs", traced)
+    patch.setattr("kdelta.lab.work.workload_work", work)
+
+
+def kernel(spec: str, image: str = "") -> Kernel:
+    return Kernel(identity(spec), spec, image or f"/{spec}/vmlinuz", "x86_64", "6.12.0")
+
+
+def work(workload: Workload, operations: tuple[str, ...], *_: object, **__: object) -> RunPlan:
+    return RunPlan(workload.name, "b" * 64, Job(argv=operations), {})
+
+
+def compared(
+    lab: FakeLab, folder: Path, *names: str, cpus: tuple[CPU, ...] = (), perturbations: int = 3
+) -> tuple[Comparison, ...]:
+    request = CompareRequest(
+        base=names[0],
+        others=names[1:],
+        cpus=cpus,
+        lab=LabRequest(perturbations=perturbations),
+    )
+    with Store.open(folder / "store") as store:
+        return asyncio.run(run_compare(request, lab.in_store(store)))
+
+
+def words(found: Comparison) -> dict[str, Word]:
+    assert found.effects
+    return {one.name: one.verdict.word for one in found.effects.operations}
+
+
+def operation(found: Comparison, name: str) -> OperationEffect:
+    assert found.effects
+    return next(one for one in found.effects.operations if one.name == name)
