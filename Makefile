@@ -77,6 +77,7 @@ check: setup  ## ruff, mypy, the import rules, lengths, words, completion
 	$(BIN)/lint-imports
 	@scripts/check-lengths $(PYTHON)
 	@scripts/check-words
+	@scripts/check-docstrings
 	@$(BIN)/python scripts/make_words.py --check
 
 # Warnings are errors: a link or an anchor that does not exist ends it.

@@ -31,6 +31,7 @@ from tests.studies.series.patches import (
 pytestmark = pytest.mark.build
 
 MOMENTS = 50
+NEVER = 10**6
 
 
 class Doomed:
@@ -120,6 +121,7 @@ def test_killed_at_any_moment_no_finished_build_is_repeated(
     kills = 0
     while kills < MOMENTS:
         kills += not doomed.run(chance.randint(1, 90))
+    assert doomed.run(NEVER)
     report = run(request, lab)
     assert found(report) == {"0003-pages-two": {"fault": 9}}
     assert [group.patches for group in report.groups] == [("0001-lock-bad", "0002-lock-good")]
