@@ -19,6 +19,15 @@ from kdelta.studies.documents import DOCUMENTS
 
 Entry = dict[str, Any]
 
+RENAMED = {
+    "arm": "name",
+    "arms": "variants",
+    "fate": "outcome",
+    "units": "option_groups",
+    "unlike": "mismatches",
+}
+"""The present names of fields; no region, function or option is called like one of before."""
+
 
 def without(entry: Entry, *names: str) -> Entry:
     """Return the entry without those of its fields that follow from others."""
@@ -71,13 +80,13 @@ def mean_of(costs: list[Entry]) -> Entry:
 
 def ablate(old: Entry) -> Entry:
     """Return an ablation; those that are recorded have no model cycles."""
-    return {**searched(old, old["units"]), "cycles": {}}
+    return {**searched(old, old["option_groups"]), "cycles": {}}
 
 
 def series(old: Entry) -> Entry:
     """Return a series of patches."""
     new = without(searched(old, old["patches"]), "patches", "held")
-    answers = ("name", "fate", "effects", "left_out", "alone")
+    answers = ("name", "outcome", "effects", "left_out", "alone")
     new["rows"] = [
         {
             **without(patch, *answers),
@@ -96,14 +105,14 @@ def crossing(old: Entry) -> Entry:
     for one in (*old["operations"], old["total"]):
         for share in (*one["shares"], one["whole"]):
             share["kernel"] = share.pop("system")
-        for cost in one["arms"]:
+        for cost in one["variants"]:
             cost["kernel"] = cost.pop("system")
             cost["amounts"] = {
                 "insns": cost["insns"]["value"],
                 "string_bytes": cost.pop("string_bytes"),
                 **cost.pop("specials"),
             }
-    for variant in new["arms"]:
+    for variant in new["variants"]:
         variant["chose"] = variant.pop("vulnerabilities")
         variant["side"] = side(variant["side"])
     return new
@@ -184,9 +193,12 @@ CONVERTED: dict[str, Callable[[Entry], Entry]] = {
 }
 
 
-def inexact(entry: Entry) -> Entry:
-    """Return an object as it was read, an estimate without whether it is exact."""
-    return without(entry, "exact") if "exact" in entry and "low" in entry else entry
+def read(entry: Entry) -> Entry:
+    """Return an object as it was read with its fields' present names, an estimate without whether
+    it is exact.
+    """
+    now = {RENAMED.get(name, name): value for name, value in entry.items()}
+    return without(now, "exact") if "exact" in now and "low" in now else now
 
 
 def written(document: Entry, *, indented: bool) -> str:
@@ -212,7 +224,7 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+")
     for file in parser.parse_args().files:
         text = file.read_text()
-        old = json.loads(text, object_hook=inexact)
+        old = json.loads(text, object_hook=read)
         name = old.get("schema", "") if isinstance(old, dict) else ""
         if name not in CONVERTED:
             continue

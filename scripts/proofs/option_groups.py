@@ -100,7 +100,7 @@ def problems(found: AblationReport) -> Iterator[str]:
     wide = float(rest.high - rest.low)
     if wide > WIDEST:
         yield f"what is left over is known to {wide:.3f} %, and {WIDEST} % are allowed"
-    units = {unit.name: unit for unit in found.units}
+    units = {unit.name: unit for unit in found.option_groups}
     for name, regions in WITHOUT.items():
         unit = units.get(name)
         mean = means.of(unit.effects) if unit else None

@@ -252,10 +252,10 @@ def _steps_of(found: Comparison, base: str, other: str) -> Iterator[Step]:
             cycles=on_cpu.verdict.word,
             by_lru=on_cpu.lru.word if on_cpu.lru else "",
             relative=(on_cpu.relative.low, on_cpu.relative.high),
-            shipped=(on_cpu.shipped.relative.low, on_cpu.shipped.relative.high),
-            misses=(on_cpu.misses["l1i"].base.shipped, on_cpu.misses["l1i"].other.shipped),
-            base_cycles=(on_cpu.hidden.base.shipped, on_cpu.exposed.base.shipped),
-            other_cycles=(on_cpu.hidden.other.shipped, on_cpu.exposed.other.shipped),
+            shipped=(on_cpu.as_linked.relative.low, on_cpu.as_linked.relative.high),
+            misses=(on_cpu.misses["l1i"].base.as_linked, on_cpu.misses["l1i"].other.as_linked),
+            base_cycles=(on_cpu.hidden.base.as_linked, on_cpu.exposed.base.as_linked),
+            other_cycles=(on_cpu.hidden.other.as_linked, on_cpu.exposed.other.as_linked),
             functions={
                 its.name: float(its.cost.effect.value)
                 for its in one.functions
@@ -295,16 +295,16 @@ def main() -> None:
         report, by_lru = study.layout(cpu), study.layout(cpu.least_recent)
         keep(
             spread={one.name: one.draws["l1i"] for one in report.regions},
-            shipped={one.name: one.misses["l1i"].shipped for one in report.regions},
+            shipped={one.name: one.misses["l1i"].as_linked for one in report.regions},
             spread_by_lru={one.name: one.draws["l1i"] for one in by_lru.regions},
-            shipped_by_lru={one.name: one.misses["l1i"].shipped for one in by_lru.regions},
+            shipped_by_lru={one.name: one.misses["l1i"].as_linked for one in by_lru.regions},
         )
         keep(cells=tuple(study.cells()))
         keep(steps=tuple(study.steps()))
         with tempfile.TemporaryDirectory() as folder:
             applied = study.placed(Path(folder) / "router.order").applied
         regions = applied.regions if applied else ()
-        keep(placed={one.name: (one.shipped, one.predicted, one.measured) for one in regions})
+        keep(placed={one.name: (one.as_linked, one.predicted, one.measured) for one in regions})
     text = tables(record)
     write_atomic(options.folder / "tables.txt", text.encode())
     sys.stdout.write(text)

@@ -117,7 +117,7 @@ def test_both_verdicts_and_what_was_not_as_on_the_cpu(studies: Studies, capsys: 
     cycles = machine.others[0].cycles
     assert cycles
     assert cycles.relinked == ["uname"]
-    assert {one.kernels == ["base", "other"] for one in cycles.unlike} == {True}
+    assert {one.kernels == ["base", "other"] for one in cycles.mismatches} == {True}
     assert len(studies.asked) == 2
 
 

@@ -139,7 +139,7 @@ def test_both_runs_by_calls_lines_and_instructions(own_data: Path, capsys: Captu
     found = read_document(capsys.readouterr().out).views
     assert sum(one.b_own - one.a_own for one in found.changes) == 40
     assert sum(one.b - one.a for one in found.lines) == 40
-    assert [(one.fate, one.key[1]) for one in found.hints] == [("inlined", "small")]
+    assert [(one.outcome, one.key[1]) for one in found.hints] == [("inlined", "small")]
 
 
 @pytest.mark.usefixtures("kernel")

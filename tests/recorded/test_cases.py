@@ -47,15 +47,15 @@ def matters(effect: Any, cost: float) -> bool:
 
 
 def test_each_unit_was_measured_alone(single: Any) -> None:
-    assert len(single.units) >= 14
-    assert {unit.fate for unit in single.units} == {"measured"}
-    assert [unit.name for unit in single.units if not unit.how.startswith("alone")] == []
+    assert len(single.option_groups) >= 14
+    assert {unit.outcome for unit in single.option_groups} == {"measured"}
+    assert [unit.name for unit in single.option_groups if not unit.how.startswith("alone")] == []
 
 
 def test_no_unit_with_an_effect_was_ruled_out(single: Any, few: Any) -> None:
-    ruled_out = {unit.name for unit in few.units if unit.fate in {"dead", "identical"}}
+    ruled_out = {unit.name for unit in few.option_groups if unit.outcome in {"dead", "identical"}}
     assert ruled_out
-    for unit in single.units:
+    for unit in single.option_groups:
         found = [name for name, effect, cost in effects(single, unit) if matters(effect, cost)]
         assert unit.name not in ruled_out or not found
 
@@ -68,7 +68,7 @@ def test_no_mean_is_told_without_its_interval(single: Any, few: Any) -> None:
         names = [one.name for one in apart(means.regions)]
         assert names == ["thread-create-join", "unix-round-trip"]
     means = means_of(few)
-    seen = {unit.name for unit in few.units if means.sees(effects_of(unit))}
+    seen = {unit.name for unit in few.option_groups if means.sees(effects_of(unit))}
     assert {"SLUB_DEBUG_ON", "CC_OPTIMIZE_FOR_SIZE", "STACKPROTECTOR"} <= seen
     assert seen.isdisjoint({"MAGIC_SYSRQ", "KALLSYMS_ALL", "IOSCHED_BFQ", "PAGE_POISONING"})
 
@@ -76,15 +76,15 @@ def test_no_mean_is_told_without_its_interval(single: Any, few: Any) -> None:
 def test_few_builds_and_the_proof_held(single: Any, few: Any) -> None:
     assert few.proof is not None
     assert few.proof.held
-    assert len(few.builds) <= len(few.units) + 3
+    assert len(few.builds) <= len(few.option_groups) + 3
     assert len(few.builds) < len(single.builds)
-    assert {unit.name for unit in few.units} == {unit.name for unit in single.units}
+    assert {unit.name for unit in few.option_groups} == {unit.name for unit in single.option_groups}
 
 
 def test_the_same_answer(single: Any, few: Any) -> None:
-    known = {unit.name: unit for unit in few.units}
+    known = {unit.name: unit for unit in few.option_groups}
     differing = []
-    for unit in single.units:
+    for unit in single.option_groups:
         for name, effect, cost in effects(single, unit):
             other = known[unit.name].effects.get(name)
             value, far = (other.value, other.high - other.value) if other else (0.0, 0.0)
@@ -108,7 +108,7 @@ def test_a_distributions_configs_in_few_kernels(name: str, kernels: int) -> None
     assert len(found.builds) == kernels
     assert {one.status for one in found.builds} == {"ok"}
     assert found.options == 86
-    assert [u.name for u in found.units if u.fate == "identical"] == [
+    assert [u.name for u in found.option_groups if u.outcome == "identical"] == [
         "XZ_DEC_MICROLZMA", "KERNEL_LZ4", "MHP_DEFAULT_ONLINE_TYPE_OFFLINE",
     ]  # fmt: skip
 
@@ -119,7 +119,7 @@ def test_what_the_code_said_is_so_alone() -> None:
     """
     few, settled = (recorded(name, DISTRIBUTION) for name in ("ablation.json", "settled.json"))
     by_code, alone = (
-        next(unit for unit in found.units if unit.name == "X86_KERNEL_IBT")
+        next(unit for unit in found.option_groups if unit.name == "X86_KERNEL_IBT")
         for found in (few, settled)
     )
     assert by_code.how.startswith("by function")

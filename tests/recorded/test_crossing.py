@@ -32,20 +32,20 @@ def getppid() -> Any:
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
 def test_all_arms_are_there_and_shares_add_up(path: Path) -> None:
     found = record(path)
-    assert [arm.name for arm in found.arms] == list(VARIANTS)
+    assert [arm.name for arm in found.variants] == list(VARIANTS)
     for one in (*found.found.operations, found.found.total):
         assert one.whole is not None
         assert [part for share in one.shares for part in share.parts] == list(PARTS)
         for figure in ("insns", "user", "kernel"):
             parts = sum(getattr(share, figure) for share in one.shares)
             assert parts == pytest.approx(getattr(one.whole, figure), abs=1e-6)
-        for arm in one.arms:
+        for arm in one.variants:
             assert arm.user.value + arm.kernel.value == pytest.approx(arm.insns.value)
 
 
 def test_getppid_is_exact_and_goes_the_way_that_each_arm_says(getppid: Any) -> None:
-    ways = {arm.arm: specials(arm) for arm in getppid.arms}
-    assert all(arm.insns.low == arm.insns.high and arm.insns.n > 1 for arm in getppid.arms)
+    ways = {arm.name: specials(arm) for arm in getppid.variants}
+    assert all(arm.insns.low == arm.insns.high and arm.insns.n > 1 for arm in getppid.variants)
     assert ways["stock"] == {"cli-sti": 2, "swapgs": 2, "syscall": 1, "sysret": 1}
     assert ways["kernel"] == {"cli-sti": 2, "iret": 1, "swapgs": 2, "syscall": 1}
     assert ways["kernel-direct"] == {"cli-sti": 3, "iret": 1, "swapgs": 2}
@@ -58,30 +58,30 @@ def test_most_operations_gain_the_same_for_each_call() -> None:
     each = {}
     for one in found.operations:
         assert one.whole is not None
-        if calls := one.arms[0].amounts.get("syscall", 0):
+        if calls := one.variants[0].amounts.get("syscall", 0):
             each[one.name] = one.whole.insns / calls
     plain = [name for name, insns in each.items() if 111 <= insns < 126]
     assert len(plain) == 28
     assert {"getppid", "open-close", "write-null-1b", "poll-1000"} <= set(plain)
-    for arm in found.total.arms[2:]:
+    for arm in found.total.variants[2:]:
         assert "sysret" not in arm.amounts
 
 
 def test_a_database_gains_its_calls_entry_work() -> None:
     (total,) = record(CASE / "wisconsin.json").found.operations
     assert total.whole is not None
-    stock, skip = total.arms[0], total.arms[-1]
+    stock, skip = total.variants[0], total.variants[-1]
     assert (stock.insns.value, skip.insns.value) == (643_774_291, 642_296_487)
     assert round(100 * total.whole.insns / stock.insns.value, 1) == 0.2
     assert round(100 * total.whole.kernel / stock.kernel.value, 1) == 10.1
     calls = stock.amounts["syscall"]
     assert (calls, round(total.whole.insns / calls)) == (12_823, 115)
     assert "syscall" not in skip.amounts
-    assert "syscall" not in total.arms[-2].amounts
+    assert "syscall" not in total.variants[-2].amounts
 
 
 def test_what_getppid_gains_is_the_entry_work(getppid: Any) -> None:
-    arms = {arm.arm: arm for arm in getppid.arms}
+    arms = {arm.name: arm for arm in getppid.variants}
     system = {name: arm.kernel.value for name, arm in arms.items()}
     assert system == {
         "stock": 199,
@@ -130,7 +130,7 @@ def test_the_table_of_functions_holds_what_the_profiles_do(
         insns = sum(found.pop(one, 0) for one in re.findall(r"`([_\w]+)`", names))
         assert insns == int(figures[column] or 0), names
     assert not found
-    assert whole == int(last.split("|")[column]) == round(getppid.arms[arm].insns.value)
+    assert whole == int(last.split("|")[column]) == round(getppid.variants[arm].insns.value)
 
 
 def test_software_mitigations_make_it_seventy_percent() -> None:

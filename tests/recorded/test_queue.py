@@ -23,9 +23,9 @@ def series() -> Any:
 
 def test_each_patch_has_an_answer_and_a_reason(series: Any) -> None:
     assert len({row.answer.name for row in series.rows}) == PATCHES
-    assert {row.answer.fate for row in series.rows} == {"ruled out", "cleared", "measured"}
+    assert {row.answer.outcome for row in series.rows} == {"ruled out", "cleared", "measured"}
     assert [row.answer.name for row in series.rows if not row.why] == []
-    ruled_out = [row.answer for row in series.rows if row.answer.fate == "ruled out"]
+    ruled_out = [row.answer for row in series.rows if row.answer.outcome == "ruled out"]
     assert not any(answer.effects for answer in ruled_out)
 
 

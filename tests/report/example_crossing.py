@@ -66,12 +66,12 @@ def crossing_report(cpu: str = "zen2") -> CrossingReport:
     return CrossingReport(
         workload="syscalls",
         machine=MACHINE,
-        arms=tuple(
+        variants=tuple(
             CrossingVariant(arm, side(arm), chose if arm == "stock" else off) for arm in WAY
         ),
         found=crossing(arms, load_cpu(cpu) if cpu else None),
         cpu=ReportedCPU(cpu, "AMD Zen 2", ("l1i",), ("l1i",)) if cpu else None,
-        unlike=(Mismatch("x", "no IBPB: none is written (no ibpb)", ("stock",), ("getppid",)),),
+        mismatches=(Mismatch("x", "no IBPB: none is written (no ibpb)", ("stock",), ("getppid",)),),
         notes=("what lies between the two kernels is reported here",),
         warnings=("kernel mode: the guest never became quiet",),
     )
@@ -91,4 +91,4 @@ def without_kernel_mode() -> CrossingReport:
         *(CrossingVariant(arm, side(arm, why)) for arm in WAY if arm.startswith("kernel")),
     )
     found = crossing({arm: (counts(arm),) for arm in ("stock", "mitigations-off")})
-    return msgspec.structs.replace(whole, arms=arms, found=found, unlike=())
+    return msgspec.structs.replace(whole, variants=arms, found=found, mismatches=())

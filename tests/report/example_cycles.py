@@ -96,7 +96,7 @@ def with_cycles(cpu_name: str = "zen3", *, data: bool = False) -> CompareReport:
     cpu = load_cpu(cpu_name)
     found = CycleReport(
         effects=cycle_effects(plain.others[0].effects, cpu_name, data=data),
-        unlike=(
+        mismatches=(
             Mismatch(
                 "strings moved by the byte",
                 "strings moved by the byte: by eight bytes (no fsrm); QEMU 7.2's TCG has no fsrm",

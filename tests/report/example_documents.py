@@ -9,7 +9,7 @@ import msgspec
 from kdelta.cpus.catalog import load_cpu
 from kdelta.infer.profiles.annotate import AnnotatedFunction, Insn, InstructionPair
 from kdelta.infer.profiles.calls import CallChange, Calls
-from kdelta.infer.profiles.diff import Hint, HintFate
+from kdelta.infer.profiles.diff import Hint, HintOutcome
 from kdelta.infer.profiles.profile import Modelled
 from kdelta.infer.profiles.source import LineChange, SourceLine
 from kdelta.report.cpus import listed_cpus
@@ -101,7 +101,7 @@ def difference() -> DiffReport:
                 (InstructionPair(INSN, INSN), InstructionPair(None, INSN)),
             ),
         ),
-        hints=(Hint(HintFate.INLINED, KEY, Fraction(5, 2), (("vmlinux", "f"),), Fraction(3)),),
+        hints=(Hint(HintOutcome.INLINED, KEY, Fraction(5, 2), (("vmlinux", "f"),), Fraction(3)),),
     )
     return msgspec.structs.replace(diff_report("getppid", "open-close"), views=views)
 

@@ -78,7 +78,7 @@ def layout_report() -> LayoutReport:
             CutRegion("fork-large", 1.3),
             CutRegion("fork"),
         ),
-        unlike=(Mismatch("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("pipe",)),),
+        mismatches=(Mismatch("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("pipe",)),),
         notes=("something is not in the model",),
         warnings=("the guest never became quiet",),
     )

@@ -48,7 +48,7 @@ def unit(name: str, fate: GroupOutcome = GroupOutcome.MEASURED, **effects: int) 
         name=name,
         options=(f"{name} y -> n",),
         needs=(),
-        fate=fate,
+        outcome=fate,
         why="no executed code depends on it" if fate is GroupOutcome.DEAD else "",
         objects=12,
         alive=0 if fate is GroupOutcome.DEAD else 3,
@@ -75,7 +75,7 @@ REPORT = AblationReport(
         region("stat", 500, 480, -18, 3),
         region("empty", 4, 4, 0),
     ),
-    units=(
+    option_groups=(
         unit("SLUB_DEBUG_ON", open=-250, stat=0, empty=0),
         unit("DEBUG_LIST", open=-40, stat=-18, empty=0),
         unit("KPROBES", GroupOutcome.CLEARED, open=0, stat=0, empty=0),
@@ -130,15 +130,15 @@ def with_cycles() -> AblationReport:
     effects = {
         name: msgspec.structs.replace(held[source], region=name) for name, source in names.items()
     }
-    units = list(REPORT.units)
+    units = list(REPORT.option_groups)
     units[0] = msgspec.structs.replace(units[0], cycles=GroupCycles((), effects))
     units[1] = msgspec.structs.replace(units[1], cycles=GroupCycles(("SLUB_DEBUG_ON",), effects))
     return msgspec.structs.replace(
         REPORT,
-        units=tuple(units),
+        option_groups=tuple(units),
         cpu=plain.cpu,
         cycles=effects,
-        unlike=(Mismatch("ERMS", "strings move by eight bytes", ("A", "B"), ("open",)),),
+        mismatches=(Mismatch("ERMS", "strings move by eight bytes", ("A", "B"), ("open",)),),
     )
 
 
@@ -158,11 +158,11 @@ def test_model_cycles_are_besides_the_path() -> None:
     assert "Path only, no two of these kernels differ by it alone: KPROBES." in words
     assert "strings move by eight bytes A, B open" in words
     document = read_document(document_text(with_cycles(), "1"))
-    assert document.units[1].cycles
-    assert document.units[1].cycles.flipped == ["SLUB_DEBUG_ON"]
-    assert document.units[2].cycles is None
+    assert document.option_groups[1].cycles
+    assert document.option_groups[1].cycles.flipped == ["SLUB_DEBUG_ON"]
+    assert document.option_groups[2].cycles is None
     assert list(document.cycles) == ["open", "stat", "empty"]
-    assert [one.regions for one in document.unlike] == [["open"]]
+    assert [one.regions for one in document.mismatches] == [["open"]]
 
 
 def test_model_cycles_of_nothing_that_was_traced() -> None:
@@ -231,7 +231,9 @@ def test_units_that_cannot_be_told_apart_are_no_further_unit() -> None:
     name = "9 option groups together"
     group = unit(name, GroupOutcome.TOGETHER, open=0, stat=0, empty=0)
     group = msgspec.structs.replace(group, why=", ".join(names))
-    text = shown("ablate", msgspec.structs.replace(REPORT, units=(*REPORT.units, group)))
+    text = shown(
+        "ablate", msgspec.structs.replace(REPORT, option_groups=(*REPORT.option_groups, group))
+    )
     assert "in 5 option groups" in text
     assert "one at a time would be 7" in " ".join(text.split())
     assert all(name in text for name in names)
@@ -240,21 +242,21 @@ def test_units_that_cannot_be_told_apart_are_no_further_unit() -> None:
 
 def test_ends_that_failed() -> None:
     report = msgspec.structs.replace(
-        REPORT, failure="nothing to compare: B: build-failed", units=()
+        REPORT, failure="nothing to compare: B: build-failed", option_groups=()
     )
     assert "nothing to compare: B: build-failed" in shown("ablate", report)
 
 
 def test_json_has_it_all() -> None:
     plain = decoded(document_text(REPORT, "0.1.0"))
-    assert [one["fate"] for one in plain["units"]] == [
+    assert [one["outcome"] for one in plain["option_groups"]] == [
         "measured",
         "measured",
         "cleared",
         "dead",
         "unresolved",
     ]
-    assert plain["units"][0]["effects"]["open"]["value"] == -250
-    assert plain["units"][0]["switch"]["whole"] is True
+    assert plain["option_groups"][0]["effects"]["open"]["value"] == -250
+    assert plain["option_groups"][0]["switch"]["whole"] is True
     assert plain["proof"]["held"] is True
-    assert plain["interactions"][0]["units"] == ["SLUB_DEBUG_ON", "DEBUG_LIST"]
+    assert plain["interactions"][0]["option_groups"] == ["SLUB_DEBUG_ON", "DEBUG_LIST"]

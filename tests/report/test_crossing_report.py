@@ -35,7 +35,7 @@ def test_shares_add_up_as_printed() -> None:
     assert set(parts) == {"mitigations", "crossing", "direct call", "entry work"}
     for at in range(3):
         assert round(sum(row[at] for row in parts.values()), 2) == whole[at]
-    arms = rows("arms-table")
+    arms = rows("variants-table")
     for total, user, system in arms.values():
         assert round(user + system, 2) == total
     assert round(arms["stock"][0] - arms["no entry work"][0], 2) == whole[0]
@@ -73,18 +73,18 @@ def test_what_has_no_figures_is_reported() -> None:
 def test_json_has_all_figures() -> None:
     report = crossing_report()
     found = read_document(document_text(report, "0.1"))
-    assert [arm.name for arm in found.arms] == [arm.name for arm in report.arms]
+    assert [arm.name for arm in found.variants] == [arm.name for arm in report.variants]
     total = found.found.total
     assert total.whole is not None
     assert sum(share.insns for share in total.shares) == total.whole.insns
     (getppid,) = [one for one in found.found.operations if one.name == "getppid"]
-    assert getppid.arms[0].amounts["syscall"] == 1
-    assert getppid.arms[0].insns.value == 270
+    assert getppid.variants[0].amounts["syscall"] == 1
+    assert getppid.variants[0].insns.value == 270
     assert found.cpu.name == "zen2"
     assert "syscall" in found.found.assumed
     alone = msgspec.json.decode(document_text(without_kernel_mode(), "0.1"))
     assert alone["cpu"] is None
-    assert alone["arms"][2]["side"]["failure"].startswith("build-failed")
+    assert alone["variants"][2]["side"]["failure"].startswith("build-failed")
 
 
 def test_the_page_has_arms_shares_and_operations() -> None:
@@ -102,7 +102,7 @@ def test_a_ci_is_told_which_arm_is_missing() -> None:
 
 def test_nothing_at_all() -> None:
     report: CrossingReport = without_kernel_mode()
-    total = msgspec.structs.replace(report.found.total, arms=(), shares=(), whole=None)
+    total = msgspec.structs.replace(report.found.total, variants=(), shares=(), whole=None)
     found = msgspec.structs.replace(report.found, operations=(), total=total)
     empty = msgspec.structs.replace(report, found=found, machine={})
     kept = msgspec.structs.replace(EXAMPLES["crossing"], reports=(empty,))

@@ -213,7 +213,7 @@ def test_the_default_cpu_is_compared_with_the_real_one_in_every_form() -> None:
     paths = ("address spaces kept apart by PCID",)
     gain = PathGain(name, paths, Reach(0, 166), Reach(6, 83), Reach(-160, 83))
     mismatch = Mismatch(paths[0], f"{paths[0]}: flushes (no pcid)", ("base", "other"), (name,))
-    compared = msgspec.structs.replace(compared, unlike=(mismatch,), gains=(gain,))
+    compared = msgspec.structs.replace(compared, mismatches=(mismatch,), gains=(gain,))
     machine = {**report().machine, **LIKE, "force": "fsrm"}
     found = msgspec.structs.replace(report(), machine=machine, others=(compared,))
     screen = first_screen_of([found])
@@ -292,7 +292,7 @@ def test_a_row_without_a_word_whose_interval_excludes_zero_says_why() -> None:
 def test_paths_of_a_real_cpu_without_a_bound_say_so() -> None:
     (compared,) = report().others
     mismatch = Mismatch("PCID", "PCID: flushes (no pcid)", ("base",), ("getppid",))
-    compared = msgspec.structs.replace(compared, unlike=(mismatch,))
+    compared = msgspec.structs.replace(compared, mismatches=(mismatch,))
     text = first_screen_of([msgspec.structs.replace(report(), others=(compared,))])
     assert "- not as on a real CPU: 1 path; how much they cost there is not known" in text
 

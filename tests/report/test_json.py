@@ -40,20 +40,20 @@ def test_a_comparison() -> None:
 def test_model_cycles() -> None:
     document = decoded(document_text(comparison([with_cycles(), with_cycles("zen2")]), "0.1.0"))
     assert [one["cpu"]["name"] for one in document["machines"]] == ["zen3", "zen2"]
-    assert document["machines"][0]["cpu"]["guessed"] == ["l1i", "itlb", "l2"]
+    assert document["machines"][0]["cpu"]["without_measured_cost"] == ["l1i", "itlb", "l2"]
     cycles = document["machines"][0]["others"][0]["cycles"]
     effects = {one["region"]: one for one in cycles["effects"]}
     uname = effects["uname"]
     assert uname["verdict"]["word"] == "placement only"
     assert uname["layouts"] == [LAYOUTS, LAYOUTS]
-    assert uname["misses"]["l1i"]["base"]["shipped"] == 6.8
+    assert uname["misses"]["l1i"]["base"]["as_linked"] == 6.8
     assert uname["misses"]["l1i"]["base"]["percentile"] > 50
     assert uname["misses"]["itlb"]["effect"] == {"value": 0, "low": 0, "high": 0}
     for figure in (*uname["misses"].values(), uname["hidden"], uname["exposed"]):
         difference = figure["other"]["mean"] - figure["base"]["mean"]
         assert figure["effect"]["value"] == pytest.approx(difference)
-    assert ["open-close" in one["regions"] for one in cycles["unlike"]] == [True, True, False]
-    assert cycles["unlike"][1]["kernels"] == ["other"]
+    assert ["open-close" in one["regions"] for one in cycles["mismatches"]] == [True, True, False]
+    assert cycles["mismatches"][1]["kernels"] == ["other"]
     reason = "its trace would need 1.3 GiB: --trace-limit 1.3"
     assert cycles["notes"][0] == f"read-zero-64k: not replayed: {reason}"
     assert cycles["cut"] == [

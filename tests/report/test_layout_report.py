@@ -92,7 +92,7 @@ def test_what_is_not_representative_is_reported() -> None:
 def test_a_run_that_failed_is_reported_and_all_else_left_out() -> None:
     side = msgspec.structs.replace(report().others[0].side)
     failed = msgspec.structs.replace(
-        layout_report(), kernel=side, regions=(), executed=0, unlike=(), notes=(), warnings=()
+        layout_report(), kernel=side, regions=(), executed=0, mismatches=(), notes=(), warnings=()
     )
     text = shown("layout", failed)
     assert "kernel, perturbation 3: workload-failed" in text
@@ -106,16 +106,16 @@ def test_json_has_it_all() -> None:
     document = decoded(document_text(layout_report(), "0.1.0"))
     assert document["schema"] == "kdelta.layout/2"
     assert (document["layouts"], document["seed"], document["alignment"]) == (LAYOUTS, 1, 16)
-    assert document["cpu"]["guessed"] == ["l1i", "itlb"]
+    assert document["cpu"]["without_measured_cost"] == ["l1i", "itlb"]
     one = document["regions"][1]
     assert one["name"] == "open-close"
     assert len(one["draws"]["l1i"]) == LAYOUTS
-    assert one["misses"]["l1i"]["shipped"] == 140
-    assert one["cycles"]["executed"]["low"] <= one["cycles"]["shipped"]["high"]
+    assert one["misses"]["l1i"]["as_linked"] == 140
+    assert one["cycles"]["executed"]["low"] <= one["cycles"]["as_linked"]["high"]
     assert [row["bytes"] for row in one["aligned"]] == [16, 32, 64]
     assert one["aligned"][2]["same_order"]["l1i"] == 30
     assert one["collisions"][0]["sets"] == [3, 4, 5, 9, 11, 13, 15, 17, 19]
-    assert document["unlike"][0]["regions"] == ["pipe"]
+    assert document["mismatches"][0]["regions"] == ["pipe"]
     assert read_document(document_text(layout_report(), "1")).notes
 
 

@@ -45,7 +45,7 @@ def unsteady() -> AblationReport:
     return msgspec.structs.replace(
         REPORT,
         regions=(REPORT.regions[0], stat, REPORT.regions[2], region),
-        units=(*REPORT.units, buckets),
+        option_groups=(*REPORT.option_groups, buckets),
     )
 
 

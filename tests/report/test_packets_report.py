@@ -92,13 +92,13 @@ def test_rates_are_the_clock_by_the_cycles() -> None:
     packets = next(one for one in report().others[0].packets if one.region == "open-close")
     rates = model_rates(packets, effect("open-close"), CPU)
     for who, rate in rates.items():
-        hidden = getattr(effect("open-close").hidden, who).shipped / PER_ITERATION
-        exposed = getattr(effect("open-close").exposed, who).shipped / PER_ITERATION
+        hidden = getattr(effect("open-close").hidden, who).as_linked / PER_ITERATION
+        exposed = getattr(effect("open-close").exposed, who).as_linked / PER_ITERATION
         assert rate.cycles == (hidden, exposed)
         assert rate.packets_per_second == pytest.approx((800e6 / hidden, 800e6 / exposed))
         megabits = tuple(each * FRAME_BYTES * 8 / 1e6 for each in rate.packets_per_second or ())
         assert rate.megabits_per_second == pytest.approx(megabits)
-        misses = getattr(effect("open-close").misses["l1i"], who).shipped
+        misses = getattr(effect("open-close").misses["l1i"], who).as_linked
         assert rate.misses["l1i"] == pytest.approx(misses / PER_ITERATION)
 
 

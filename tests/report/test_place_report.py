@@ -26,7 +26,7 @@ def _region(
     name: str, shipped: float, predicted: float, weight: float = 1.0, btb: PlacedMisses = NONE
 ) -> PlacedRegion:
     misses = PlacedMisses(
-        shipped=shipped,
+        as_linked=shipped,
         predicted=predicted,
         median=shipped * 1.1,
         best=shipped * 0.7,
@@ -38,7 +38,7 @@ def _region(
         weight=weight,
         iterations=100,
         misses={"l1i": misses, "btb": btb},
-        shipped=Interval(5000, 5000 + 14 * shipped),
+        as_linked=Interval(5000, 5000 + 14 * shipped),
         predicted=Interval(5000, 5000 + 14 * predicted),
     )
 
@@ -68,7 +68,7 @@ REPORT = PlaceReport(
         ),
     ),
     cut=(CutRegion("syscalls/fork", 1.3),),
-    unlike=(Mismatch("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("aes/cbc",)),),
+    mismatches=(Mismatch("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("aes/cbc",)),),
     notes=("something is not in the model",),
     warnings=("the guest never became quiet",),
 )  # fmt: skip
@@ -89,7 +89,7 @@ APPLIED = Applied(
 def test_what_was_measured_is_compared_with_all_else() -> None:
     one = AppliedRegion("x", 10, 10, 20, 5, 9, 10, 0)
     assert (one.is_halved, one.is_as_predicted, one.pays) == (True, True, 0)
-    assert APPLIED.total("shipped") == 12515 + 9e6 + 100
+    assert APPLIED.total("as_linked") == 12515 + 9e6 + 100
     change = msgspec.structs.replace
     assert not change(one, measured=10.1).is_halved
     assert change(one, measured=10.1).pays == pytest.approx(0.1)
@@ -158,7 +158,7 @@ def test_json_has_what_was_measured() -> None:
     assert found["regions"][2] == {
         "name": "syscalls/a-name-longer-than-its-column",
         "iterations": 9,
-        "shipped": 1e6,
+        "as_linked": 1e6,
         "median": 11e5,
         "best": 7e5,
         "predicted": 5e5,

@@ -12,9 +12,9 @@ from kdelta.infer.search.minimal import Member, MinimalAnswer, PatchRole
 from kdelta.infer.search.search_model import InteractionAnswer
 from kdelta.infer.search.series_model import (
     PatchAnswer,
-    PatchFate,
     PatchGroup,
     PatchNeed,
+    PatchOutcome,
     View,
     ViewAnswer,
 )
@@ -50,7 +50,7 @@ def effects(**values: int) -> dict[str, Estimate]:
 
 def row(
     name: str,
-    fate: PatchFate = PatchFate.MEASURED,
+    fate: PatchOutcome = PatchOutcome.MEASURED,
     *,
     others: tuple[str, ...] = (),
     earlier: tuple[str, ...] = (),
@@ -58,7 +58,7 @@ def row(
 ) -> SeriesRow:
     views = [ViewAnswer(effects(**values), others, ""), ViewAnswer({}, (), "alone build-failed")]
     answer = PatchAnswer(name, fate, "on top of all before it", effects(**values), *views)
-    out = fate is PatchFate.RULED_OUT
+    out = fate is PatchOutcome.RULED_OUT
     why = "no executed code depends on it" if out else answer.text
     return SeriesRow(answer, f"mm: {name}", ("mm/x.c",), why, 3, 0 if out else 1, earlier)
 
@@ -76,11 +76,11 @@ REPORT = SeriesReport(
     rows=(
         row("mm-faster-free", open=-250, stat=-18),
         row("mm-a-name-that-is-much-longer-than-the-column", open=10),
-        row("docs-typo", PatchFate.RULED_OUT),
-        row("driver-fix", PatchFate.RULED_OUT),
-        row("fs-cleanup", PatchFate.CLEARED, open=0),
-        row("sched-part-1", PatchFate.TOGETHER),
-        row("sched-part-2", PatchFate.TOGETHER),
+        row("docs-typo", PatchOutcome.RULED_OUT),
+        row("driver-fix", PatchOutcome.RULED_OUT),
+        row("fs-cleanup", PatchOutcome.CLEARED, open=0),
+        row("sched-part-1", PatchOutcome.TOGETHER),
+        row("sched-part-2", PatchOutcome.TOGETHER),
     ),
     regions=(
         region("open", 1000, 720, -280),
@@ -221,7 +221,7 @@ def test_what_still_holds_on_a_new_base() -> None:
     ]
     rows = [row(word, earlier=(f"syscalls/{text}",), open=now) for word, text, now in told]
     rows.append(row("none", earlier=("none",), open=0))
-    group = row("group", PatchFate.TOGETHER, earlier=("syscalls/open -1.00 % path (exact)",))
+    group = row("group", PatchOutcome.TOGETHER, earlier=("syscalls/open -1.00 % path (exact)",))
     whole = sum(now for _, _, now in told)
     report = msgspec.structs.replace(
         REPORT,
@@ -254,7 +254,7 @@ def test_json_has_everything() -> None:
     found = read_document(document_text(report, "1.0"))
     assert (found.schema, found.kdelta) == ("kdelta.series/2", "1.0")
     patches = [one.answer for one in found.rows]
-    assert [one.fate for one in patches][:3] == ["measured", "measured", "ruled out"]
+    assert [one.outcome for one in patches][:3] == ["measured", "measured", "ruled out"]
     first = patches[0]
     assert first.effects["open"].value == -250
     assert first.left_out is not None

@@ -96,14 +96,6 @@ def test_a_newer_schema_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "newer" in caught.value.hint
 
 
-def test_an_older_schema_tells_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = encode(stored())
-    monkeypatch.setattr(module, "SCHEMA", 2)
-    with pytest.raises(LabError, match="read no more") as caught:
-        stored_of(content)
-    assert caught.value.hint.endswith("kdelta compare 'a b' c")
-
-
 def test_what_is_damaged_is_reported() -> None:
     content = encode(stored())
     half = msgspec.msgpack.decode(content)

@@ -85,7 +85,7 @@ def crossing(
     )
     shown = {"explain": asked.explain}
     report = run_study("crossing", run_crossing, request, printed, shown=shown)
-    return 0 if len(report.found.total.arms) == len(report.arms) else RUNS_FAILED
+    return 0 if len(report.found.total.variants) == len(report.variants) else RUNS_FAILED
 
 
 def _kernels(words: Sequence[str], with_mode: str) -> tuple[str, str]:

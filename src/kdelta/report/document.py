@@ -130,7 +130,7 @@ class Spread(msgspec.Struct, frozen=True):
 
     name: str
     draws: tuple[float, ...]
-    shipped: float
+    as_linked: float
     colour: str
 
 

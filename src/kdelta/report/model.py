@@ -52,15 +52,15 @@ class KernelRuns(msgspec.Struct, frozen=True):
 
 
 class ReportedCPU(msgspec.Struct, frozen=True):
-    """The CPU whose prices model cycles have. `kinds` are the misses that have a price, `guessed`
-    those of them whose price was not measured. `clock_mhz`: at which it runs, where its file says
-    so.
+    """The CPU whose prices model cycles have. `kinds` are the misses that have a price,
+    `without_measured_cost` those of them whose price was not measured. `clock_mhz`: at which it
+    runs, where its file says so.
     """
 
     name: str
     title: str
     kinds: tuple[str, ...] = ()
-    guessed: tuple[str, ...] = ()
+    without_measured_cost: tuple[str, ...] = ()
     clock_mhz: float | None = None
 
 

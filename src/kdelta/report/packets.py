@@ -42,8 +42,8 @@ def model_rates(
     for who in ("base", "other"):
         each = float(getattr(packets.per_iteration, who).value)
         size = float(getattr(packets.frame_bytes, who).value)
-        ends = [getattr(side, who).shipped / each for side in (effect.hidden, effect.exposed)]
-        misses = {kind: getattr(of, who).shipped / each for kind, of in effect.misses.items()}
+        ends = [getattr(side, who).as_linked / each for side in (effect.hidden, effect.exposed)]
+        misses = {kind: getattr(of, who).as_linked / each for kind, of in effect.misses.items()}
         rate = bits = None
         if cpu.clock_mhz is not None and ends[0] > 0:
             hidden, exposed = (cpu.clock_mhz * _MEGA / end for end in ends)

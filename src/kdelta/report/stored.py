@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kdelta.report.older import converted
 from kdelta.spec.errors import LabError
 from kdelta.store.model import moment_text
 
-SCHEMA = 1
-"""Goes up when a model changes so that what was kept before cannot be read any more. A field with
-a default may be added without: tests/report/kept has what must stay readable.
+SCHEMA = 2
+"""Goes up when a model changes so that what was kept before has to be converted (older.py). A field
+with a default may be added without: tests/report/kept has what must stay readable.
 """
 
 _Report = TypeVar("_Report", bound=msgspec.Struct)
@@ -64,7 +65,6 @@ class Stored(msgspec.Struct, frozen=True):
 class _StoredHead(msgspec.Struct, frozen=True):
     schema: int
     version: str = "?"
-    command: str = ""
 
 
 class _KeptStudy(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ def decode(
 ) -> Stored:
     """Read those bytes: `kinds` has the types of reports, `renamed` the present names of kinds.
 
-    Raises LabError for a newer schema, for an older one that is not read any more, and for damage.
+    Raises LabError for a newer schema, and for damage.
     """
     try:
         head = msgspec.msgpack.decode(content, type=_StoredHead)
@@ -106,11 +106,6 @@ def decode(
             f"a stored study was written by kdelta {head.version} (its schema is {head.schema}, "
             f"and this one knows {SCHEMA})",
             "use that kdelta, or a newer one",
-        )
-    if head.schema < SCHEMA:
-        raise LabError(
-            f"a stored study was written by kdelta {head.version}, in a form that is read no more",
-            f"its runs are in the store, so this answers at once: {head.command}",
         )
     return _decoded(content, kinds, renamed or {})
 
@@ -124,7 +119,13 @@ def _decoded(
         if kind not in kinds:
             raise _damaged(f"no study is of the kind {kept.kind!r}")
         wanted = types.GenericAlias(tuple, (kinds[kind], ...))
-        reports = msgspec.msgpack.decode(kept.reports, type=wanted, dec_hook=_from_kept)
+        if kept.schema < SCHEMA:
+            older = converted(
+                msgspec.msgpack.decode(kept.reports), msgspec.inspect.type_info(wanted)
+            )
+            reports = msgspec.convert(older, wanted, dec_hook=_from_kept)
+        else:
+            reports = msgspec.msgpack.decode(kept.reports, type=wanted, dec_hook=_from_kept)
     except (msgspec.DecodeError, ValueError, ZeroDivisionError) as error:
         raise _damaged(str(error)) from error
     if not reports:

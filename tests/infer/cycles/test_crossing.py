@@ -60,15 +60,15 @@ def test_shares_add_up_to_the_whole_and_operations_to_the_total(
 ) -> None:
     found = crossing(arms, ZEN2 if priced else None)
     for one in (*found.operations, found.total):
-        names = [arm.arm for arm in one.arms]
+        names = [arm.name for arm in one.variants]
         assert names == sorted(names, key=VARIANTS.index)
-        for arm in one.arms:
+        for arm in one.variants:
             assert arm.insns.value == arm.user.value + arm.kernel.value
             assert (arm.cycles is not None) is priced
         if one.whole is None:
-            assert len(one.arms) < 2
+            assert len(one.variants) < 2
             continue
-        assert one.whole.insns == one.arms[0].insns.value - one.arms[-1].insns.value
+        assert one.whole.insns == one.variants[0].insns.value - one.variants[-1].insns.value
         assert sum(share.insns for share in one.shares) == one.whole.insns
         assert sum(share.user for share in one.shares) == one.whole.user
         assert sum(share.kernel for share in one.shares) == one.whole.kernel
@@ -76,8 +76,8 @@ def test_shares_add_up_to_the_whole_and_operations_to_the_total(
         if one.whole.insns:
             assert sum(share.of_whole or 0 for share in one.shares) == 1
     having = [one for one in found.operations if one.name not in found.left_out]
-    for arm in found.total.arms:
-        sums = [one.variant(arm.arm) for one in having]
+    for arm in found.total.variants:
+        sums = [one.variant(arm.name) for one in having]
         assert sum(each.insns.value for each in sums if each) == arm.insns.value
 
 
@@ -110,13 +110,13 @@ def test_too_few_arms(arms: tuple[VariantName, ...]) -> None:
     found = crossing({arm: ALL[arm] for arm in arms})
     assert found.total.whole is None
     assert found.total.shares == ()
-    assert [arm.arm for arm in found.total.arms] == list(arms)
+    assert [arm.name for arm in found.total.variants] == list(arms)
 
 
 def test_operations_that_not_every_run_has_are_not_in_the_total() -> None:
     found = crossing(ALL)
     assert set(found.left_out) == {"only-stock", "rest"}
-    total = {arm.arm: arm.insns.value for arm in found.total.arms}
+    total = {arm.name: arm.insns.value for arm in found.total.variants}
     assert total["stock"] == 270 + 900_000
     assert total["kernel-skip"] == 73 + 900_000
 
@@ -124,26 +124,29 @@ def test_operations_that_not_every_run_has_are_not_in_the_total() -> None:
 def test_perturbed_runs_give_a_spread() -> None:
     found = crossing({arm: (counts(arm), counts(arm, 4)) for arm in VARIANTS})
     touched = next(one for one in found.operations if one.name == "mmap-touch-4m")
-    assert [int(touched.arms[0].insns.low), int(touched.arms[0].insns.high)] == [900_000, 900_040]
+    assert [int(touched.variants[0].insns.low), int(touched.variants[0].insns.high)] == [
+        900_000,
+        900_040,
+    ]
     getppid = next(one for one in found.operations if one.name == "getppid")
-    assert getppid.arms[0].insns.exact
-    assert getppid.arms[0].interrupts.low < getppid.arms[0].interrupts.high
-    assert getppid.arms[0].other.value == Fraction(1, 2)
+    assert getppid.variants[0].insns.exact
+    assert getppid.variants[0].interrupts.low < getppid.variants[0].interrupts.high
+    assert getppid.variants[0].other.value == Fraction(1, 2)
 
 
 def test_special_instructions_are_those_of_an_iteration() -> None:
     getppid = crossing(ALL).operations[0]
-    for arm in getppid.arms:
-        assert {kind: int(count) for kind, count in arm.specials.items()} == WAY[arm.arm]
-        assert arm.kernel.value == KERNEL[arm.arm]
+    for arm in getppid.variants:
+        assert {kind: int(count) for kind, count in arm.specials.items()} == WAY[arm.name]
+        assert arm.kernel.value == KERNEL[arm.name]
 
 
 @pytest.mark.parametrize("cpu", ["zen2", "generic-x86-64", "skylake-server"])
 def test_cycles_are_those_of_the_formula(cpu: str) -> None:
     model = load_cpu(cpu)
     getppid = crossing(ALL, model).operations[0]
-    for arm in getppid.arms:
-        one = Cost(int(arm.insns.value), specials=WAY[arm.arm])
+    for arm in getppid.variants:
+        one = Cost(int(arm.insns.value), specials=WAY[arm.name])
         expected = model_cycles(one, {}, model)
         assert arm.cycles is not None
         assert arm.cycles.low == pytest.approx(expected.low)
@@ -185,9 +188,9 @@ def test_what_does_not_add_up_is_a_fault() -> None:
     broken = msgspec.structs.replace(first, shares=(share, *first.shares[1:]))
     with pytest.raises(LabError, match="getppid: the shares of user add up"):
         check(msgspec.structs.replace(found, operations=(broken, *found.operations[1:])))
-    arm = msgspec.structs.replace(first.arms[0], user=first.arms[1].insns)
+    arm = msgspec.structs.replace(first.variants[0], user=first.variants[1].insns)
     with pytest.raises(LabError, match="getppid: the halves add up"):
-        check(_with(found, msgspec.structs.replace(first, arms=(arm, *first.arms[1:]))))
+        check(_with(found, msgspec.structs.replace(first, variants=(arm, *first.variants[1:]))))
     with pytest.raises(LabError, match="total: the operations' insns add up"):
         check(msgspec.structs.replace(found, operations=found.operations[1:]))
 

@@ -55,7 +55,7 @@ def test_what_data_misses_more_is_slower_by_its_price() -> None:
     assert (found.data["l1d"].base.mean, found.data["l1d"].other.mean) == (10, 30)
     assert found.data["l1d"].effect.value == 20
     assert "l1d" not in found.misses
-    assert found.guessed == ()
+    assert found.without_measured_cost == ()
 
 
 def test_fewer_misses_are_most_expensive_at_the_lowest_price() -> None:
@@ -68,7 +68,7 @@ def test_a_price_that_nothing_measured_may_be_zero() -> None:
     found = effect(with_data(flat(), l1d=10), with_data(flat(), l1d=30), prices(calibrated=False))
     assert found.verdict.word is Word.UNRESOLVED
     assert found.verdict.reason.endswith("this CPU's file has no measured cost of l1d")
-    assert found.guessed == ("l1d",)
+    assert found.without_measured_cost == ("l1d",)
     assert found.cycles == found.data_cycles == Interval(0, 200)
 
 

@@ -54,9 +54,9 @@ def test_the_effect_is_the_difference_of_the_means_not_of_what_was_shipped() -> 
     assert found.misses["l1i"].effect.value == 10
     assert found.misses["l1i"].base.mean == 13
     assert found.exposed.base.mean == 1130
-    assert found.exposed.other.shipped == 1300
-    assert found.shipped.cycles == Interval(140, 140)
-    assert found.shipped.placement == Interval(-60, -60)
+    assert found.exposed.other.as_linked == 1300
+    assert found.as_linked.cycles == Interval(140, 140)
+    assert found.as_linked.placement == Interval(-60, -60)
 
 
 def test_where_the_shipped_layouts_stand() -> None:
@@ -77,7 +77,7 @@ def test_the_same_code_in_two_layouts_is_placement_only() -> None:
     for code in (CodeChange.RELINKED, CodeChange.SAME):
         found = effect(base, other, ONE_PRICE, code=code)
         assert found.verdict == CycleVerdict(Word.PLACEMENT_ONLY)
-        assert found.shipped.placement == Interval(300, 300)
+        assert found.as_linked.placement == Interval(300, 300)
     # If it is unknown whether the code is the same, the ensembles must show it: these are too wide.
     apart = cost(1000, {"l1i": [0, 10, 20, 30]}, {"l1i": 30}, first_draw=100)
     assert effect(base, apart, ONE_PRICE).verdict.word is Word.UNRESOLVED
@@ -205,7 +205,7 @@ def test_prices_that_were_never_measured_carry_no_verdict_alone() -> None:
     found = effect(base, more_misses, guessed)
     assert found.verdict.word is Word.UNRESOLVED
     assert found.verdict.reason.endswith("this CPU's file has no measured cost of l1i")
-    assert found.guessed == ("l1i",)
+    assert found.without_measured_cost == ("l1i",)
     assert found.cycles == Interval(0, 50)
     # Where the path says the same, they may confirm it.
     assert effect(base, steady(1100, 15), guessed).verdict.word is Word.SLOWER
@@ -223,7 +223,7 @@ def test_only_prices_that_were_never_measured_may_be_zero() -> None:
     assert effect(base, more_lines, prices).verdict.word is Word.SLOWER
     found = effect(base, more_pages, prices)
     assert found.verdict.word is Word.UNRESOLVED
-    assert found.guessed == ("itlb",)
+    assert found.without_measured_cost == ("itlb",)
 
 
 def test_misses_of_two_kinds_are_not_taken_to_cancel() -> None:
@@ -343,8 +343,8 @@ def test_swapping_the_kernels_negates(
         forth.verdict.layouts,
     )
     assert back.cycles == mirrored(forth.cycles)
-    assert back.shipped.cycles == mirrored(forth.shipped.cycles)
-    assert back.shipped.placement.low == pytest.approx(-forth.shipped.placement.high, abs=1e-6)
+    assert back.as_linked.cycles == mirrored(forth.as_linked.cycles)
+    assert back.as_linked.placement.low == pytest.approx(-forth.as_linked.placement.high, abs=1e-6)
     for kind, one in forth.misses.items():
         assert back.misses[kind].effect.low == -one.effect.high
         assert (back.misses[kind].base, back.misses[kind].other) == (one.other, one.base)

@@ -53,7 +53,7 @@ def test_what_depends_on_the_policy() -> None:
     assert list(found) == ["l1i"]
     one = found["l1i"]
     assert (one.policy, one.correlation, one.hangs) == ("random", 1.0, False)
-    assert (one.own.most, one.lru.most, one.own.shipped) == (81, 9, 4)
+    assert (one.own.most, one.lru.most, one.own.as_linked) == (81, 9, 4)
     assert (one.own.percentile, one.lru.percentile) == (25, 50)
     assert replaced(own, cost(-draws, 0.0), {"l1i": "random"})["l1i"].hangs
     with pytest.raises(ValueError, match="not asked about the same layouts"):

@@ -60,7 +60,7 @@ def test_no_layout_no_distribution() -> None:
 def test_prices_are_intervals_of_what_is_executed_and_of_misses() -> None:
     found = cycle_range(_cost([0, 10, 20], 30), PRICES)
     assert found.executed == Interval(100 + 20, 100 + 40)
-    assert found.shipped == Interval(120 + 30, 140 + 300 + 10)
+    assert found.as_linked == Interval(120 + 30, 140 + 300 + 10)
     assert found.least == Interval(120, 140 + 5)
     assert found.median == Interval(120 + 10, 140 + 100 + 5)
     assert found.most == Interval(120 + 20, 140 + 200 + 5)

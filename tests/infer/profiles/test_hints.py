@@ -3,7 +3,7 @@
 
 from fractions import Fraction
 
-from kdelta.infer.profiles.diff import DiffLine, Hint, HintFate, callers_of, diff_lines, hints
+from kdelta.infer.profiles.diff import DiffLine, Hint, HintOutcome, callers_of, diff_lines, hints
 from kdelta.infer.profiles.profile import Selection
 from tests.profiles import Stack, profile_of
 
@@ -28,15 +28,15 @@ def test_inlined_into_its_callers() -> None:
     a: dict[Stack, int] = {("f",): 10, ("g",): 10, ("f", "small"): 9, ("g", "small"): 9, ("h",): 1}
     b: dict[Stack, int] = {("f",): 16, ("g",): 17, ("h",): 1}
     (hint,) = guessed(a, b)
-    assert (hint.fate, hint.key, hint.others) == (
-        HintFate.INLINED,
+    assert (hint.outcome, hint.key, hint.others) == (
+        HintOutcome.INLINED,
         *kernel("small"),
         kernel("f", "g"),
     )
     assert [hint.figure, hint.added] == [Fraction(18), Fraction(13)]
     (back,) = guessed(b, a)
-    assert (back.fate, back.key, back.others) == (
-        HintFate.OUTLINED,
+    assert (back.outcome, back.key, back.others) == (
+        HintOutcome.OUTLINED,
         *kernel("small"),
         kernel("f", "g"),
     )
@@ -59,8 +59,8 @@ def test_renamed() -> None:
         ("g",): 5,
     }
     (hint,) = guessed(a, b)
-    assert (hint.fate, hint.key, hint.others) == (
-        HintFate.RENAMED,
+    assert (hint.outcome, hint.key, hint.others) == (
+        HintOutcome.RENAMED,
         *kernel("alloc"),
         kernel("alloc_new"),
     )

@@ -12,7 +12,7 @@ from kdelta.infer.effects.estimate import Adds, Estimate
 from kdelta.infer.search.search_model import Measured
 from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.series_model import (
-    PatchFate,
+    PatchOutcome,
     SeriesAnswer,
     SeriesLimits,
     SeriesPatch,
@@ -60,9 +60,9 @@ def test_few_that_matter_take_few_kernels() -> None:
     assert len(steps) == answer.builds <= 2 * math.log2(64)
     assert set(steps) == {SeriesStep.ORDER}
     assert all(not one.remainder.value for one in answer.sums.values())
-    fates = {one.name: one.fate for one in answer.patches}
-    assert fates["p20"] is PatchFate.MEASURED
-    assert fates["p00"] is PatchFate.CLEARED
+    fates = {one.name: one.outcome for one in answer.patches}
+    assert fates["p20"] is PatchOutcome.MEASURED
+    assert fates["p00"] is PatchOutcome.CLEARED
     assert "cancel in every function" in answer.notes[0]
 
 
@@ -85,7 +85,7 @@ def test_what_is_within_the_spread_is_not_accounted_for() -> None:
     while builds := search.next_builds():
         search = search.observe(builds[0].patches, outcome(builds[0].patches))
     answer = search.answer()
-    measured = {one.name: one for one in answer.patches if one.fate is PatchFate.MEASURED}
+    measured = {one.name: one for one in answer.patches if one.outcome is PatchOutcome.MEASURED}
     assert by_region(measured["p05"].effects)["open"] == 51
     row = answer.sums["open"]
     assert int(row.whole.value) == 58
@@ -105,7 +105,7 @@ def test_a_series_without_effect_needs_no_kernel() -> None:
     answer, steps = finished(begun(world), world)
     assert not steps
     assert not found(answer)
-    assert {one.fate for one in answer.patches} == {PatchFate.CLEARED}
+    assert {one.outcome for one in answer.patches} == {PatchOutcome.CLEARED}
 
 
 def test_one_patch_and_none() -> None:
@@ -125,8 +125,8 @@ def test_the_proof_settles_what_was_ruled_out() -> None:
     assert len(steps) <= 3
     assert answer.proof.held is True
     assert answer.proof.text.startswith("with the 3 patches that were kept the path is that of")
-    fates = [one.fate for one in answer.patches]
-    assert fates.count(PatchFate.RULED_OUT) == 37
+    fates = [one.outcome for one in answer.patches]
+    assert fates.count(PatchOutcome.RULED_OUT) == 37
 
 
 def test_ruling_out_that_was_wrong_is_reported_and_searched() -> None:
@@ -170,7 +170,7 @@ def test_points_that_do_not_build_make_a_group_with_the_reason() -> None:
     assert by_region(group.effects) == {"open": 30}
     assert "build-failed: p05 without p07" in group.reason
     assert found(answer) == {"p12": {"read": 1}}
-    assert answer.patches[6].fate is PatchFate.TOGETHER
+    assert answer.patches[6].outcome is PatchOutcome.TOGETHER
     assert all(not one.remainder.value for one in answer.sums.values())
 
 
@@ -329,12 +329,12 @@ def test_in_order_everything_adds_up_to_what_was_planted(world: World) -> None:
     answer, steps = finished(begun(world), world)
     for one in answer.patches:
         planted = summed([world.effects.get(one.name, {})])
-        if one.fate is PatchFate.MEASURED:
+        if one.outcome is PatchOutcome.MEASURED:
             assert by_region(one.effects) == planted
     event(f"{len(world.effects)} of {world.n} in {len(steps)} kernels")
     assert all(not one.remainder.value for one in answer.sums.values())
     # Those that cancel in a function of one stretch are not seen; nothing else is missed.
-    cleared = [one.name for one in answer.patches if one.fate is PatchFate.CLEARED]
+    cleared = [one.name for one in answer.patches if one.outcome is PatchOutcome.CLEARED]
     missed: dict[str, int] = {}
     for name in cleared:
         for function, value in world.effects.get(name, {}).items():

@@ -46,8 +46,8 @@ def test_lru_is_besides_what_the_cpu_does(policy: Replacement, how: str) -> None
     assert list(found.replacement) == ["l1i"]
     assert held.policy == policy
     assert held.own == found.misses["l1i"]
-    assert held.lru.shipped == 150
-    assert held.own.shipped == (150 if policy == "round-robin" else pytest.approx(100, rel=0.05))
+    assert held.lru.as_linked == 150
+    assert held.own.as_linked == (150 if policy == "round-robin" else pytest.approx(100, rel=0.05))
     assert held.correlation is None or policy == "random"
     report = msgspec.structs.replace(layout_report(), regions=(found,))
     assert f"L1I misses: this cache replaces {how}; next to it" in " ".join(
@@ -56,7 +56,7 @@ def test_lru_is_besides_what_the_cpu_does(policy: Replacement, how: str) -> None
     assert f"replaced {how}" in cache_texts(two_ways(policy))[0]
     told = msgspec.json.decode(document_text(report, "1"))["regions"][0]["replacement"]
     assert told["l1i"]["policy"] == policy
-    assert told["l1i"]["lru"]["shipped"] == 150
+    assert told["l1i"]["lru"]["as_linked"] == 150
 
 
 def test_of_lru_nothing_is_besides_it() -> None:

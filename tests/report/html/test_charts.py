@@ -108,13 +108,13 @@ def test_every_layout_is_in_a_bin() -> None:
         for draw in spread.draws:
             counts[min(BINS - 1, int(BINS * (draw - low) / (high - low)))] += 1
         assert [round(height * max(counts) / 100) for height in one.heights] == counts
-        assert one.shipped == pytest.approx(100 * spread.shipped / 16)
+        assert one.as_linked == pytest.approx(100 * spread.as_linked / 16)
     assert plot.histograms[0].text == "as linked 16"
 
 
 def test_layouts_that_are_all_alike_are_drawn() -> None:
     plot = spreads_plot([Spread("one", (5.0, 5.0), 5.0, "base")], "misses")
-    assert plot.histograms[0].shipped == 50
+    assert plot.histograms[0].as_linked == 50
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,13 @@ def effects(report: AblationReport) -> dict[str, dict[str, int]]:
         unit.name: {
             name: int(e.value) for name, e in unit.effects.items() if e.value and name != MEAN
         }
-        for unit in report.units
-        if unit.fate in (GroupOutcome.MEASURED, GroupOutcome.CLEARED)
+        for unit in report.option_groups
+        if unit.outcome in (GroupOutcome.MEASURED, GroupOutcome.CLEARED)
     }
 
 
 def unit(report: AblationReport, name: str) -> AblatedGroup:
-    return next(one for one in report.units if one.name == name)
+    return next(one for one in report.option_groups if one.name == name)
 
 
 def test_what_costs_what(ablate_request: AblateRequest, store: Store) -> None:
@@ -61,11 +61,11 @@ def test_what_costs_what(ablate_request: AblateRequest, store: Store) -> None:
         "ZERO_PAGES": {"fault": -100},
         size: {"open": -5, "fault": -5},
     }
-    assert unit(report, "OLD_DRIVER").fate is GroupOutcome.DEAD
+    assert unit(report, "OLD_DRIVER").outcome is GroupOutcome.DEAD
     assert unit(report, "OLD_DRIVER").objects == 1
     assert report.proof is not None
     assert report.proof.held is True
-    assert len(report.builds) <= len(report.units) + 3
+    assert len(report.builds) <= len(report.option_groups) + 3
     assert all(
         region.adds is Adds.ADDS_UP and not region.remainder.value for region in report.regions
     )
@@ -126,7 +126,7 @@ def test_one_by_one_gives_the_same(ablate_request: AblateRequest, store: Store) 
     thorough = ablated(slow, lab)
     some = {name: found for name, found in effects(thorough).items() if found}
     assert some == {name: found for name, found in effects(usual).items() if found}
-    assert all(one.fate is not GroupOutcome.DEAD for one in thorough.units)
+    assert all(one.outcome is not GroupOutcome.DEAD for one in thorough.option_groups)
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def ablated(request: AblateRequest, store: Store, **more: object) -> AblationRep
 
 def relative(report: AblationReport, name: str) -> dict[str, float]:
     """By region, in per cent of the kernel without the unit; what is not zero."""
-    (unit,) = (one for one in report.units if one.name == name)
+    (unit,) = (one for one in report.option_groups if one.name == name)
     assert unit.cycles
     found = {one.region: one.relative for one in unit.cycles.effects.values()}
     assert all(one.low == pytest.approx(one.high) for one in found.values())
@@ -94,7 +94,9 @@ def test_each_unit_that_was_built_alone_has_model_cycles(
     assert report.cycles["open"].hidden.base.mean == pytest.approx((100 + 30 + 7 + 5) / 2)
     assert report.cycles["open"].exposed.other.mean == pytest.approx(100 / 2)
     assert report.cycles["empty"].verdict.word is Word.SAME
-    measured = [one for one in report.units if one.fate is GroupOutcome.MEASURED and one.effects]
+    measured = [
+        one for one in report.option_groups if one.outcome is GroupOutcome.MEASURED and one.effects
+    ]
     assert all(unit.cycles is not None and not unit.cycles.flipped for unit in measured)
     assert relative(report, "DEBUG_LIST") == {"open": round(-100 * 30 / 142, 6)}
     assert relative(report, "ZERO_PAGES") == {"fault": round(-100 * 100 / 305, 6)}
@@ -121,9 +123,9 @@ def test_the_report_has_them_besides_the_path(
     assert re.search(r"faster \(2\) open -29.6% ", flat)
     document = read_document(document_text(report, "1"))
     assert document.cpu
-    assert document.cpu.guessed == ["l1i", "itlb"]
+    assert document.cpu.without_measured_cost == ["l1i", "itlb"]
     assert list(document.cycles) == ["open", "fault", "empty"]
-    (unit,) = (one for one in document.units if one.name == "DEBUG_LIST")
+    (unit,) = (one for one in document.option_groups if one.name == "DEBUG_LIST")
     assert unit.cycles
     assert next(iter(unit.cycles.effects.values())).verdict.word == "faster"
 

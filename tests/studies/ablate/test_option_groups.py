@@ -51,7 +51,7 @@ def report(
     return msgspec.structs.replace(
         REPORT,
         regions=tuple(region(name, left or nothing) for name in NAMES),
-        units=(
+        option_groups=(
             unit("INIT_ON_ALLOC_DEFAULT_ON", figure(100), figure(100)),
             unit("SLAB_BUCKETS", buckets or nothing, nothing),
             unit("SLAB_FREELIST_RANDOM", *(random or (nothing, figure(8, 2)))),
@@ -83,7 +83,10 @@ def test_parts_and_whole_that_agree_closely_are_the_proof() -> None:
             lambda: report(random=(figure(6, 5), figure(8, 50))),
             "SLAB_FREELIST_RANDOM does something in stat: +6.00",
         ),
-        (lambda: msgspec.structs.replace(report(), units=()), "SLAB_BUCKETS was not measured"),
+        (
+            lambda: msgspec.structs.replace(report(), option_groups=()),
+            "SLAB_BUCKETS was not measured",
+        ),
         (lambda: msgspec.structs.replace(report(), failure="B: build-failed"), "B: build-failed"),
     ],
 )

@@ -111,9 +111,9 @@ def test_each_arm_is_run_as_it_is_called(lab: CrossedKernels, tmp_path: Path) ->
         ("tree:/linux +kernel-mode", off, "kernel-direct", ""),
         ("tree:/linux +kernel-mode", off, "kernel-skip", ""),
     ]
-    assert [arm.name for arm in report.arms] == list(VARIANTS)
+    assert [arm.name for arm in report.variants] == list(VARIANTS)
     assert report.machine == {"name": "tcg", "append": "quiet"}
-    assert report.arms[0].chose == {
+    assert report.variants[0].chose == {
         "meltdown": "Not affected",
         "spectre_v1": "Vulnerable: no swapgs barriers",
         "spectre_v2": "Mitigation: Retpolines",
@@ -128,9 +128,9 @@ def test_without_the_changed_kernel_the_rest_is_shown(lab: CrossedKernels, tmp_p
     why = NoKernel("changed", RunStatus.BUILD_FAILED, "i" * 64, "0001.patch does not apply")
     lab.kernels["changed"] = why
     report = crossed(lab, tmp_path)
-    assert [arm.arm for arm in report.found.total.arms] == ["stock", "mitigations-off"]
+    assert [arm.name for arm in report.found.total.variants] == ["stock", "mitigations-off"]
     assert [share.parts for share in report.found.total.shares] == [("mitigations",)]
-    assert all(arm.side.failure == why.text for arm in report.arms[2:])
+    assert all(arm.side.failure == why.text for arm in report.variants[2:])
     assert "0001.patch does not apply" in shown("crossing", report)
 
 
@@ -152,7 +152,7 @@ def test_a_static_command_has_no_direct_calls(lab: CrossedKernels, tmp_path: Pat
     command = Program((str(program),), find=False)
     report = crossed(lab, tmp_path, Work(program=command))
     assert [made[2] for made in lab.ran()] == ["user", "user", "kernel"]
-    assert all("is linked statically" in arm.side.failure for arm in report.arms[3:])
+    assert all("is linked statically" in arm.side.failure for arm in report.variants[3:])
 
 
 def test_other_architectures_are_refused(lab: CrossedKernels, tmp_path: Path) -> None:
@@ -199,13 +199,15 @@ def test_a_real_crossing(tmp_path: Path) -> None:
     )
     with Store.open(tmp_path / "store") as store:
         report = asyncio.run(run_crossing(request, Lab(store, Silent())))
-    assert [arm.arm for arm in report.found.total.arms] == list(VARIANTS), shown("crossing", report)
+    assert [arm.name for arm in report.found.total.variants] == list(VARIANTS), shown(
+        "crossing", report
+    )
     getppid = next(one for one in report.found.operations if one.name == "getppid")
     kinds = {
-        str(arm.arm): {kind: int(count) for kind, count in arm.specials.items()}
-        for arm in getppid.arms
+        str(arm.name): {kind: int(count) for kind, count in arm.specials.items()}
+        for arm in getppid.variants
     }
-    assert all(arm.insns.exact for arm in getppid.arms)
+    assert all(arm.insns.exact for arm in getppid.variants)
     for arm in ("stock", "mitigations-off"):
         assert (kinds[arm]["syscall"], kinds[arm]["sysret"]) == (1, 1)
     assert (kinds["kernel"]["syscall"], kinds["kernel"]["iret"]) == (1, 1)
@@ -214,4 +216,4 @@ def test_a_real_crossing(tmp_path: Path) -> None:
     assert not {"syscall", "iret"} & set(kinds["kernel-skip"])
     assert "syscall" not in kinds["kernel-direct"]
     assert getppid.whole is not None
-    assert getppid.whole.insns > getppid.arms[0].insns.value / 2
+    assert getppid.whole.insns > getppid.variants[0].insns.value / 2

@@ -44,7 +44,7 @@ def test_collisions_are_named_with_their_sets_and_what_they_cost() -> None:
     cpu = small_cpu(sets=2)
     (found,) = layout_regions(one, cpu, layouts=20, seed=1)
     assert (found.name, found.iterations) == ("loop", 10)
-    assert found.misses["l1i"].shipped == 2
+    assert found.misses["l1i"].as_linked == 2
     (collision,) = found.collisions
     assert collision.functions == ("alpha", "gamma")
     assert collision.misses == found.colliding == 2
@@ -74,14 +74,14 @@ def test_functions_that_are_packed_closer_take_fewer_lines() -> None:
     one = place_traces(KERNEL, RUN, counts, (trace,), symbols)
     cpu = msgspec.structs.replace(small_cpu(), l1i=Cache(1, 3, LINE))
     (found,) = layout_regions(one, cpu, layouts=20, seed=1)
-    assert found.misses["l1i"].shipped == 0
+    assert found.misses["l1i"].as_linked == 0
     assert [row.same_order["l1i"] for row in found.aligned] == [0, 4, 4]
 
 
 def test_misses_by_interrupts_are_collisions_but_not_the_regions_own() -> None:
     one = made(made_trace([0, 2] * 10, [0, 1] * 10))
     (found,) = layout_regions(one, small_cpu(sets=2), layouts=5, seed=1)
-    assert found.misses["l1i"].shipped == 1
+    assert found.misses["l1i"].as_linked == 1
     assert found.colliding == 2
 
 
@@ -142,10 +142,10 @@ def test_a_real_kernel_is_run_once_and_its_shipped_layout_is_among_the_others(
     assert first.alignment == 16
     misses = found.misses["l1i"]
     assert 20 < misses.least < misses.most < 1000
-    assert misses.least / 2 < misses.shipped < misses.most * 2
-    assert found.aligned[0].same_order["l1i"] == misses.shipped
+    assert misses.least / 2 < misses.as_linked < misses.most * 2
+    assert found.aligned[0].same_order["l1i"] == misses.as_linked
     assert found.aligned[0].drawn["l1i"] == misses
-    assert found.colliding >= misses.shipped > sum(one.misses for one in found.collisions) / 2
+    assert found.colliding >= misses.as_linked > sum(one.misses for one in found.collisions) / 2
     assert found.insns.value > 1000
     again = _layout(tmp_path)
     assert again.kernel.runs[0].from_store

@@ -79,8 +79,8 @@ def test_a_phase_has_its_own_instructions_and_misses() -> None:
     router, rest = found["router"], found[REST]
     assert (router.calls, router.insns) == (1, 5)
     assert (rest.calls, rest.insns) == (0, 3 + 2 + 7)
-    assert router.misses["l1i"].shipped == 1
-    assert rest.misses["l1i"].shipped == 1
+    assert router.misses["l1i"].as_linked == 1
+    assert rest.misses["l1i"].as_linked == 1
     assert by_name(result(one_set(3), ROUTER))["router"].misses["l1i"].most == 0
 
 
@@ -95,7 +95,7 @@ def test_phases_are_told_under_the_layouts_of_their_region() -> None:
     beta = by_function[:, names.index("beta")] / ITERATIONS
     assert beta.tolist().count(beta[0]) < len(beta)
     found = by_name(result(cpu, ROUTER))["router"].misses["l1i"]
-    assert found.shipped == beta[0]
+    assert found.as_linked == beta[0]
     assert found.mean == pytest.approx(beta[1:].mean())
 
 
@@ -128,7 +128,7 @@ def test_phases_are_told() -> None:
     assert "an iteration, of all tasks and interrupts" in " ".join(text.split())
     (router, cycles) = [line for line in lines if ": router " in line]
     assert router.partition(": router")[2].split() == ["1", "5", "1", "1", "1", "1", "50"]
-    low, high = (found.phases[0].cycles.shipped.low, found.phases[0].cycles.shipped.high)
+    low, high = (found.phases[0].cycles.as_linked.low, found.phases[0].cycles.as_linked.high)
     assert cycles.partition(": router")[2].split()[:3] == [f"{low:.2f}", "to", f"{high:.2f}"]
     assert cycles.endswith(f"{800e6 / high:.0f} to {800e6 / low:.0f}")
     assert "at 800 MHz" in text

@@ -158,10 +158,10 @@ def test_own_misses_and_the_path_are_those_of_the_runs(
     found, asked = _applied(tmp_path, monkeypatch, None)
     assert asked == ["tree:/linux +sections '+order:the order.txt'"]
     one, other = found.regions
-    assert (one.name, one.iterations, one.shipped, one.measured) == ("a", 10, 30, MISSES)
+    assert (one.name, one.iterations, one.as_linked, one.measured) == ("a", 10, 30, MISSES)
     assert (one.median, one.best, one.predicted) == (40, 20, 2)
     assert (one.path, other.path) == (1, 0)
-    assert (other.shipped, other.measured) == (30, 0)  # a block alone stays in the cache
+    assert (other.as_linked, other.measured) == (30, 0)  # a block alone stays in the cache
     assert found.kernel.identity == KERNEL.identity
     assert found.warnings == ("the guest never became quiet",)
 

@@ -83,12 +83,12 @@ def test_an_order_of_a_real_kernel_is_better_by_prediction_and_is_written(tmp_pa
     (found,) = report.regions
     misses = found.misses["l1i"]
     assert misses.predicted < misses.best <= misses.median
-    assert misses.predicted < misses.shipped / 2
+    assert misses.predicted < misses.as_linked / 2
     assert report.payers() == ()
     assert misses.methods[report.method] == misses.predicted
     assert report.costs[report.method] == min(report.costs.values())
-    assert found.predicted.high < found.shipped.high
-    assert found.predicted.low == found.shipped.low
+    assert found.predicted.high < found.as_linked.high
+    assert found.predicted.low == found.as_linked.low
     assert len(read_order(tmp_path / "order.txt")) == report.functions > 50
     assert "open-close" in shown("place", report)
     assert '"kdelta.place/3"' in document_text(report, "0")
@@ -123,12 +123,12 @@ def test_with_data_the_l2_counts_where_a_method_is_taken(tmp_path: Path) -> None
         assert full.misses[kind].methods == found.methods
         assert full.misses[kind].median == found.median
     assert full.misses.keys() - plain.misses.keys() == {"l2", "l2_code", "l2_data"}
-    assert data.costs["shipped"] > code.costs["shipped"]
+    assert data.costs["as_linked"] > code.costs["as_linked"]
     whole, of_code, of_data = (full.misses[kind] for kind in ("l2", "l2_code", "l2_data"))
-    assert whole.shipped == pytest.approx(of_code.shipped + of_data.shipped)
-    assert whole.shipped > 0
+    assert whole.as_linked == pytest.approx(of_code.as_linked + of_data.as_linked)
+    assert whole.as_linked > 0
     assert whole.associative is None
-    assert full.shipped.high > plain.shipped.high
+    assert full.as_linked.high > plain.as_linked.high
     assert data.costs[data.method] == min(data.costs.values())
     text = unwrapped("place", data)
     assert "L2 misses of code and data an iteration" in text

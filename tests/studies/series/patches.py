@@ -11,7 +11,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.estimate import MEAN, Estimate
-from kdelta.infer.search.series_model import PatchFate
+from kdelta.infer.search.series_model import PatchOutcome
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.git import GitStore
@@ -126,8 +126,8 @@ def in_regions(effects: Mapping[str, Estimate]) -> dict[str, int]:
     return {name: int(e.value) for name, e in effects.items() if e.value and name != MEAN}
 
 
-def fates(report: SeriesReport) -> dict[str, PatchFate]:
-    return {row.name: row.answer.fate for row in report.rows}
+def fates(report: SeriesReport) -> dict[str, PatchOutcome]:
+    return {row.name: row.answer.outcome for row in report.rows}
 
 
 def checked(report: SeriesReport) -> str:

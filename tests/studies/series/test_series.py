@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.search.minimal import PatchRole
-from kdelta.infer.search.series_model import PatchFate, View
+from kdelta.infer.search.series_model import PatchOutcome, View
 from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Silent
@@ -47,9 +47,9 @@ def test_what_each_patch_does(queue: Queue, lab: SeriesLab) -> None:
     before = state(queue.tree)
     report = run(request, lab)
     assert found(report) == WANTED
-    assert fates(report)["0001-old-dead"] is PatchFate.RULED_OUT
+    assert fates(report)["0001-old-dead"] is PatchOutcome.RULED_OUT
     zero = next(row for row in report.rows if row.name == "0003-pages-zero")
-    assert zero.answer.fate is PatchFate.RULED_OUT
+    assert zero.answer.outcome is PatchOutcome.RULED_OUT
     assert zero.why.endswith("executed objects come out the same with it")
     assert report.proof is not None
     assert report.proof.held is True
@@ -70,7 +70,7 @@ def test_series_that_changes_no_byte_ends_at_once(
     request = SeriesRequest(tree=str(queue.tree), patches=(str(queue.done()),))
     report = run(request, lab)
     (row,) = report.rows
-    assert row.answer.fate is PatchFate.RULED_OUT
+    assert row.answer.outcome is PatchOutcome.RULED_OUT
     assert row.why.startswith("equal images")
     assert len(lab.measured) == 2
     assert checked(report).count("0001-core-comment") == 1

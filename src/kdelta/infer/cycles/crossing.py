@@ -45,7 +45,7 @@ class VariantCost(msgspec.Struct, frozen=True):
     without one.
     """
 
-    arm: VariantName
+    name: VariantName
     insns: Estimate
     user: Estimate
     kernel: Estimate
@@ -82,13 +82,13 @@ class OperationCrossing(msgspec.Struct, frozen=True):
     """
 
     name: str
-    arms: tuple[VariantCost, ...]
+    variants: tuple[VariantCost, ...]
     shares: tuple[Share, ...]
     whole: Share | None
 
     def variant(self, name: VariantName) -> VariantCost | None:
         """What it costs in that variant; None if it has no figure of it."""
-        return next((one for one in self.arms if one.arm == name), None)
+        return next((one for one in self.variants if one.name == name), None)
 
 
 class Crossing(msgspec.Struct, frozen=True):
@@ -146,7 +146,7 @@ def check(found: Crossing) -> None:
     whole.
     """
     for one in (*found.operations, found.total):
-        for variant in one.arms:
+        for variant in one.variants:
             halves = (variant.user.value, variant.kernel.value)
             must_add_up(f"{one.name}: the halves", halves, variant.insns.value)
         if one.whole is not None:
@@ -155,11 +155,11 @@ def check(found: Crossing) -> None:
                 whole = getattr(one.whole, figure)
                 must_add_up(f"{one.name}: the shares of {figure}", shares, whole)
     summed = [one for one in found.operations if one.name not in found.left_out]
-    names = [variant.arm for variant in found.total.arms]
+    names = [variant.name for variant in found.total.variants]
     having = {name: [one.variant(name) for one in summed] for name in names}
     for figure in ("insns", "user", "kernel"):
-        for variant in found.total.arms:
-            parts = (getattr(one, figure).value for one in having[variant.arm] if one is not None)
+        for variant in found.total.variants:
+            parts = (getattr(one, figure).value for one in having[variant.name] if one is not None)
             must_add_up(f"{TOTAL}: the operations' {figure}", parts, getattr(variant, figure).value)
 
 
@@ -282,14 +282,14 @@ def _mean_amounts(costs: Iterable[tuple[Cost, int]]) -> Amounts:
 def _share(
     before: VariantCost, after: VariantCost, whole: Fraction | None, prices: _Prices | None
 ) -> Share:
-    first, last = VARIANTS.index(before.arm), VARIANTS.index(after.arm)
+    first, last = VARIANTS.index(before.name), VARIANTS.index(after.name)
     insns = before.insns.value - after.insns.value
     names = {**before.amounts, **after.amounts}
     saved = {name: before.amounts.get(name, ZERO) - after.amounts.get(name, ZERO) for name in names}
     return Share(
         parts=PARTS[first:last],
-        before=before.arm,
-        after=after.arm,
+        before=before.name,
+        after=after.name,
         insns=insns,
         user=before.user.value - after.user.value,
         kernel=before.kernel.value - after.kernel.value,

@@ -28,6 +28,7 @@ from kdelta.infer.cycles.ensembles import (
 )
 from kdelta.infer.cycles.placement_model import (
     DEFAULT_MARGIN,
+    AsLinked,
     Bounds,
     CodeChange,
     ComparedEnsembles,
@@ -35,7 +36,6 @@ from kdelta.infer.cycles.placement_model import (
     CycleVerdict,
     Draws,
     PlacementEffect,
-    Shipped,
 )
 from kdelta.infer.cycles.prices import FIXED, Prices, believed
 from kdelta.infer.cycles.sensitivity import percentile
@@ -302,7 +302,7 @@ def _effect(case: _Case, prices: Prices, margin: float, error: float) -> Placeme
         paired=pair.paired,
         margin=margin,
         confidence=1 - error,
-        guessed=_guessed(case, prices),
+        without_measured_cost=_guessed(case, prices),
         misses=misses,
         data=_amounts(case, (kind for kind in DATA_MISS_KINDS if kind in base.executed)),
         data_cycles=_data_cycles(base, other, prices),
@@ -310,7 +310,7 @@ def _effect(case: _Case, prices: Prices, margin: float, error: float) -> Placeme
         exposed=layout_cycles[1],
         cycles=cycles,
         relative=relative,
-        shipped=Shipped(
+        as_linked=AsLinked(
             cycles=shipped.cycles(0),
             relative=shipped.relative(0),
             placement=_placement(shipped, pair, errors),
@@ -375,7 +375,7 @@ def _draws(layouts: Floats, shipped: Weighed, prices: Box, *, keep: bool) -> Dra
         least=executed + float(known.min()),
         median=executed + float(np.median(known)),
         most=executed + float(known.max()),
-        shipped=executed + one,
+        as_linked=executed + one,
         percentile=percentile(layouts, one) if len(layouts) else None,
         draws=tuple((executed + layouts).tolist()) if keep and np.ptp(known) else (),
     )

@@ -77,7 +77,7 @@ class Draws(msgspec.Struct, frozen=True):
     least: float
     median: float
     most: float
-    shipped: float
+    as_linked: float
     percentile: float | None
     draws: tuple[float, ...] = ()
 
@@ -90,7 +90,7 @@ class ComparedEnsembles(msgspec.Struct, frozen=True):
     effect: Bounds
 
 
-class Shipped(msgspec.Struct, frozen=True):
+class AsLinked(msgspec.Struct, frozen=True):
     """How the two layouts as linked differ, other less base, over all prices.
 
     cycles     model cycles an iteration
@@ -111,7 +111,7 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     paired           whether both were drawn alike, and so compared layout by layout
     margin           as a fraction
     confidence       of all intervals here; more than 0.95 when many regions are judged at once
-    guessed          the kinds of misses whose prices were never measured on such a CPU: these are
+    without_measured_cost  kinds of misses whose prices were never measured on such a CPU: these are
                      taken from zero
     misses           by kind: exact for each layout
     hidden, exposed  model cycles with all misses' prices at their low, and at their high end. Means
@@ -133,13 +133,13 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     paired: bool
     margin: float
     confidence: float
-    guessed: tuple[str, ...]
+    without_measured_cost: tuple[str, ...]
     misses: dict[str, ComparedEnsembles]
     hidden: ComparedEnsembles
     exposed: ComparedEnsembles
     cycles: Interval
     relative: Interval
-    shipped: Shipped
+    as_linked: AsLinked
     lru: CycleVerdict | None = None
     data: dict[str, ComparedEnsembles] = {}
     data_cycles: Interval | None = None

@@ -26,13 +26,13 @@ class Distribution(msgspec.Struct, frozen=True):
     three_quarters: float
     most: float
     mean: float
-    shipped: float
+    as_linked: float
     percentile: float
 
     @property
     def varies(self) -> bool:
         """Whether any two layouts differ, the one as linked among them."""
-        return not self.least == self.most == self.shipped
+        return not self.least == self.most == self.as_linked
 
 
 class CycleRange(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class CycleRange(msgspec.Struct, frozen=True):
     """
 
     executed: Interval
-    shipped: Interval
+    as_linked: Interval
     least: Interval
     quarter: Interval
     median: Interval
@@ -68,7 +68,7 @@ def distribution(draws: Floats, shipped: float) -> Distribution:
         three_quarters=three_quarters,
         most=most,
         mean=float(draws.mean()),
-        shipped=shipped,
+        as_linked=shipped,
         percentile=percentile(draws, shipped),
     )
 
@@ -98,7 +98,7 @@ def cycle_range(cost: RegionCost, prices: Prices) -> CycleRange:
     median = executed.low + float(np.median(exposed))
     return CycleRange(
         executed=executed,
-        shipped=Interval(
+        as_linked=Interval(
             executed.low + float(shipped.mean[0]), executed.high + float(shipped.mean[-1])
         ),
         least=ends[0],

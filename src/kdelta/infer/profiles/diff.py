@@ -114,7 +114,7 @@ _PART = Fraction(1, 3)
 """How much of what a function did its callers must have gained, for it to be taken as inlined."""
 
 
-class HintFate(enum.StrEnum):
+class HintOutcome(enum.StrEnum):
     """What may have become of it."""
 
     INLINED = "inlined"
@@ -128,7 +128,7 @@ class Hint(msgspec.Struct, frozen=True):
     other side.
     """
 
-    fate: HintFate
+    outcome: HintOutcome
     key: Key
     figure: Fraction
     others: tuple[Key, ...]
@@ -164,9 +164,9 @@ def hints(
     come = [line for line in known.values() if line.match.how is MatchKind.ONLY_B]
     found = _renamed(gone, come, a_callers, b_callers)
     taken = {key for hint in found for key in (hint.key, *hint.others)}
-    for group, callers, fate, sign in (
-        (gone, a_callers, HintFate.INLINED, 1),
-        (come, b_callers, HintFate.OUTLINED, -1),
+    for group, callers, outcome, sign in (
+        (gone, a_callers, HintOutcome.INLINED, 1),
+        (come, b_callers, HintOutcome.OUTLINED, -1),
     ):
         for line in group:
             key = (line.match.origin, line.match.name)
@@ -177,7 +177,7 @@ def hints(
             added = sum((known[host].added for host in hosts), Fraction(0))
             figure = max(line.a, line.b)
             if both and sign * added >= figure * _PART:
-                found.append(Hint(fate, key, figure, tuple(hosts), added))
+                found.append(Hint(outcome, key, figure, tuple(hosts), added))
     return tuple(sorted(found, key=lambda hint: (-hint.figure, hint.key)))
 
 
@@ -197,7 +197,7 @@ def _renamed(
             line, other = lines[0], others[0]
             found.append(
                 Hint(
-                    HintFate.RENAMED,
+                    HintOutcome.RENAMED,
                     (line.match.origin, line.match.name),
                     line.a,
                     ((other.match.origin, other.match.name),),

@@ -34,9 +34,9 @@ from kdelta.infer.search.search_model import (
 from kdelta.infer.search.search_words import listed
 from kdelta.infer.search.series_model import (
     PatchAnswer,
-    PatchFate,
     PatchGroup,
     PatchNeed,
+    PatchOutcome,
     PatchSet,
     SeriesAnswer,
     SeriesBuild,
@@ -128,22 +128,22 @@ def answer_of(plan: SeriesPlan) -> SeriesAnswer:
 
 def _patch(plan: SeriesPlan, name: str) -> PatchAnswer:
     if name not in plan.searched:
-        return PatchAnswer(name, PatchFate.RULED_OUT, "no executed code depends on it", {})
+        return PatchAnswer(name, PatchOutcome.RULED_OUT, "no executed code depends on it", {})
     stretch = next(one for one in plan.stretches if name in one.inside)
     effects = plan.kernels.with_mean(plan.effect(stretch))
     if stretch.leaf is Leaf.ONE:
         views = [_view(plan, view, (name,)) for view in (View.LEFT_OUT, View.ALONE)]
         text = "on top of all before it"
-        return PatchAnswer(name, PatchFate.MEASURED, text, effects, views[0], views[1])
+        return PatchAnswer(name, PatchOutcome.MEASURED, text, effects, views[0], views[1])
     others = len(stretch.inside) - 1
     if stretch.leaf is Leaf.SAME:
         nothing = {r: Estimate(ZERO, one.low, one.high, one.n) for r, one in effects.items()}
         text = f"the same is executed before it and {others} other{'s' * (others > 1)} and after"
-        return PatchAnswer(name, PatchFate.CLEARED, text, nothing)
+        return PatchAnswer(name, PatchOutcome.CLEARED, text, nothing)
     if stretch.leaf is Leaf.GROUP:
         text = f"not split: {stretch.reason}"
-        return PatchAnswer(name, PatchFate.TOGETHER, text, {})
-    return PatchAnswer(name, PatchFate.UNRESOLVED, f"no builds are left ({plan.spent} made)", {})
+        return PatchAnswer(name, PatchOutcome.TOGETHER, text, {})
+    return PatchAnswer(name, PatchOutcome.UNRESOLVED, f"no builds are left ({plan.spent} made)", {})
 
 
 def _view(plan: SeriesPlan, view: View, names: tuple[str, ...]) -> ViewAnswer | None:

@@ -73,7 +73,7 @@ class SeriesLimits(msgspec.Struct, frozen=True):
     tries: int = 4
 
 
-class PatchFate(enum.StrEnum):
+class PatchOutcome(enum.StrEnum):
     """What became of a patch."""
 
     RULED_OUT = "ruled out"
@@ -100,7 +100,7 @@ class PatchAnswer(msgspec.Struct, frozen=True):
     """What is known of a patch. `effects` by region: what it costs on top of those before it."""
 
     name: str
-    fate: PatchFate
+    outcome: PatchOutcome
     text: str
     effects: dict[str, Estimate]
     left_out: ViewAnswer | None = None

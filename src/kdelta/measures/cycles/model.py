@@ -16,6 +16,6 @@ class CycleReport(msgspec.Struct, frozen=True):
 
     effects: tuple[PlacementEffect, ...]
     relinked: tuple[str, ...] = ()
-    unlike: tuple[Mismatch, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
     cut: tuple[CutRegion, ...] = ()

@@ -67,7 +67,7 @@ def cycle_cells(
     return (
         cells.verdict(effect.verdict.word),
         cells.relative(effect.relative),
-        cells.relative(effect.shipped.relative),
+        cells.relative(effect.as_linked.relative),
         Cell(_why(effect)),
     )
 
@@ -153,7 +153,7 @@ def sections(
         title = f"{name}: {about}" if about else name
         blocks = (Prose(lead), *ensembles(found.effects, mark=mark), *_besides(found))
         yield Section(f"placement{mark}", title, blocks)
-    yield from common.unlike_section(cpu.name, found.unlike, f"unlike{mark}")
+    yield from common.unlike_section(cpu.name, found.mismatches, f"unlike{mark}")
 
 
 def _about(cpu: ReportedCPU, effects: Sequence[PlacementEffect]) -> str:
@@ -256,7 +256,7 @@ def _means_table(effects: Sequence[PlacementEffect], who: tuple[str, str], mark:
 
 def _as_linked(draws: Draws) -> Cell:
     place = "" if draws.percentile is None else f" p{draws.percentile:.0f}"
-    return Cell(f"{cells.number(draws.shipped).text}{place}", draws.shipped)
+    return Cell(f"{cells.number(draws.as_linked).text}{place}", draws.as_linked)
 
 
 def _figures_of(effect: PlacementEffect) -> Iterator[tuple[str, Ensembles]]:
@@ -282,7 +282,7 @@ def _charts_of(effect: PlacementEffect, who: tuple[str, str]) -> Iterator[Chart]
         yield Chart(
             "spreads",
             tuple(
-                Spread(name, draws.draws or (draws.mean,), draws.shipped, colour)
+                Spread(name, draws.draws or (draws.mean,), draws.as_linked, colour)
                 for name, draws, colour in sides
             ),
             unit,
@@ -294,7 +294,7 @@ def _charts_of(effect: PlacementEffect, who: tuple[str, str]) -> Iterator[Chart]
 def _said(who: str, draws: Draws) -> str:
     least, most, mean, shipped = (
         figures.fitted(Fraction(value))
-        for value in (draws.least, draws.most, draws.mean, draws.shipped)
+        for value in (draws.least, draws.most, draws.mean, draws.as_linked)
     )
     text = f"{who} {least} to {most}, mean {mean}, as linked {shipped}"
     if draws.percentile is not None:

@@ -37,7 +37,11 @@ _CELL = 20
 def cpu_line(cpu: ReportedCPU) -> str:
     """Return whose prices they are, and which of them were not measured."""
     words = f"{cpu.name} ({cpu.title}); prices of misses are intervals"
-    return words + (f"; not measured: {', '.join(cpu.guessed)}" if cpu.guessed else "; measured")
+    return words + (
+        f"; not measured: {', '.join(cpu.without_measured_cost)}"
+        if cpu.without_measured_cost
+        else "; measured"
+    )
 
 
 def data_kind(kind: str) -> str:
@@ -60,8 +64,8 @@ def cycle_words(effect: PlacementEffect) -> str:
     words = str(verdict.word)
     if verdict.word is Word.SAME:
         words += ", exactly" if verdict.within == 0 else f" within {margin_text(verdict.within)}"
-    shipped = figures.in_per_cent(effect.shipped.relative)
-    words += f" ({figures.in_per_cent(effect.relative)}; as linked {shipped})"
+    linked = figures.in_per_cent(effect.as_linked.relative)
+    words += f" ({figures.in_per_cent(effect.relative)}; as linked {linked})"
     return words + (f": {cycle_reason(verdict)}" if verdict.reason else "")
 
 

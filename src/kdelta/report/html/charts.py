@@ -105,14 +105,14 @@ class RowPlot(msgspec.Struct, frozen=True):
 
 
 class Histogram(msgspec.Struct, frozen=True):
-    """How many layouts have which cost: `heights` are per cent of HISTOGRAM, a bin each. `shipped`
-    is where the layout as linked is, and `text` says so, left of it if `left`.
+    """How many layouts have which cost: `heights` are per cent of HISTOGRAM, a bin each.
+    `as_linked` is where the layout as linked is, and `text` says so, left of it if `left`.
     """
 
     name: str
     top: int
     heights: tuple[float, ...]
-    shipped: float
+    as_linked: float
     text: str
     left: bool
     colour: str
@@ -199,7 +199,7 @@ def history_plot(points: Sequence[Point], unit: str) -> RowPlot:
 
 def spreads_plot(spreads: Sequence[Spread], unit: str) -> Histograms:
     """Return ensembles below each other on one axis, each with its layout as linked."""
-    every = [value for one in spreads for value in (*one.draws, one.shipped)]
+    every = [value for one in spreads for value in (*one.draws, one.as_linked)]
     low, high = min(every), max(every)
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -246,15 +246,15 @@ def _histogram(one: Spread, top: int, ends: tuple[float, float], place: Place) -
         counts[min(BINS - 1, int(BINS * (draw - low) / (high - low)))] += 1
     most = max(counts)
     shipped, least, largest = (
-        figures.fitted(Fraction(value)) for value in (one.shipped, min(one.draws), max(one.draws))
+        figures.fitted(Fraction(value)) for value in (one.as_linked, min(one.draws), max(one.draws))
     )
     return Histogram(
         name=one.name,
         top=top,
         heights=tuple(100 * count / most for count in counts),
-        shipped=place(one.shipped),
+        as_linked=place(one.as_linked),
         text=f"as linked {shipped}",
-        left=place(one.shipped) > 50,
+        left=place(one.as_linked) > 50,
         colour=one.colour,
         tip=f"{one.name}: {figures.span(least, largest)}, as linked {shipped}",
     )

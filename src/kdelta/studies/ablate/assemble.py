@@ -52,7 +52,7 @@ class AblationFindings(msgspec.Struct, frozen=True):
     cycles: FoundCycles | None = None
 
 
-_FATES = {
+_OUTCOMES = {
     How.ALONE: GroupOutcome.MEASURED,
     How.DIFFERENCE: GroupOutcome.MEASURED,
     How.DECODED: GroupOutcome.MEASURED,
@@ -72,7 +72,7 @@ def assemble(
         _begin(request, bench, ends, store),
         options=findings.options,
         regions=regions_between(ends, answer.sums),
-        units=(
+        option_groups=(
             *(_unit(unit, found[unit.name], findings) for unit in findings.units),
             *map(_group, answer.groups),
         ),
@@ -85,7 +85,7 @@ def assemble(
             *end_notes(("A", "B"), (ends[0].done, ends[1].done), request.cpu, store),
         ),
         cycles=cycles.whole if cycles else {},
-        unlike=cycles.unlike if cycles else (),
+        mismatches=cycles.mismatches if cycles else (),
         mean=answer.mean,
     )
 
@@ -106,7 +106,7 @@ def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> Ab
         machine=machine_facts(ends[0].done or ends[1].done, store),
         options=0,
         regions=(),
-        units=(),
+        option_groups=(),
         interactions=(),
         proof=None,
         builds=tuple(bench.builds),
@@ -119,18 +119,18 @@ def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> Ab
 def _cpu(cpu: CPU) -> ReportedCPU:
     """Of what is not replayed, no price matters."""
     found = reported_cpu(cpu)
-    guessed = tuple(kind for kind in found.guessed if kind in caches_of(cpu))
-    return msgspec.structs.replace(found, guessed=guessed)
+    guessed = tuple(kind for kind in found.without_measured_cost if kind in caches_of(cpu))
+    return msgspec.structs.replace(found, without_measured_cost=guessed)
 
 
 def _unit(unit: OptionGroup, found: UnitAnswer, findings: AblationFindings) -> AblatedGroup:
     decision = findings.decisions[unit.name]
-    ruled_out = found.how is How.RULED_OUT and decision.fate is not None
+    ruled_out = found.how is How.RULED_OUT and decision.outcome is not None
     return AblatedGroup(
         name=unit.name,
         options=tuple(str(flip) for flip in unit.options),
         needs=unit.needs,
-        fate=decision.fate if ruled_out and decision.fate else _FATES[found.how],
+        outcome=decision.outcome if ruled_out and decision.outcome else _OUTCOMES[found.how],
         why=decision.why if ruled_out else found.text,
         objects=decision.objects,
         alive=decision.alive,
@@ -156,7 +156,7 @@ def _group(group: GroupAnswer) -> AblatedGroup:
         name=" + ".join(group.units) if few else f"{len(group.units)} option groups together",
         options=(),
         needs=(),
-        fate=GroupOutcome.TOGETHER,
+        outcome=GroupOutcome.TOGETHER,
         why=f"{', '.join(group.units)}: {group.text}",
         objects=None,
         alive=None,

@@ -36,7 +36,7 @@ class FoundCycles(msgspec.Struct, frozen=True):
 
     whole: dict[str, PlacementEffect]
     units: dict[str, GroupCycles]
-    unlike: tuple[Mismatch, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
 
 

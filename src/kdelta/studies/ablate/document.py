@@ -34,7 +34,7 @@ from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
 from kdelta.studies.search.means import about, averaged, bound_text, cell, means_of, totals
 
-_FATES = {
+_OUTCOMES = {
     GroupOutcome.MEASURED: "measured",
     GroupOutcome.CLEARED: "no effect",
     GroupOutcome.UNRESOLVED: "unresolved",
@@ -64,7 +64,9 @@ def document(stored: Stored) -> Document:
     report = stored.one(AblationReport)
     names = tuple(f"{who}, {name}" for who, name in zip("AB", report.names, strict=True))
     ends = tuple(zip(names, report.ends, strict=True))
-    cases = tuple(_case(unit) for unit in report.units if unit.fate is not GroupOutcome.TOGETHER)
+    cases = tuple(
+        _case(unit) for unit in report.option_groups if unit.outcome is not GroupOutcome.TOGETHER
+    )
     found = Document(
         title=f"{' '.join(report.workloads)}: {' -> '.join(report.names)}",
         made=common.made_of(stored),
@@ -87,16 +89,16 @@ def document(stored: Stored) -> Document:
 
 def _case(unit: AblatedGroup) -> Case:
     name = ", ".join(unit.options) or unit.name
-    if unit.fate is GroupOutcome.UNRESOLVED:
+    if unit.outcome is GroupOutcome.UNRESOLVED:
         return Case(name, Outcome.UNKNOWN, f"unresolved: {unit.why}")
-    return searched.effects_case(name, unit.effects, unit.how or unit.why or str(unit.fate))
+    return searched.effects_case(name, unit.effects, unit.how or unit.why or str(unit.outcome))
 
 
 def _answer(report: AblationReport) -> Answer:
     if report.failure:
         return Answer((report.failure,), tone="unresolved")
-    fates = Counter(_FATES[unit.fate] for unit in report.units)
-    chips = tuple(Chip(word, count) for word, count in fates.items())
+    outcomes = Counter(_OUTCOMES[unit.outcome] for unit in report.option_groups)
+    chips = tuple(Chip(word, count) for word, count in outcomes.items())
     tone = searched.mean_tone(means_of(report).whole)
     proof = (f"Proof: {report.proof.text}",) if report.proof else ()
     return Answer((verdict_text(report), *proof), chips, tone=tone)
@@ -106,7 +108,7 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     if report.failure:
         yield from searched.builds_section(report.builds)
         if report.cpu:
-            yield from common.unlike_section(report.cpu.name, report.unlike)
+            yield from common.unlike_section(report.cpu.name, report.mismatches)
         return
     ranked = ranked_units(report)
     means = means_of(report)
@@ -122,7 +124,9 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     yield from searched.unseen_section(unseen, means)
     yield from searched.apart_section(report.regions)
     together = [
-        f"{one.name}: {one.why}" for one in report.units if one.fate is GroupOutcome.TOGETHER
+        f"{one.name}: {one.why}"
+        for one in report.option_groups
+        if one.outcome is GroupOutcome.TOGETHER
     ]
     if together:
         yield Section("together", "Not distinguished", (Items(tuple(together)),))
@@ -135,18 +139,18 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     yield from _cycles(report)
     if report.interactions:
         texts = tuple(
-            f"{' + '.join(one.units)}: most in {most_in(one.effects, report)}"
+            f"{' + '.join(one.option_groups)}: most in {most_in(one.effects, report)}"
             for one in report.interactions
         )
         yield searched.interactions_section(texts)
     yield from _switches(report)
     yield from searched.proof_section(report.proof)
     yield Section("configs", "How the configs differ", (_options_table(report),), detail=True)
-    alone = sum(unit.fate is not GroupOutcome.TOGETHER for unit in report.units)
+    alone = sum(unit.outcome is not GroupOutcome.TOGETHER for unit in report.option_groups)
     instead = f"one at a time would be {alone + 2}" if alone else ""
     yield from searched.builds_section(report.builds, instead)
     if report.cpu:
-        yield from common.unlike_section(report.cpu.name, report.unlike)
+        yield from common.unlike_section(report.cpu.name, report.mismatches)
 
 
 def _units_table(report: AblationReport) -> Table:
@@ -164,7 +168,7 @@ def _units_table(report: AblationReport) -> Table:
         Column("vmlinux", "number", "bytes that it adds to the image"),
         Column("how it is known"),
     )
-    unresolved = [unit for unit in report.units if unit.fate is GroupOutcome.UNRESOLVED]
+    unresolved = [unit for unit in report.option_groups if unit.outcome is GroupOutcome.UNRESOLVED]
     rows = tuple(
         _unit_row(unit, report, several=several) for unit in [*ranked_units(report), *unresolved]
     )
@@ -186,11 +190,11 @@ def _units_table(report: AblationReport) -> Table:
 
 
 def _unit_row(unit: AblatedGroup, report: AblationReport, *, several: bool) -> tuple[Cell, ...]:
-    tone = _TONES.get(unit.fate, searched.mean_tone(means_of(report).of(unit.effects)))
+    tone = _TONES.get(unit.outcome, searched.mean_tone(means_of(report).of(unit.effects)))
     size = unit.vmlinux_bytes
     return (
         Cell(unit.name),
-        Cell(_FATES[unit.fate], tone=tone),
+        Cell(_OUTCOMES[unit.outcome], tone=tone),
         *_means_of(unit.effects, report, several=several),
         Cell(most_in(unit.effects, report) if unit.effects else ""),
         cells.NOTHING if size is None else cells.signed(size),
@@ -209,7 +213,7 @@ def _means_of(
 
 
 def _ruled_out(report: AblationReport) -> Iterator[Section]:
-    out = [unit for unit in report.units if unit.fate in RULED_OUT]
+    out = [unit for unit in report.option_groups if unit.outcome in RULED_OUT]
     if not out:
         return
     columns = (
@@ -221,9 +225,9 @@ def _ruled_out(report: AblationReport) -> Iterator[Section]:
     rows = tuple(
         (
             Cell(unit.name),
-            Cell(_FATES[unit.fate], tone="same"),
+            Cell(_OUTCOMES[unit.outcome], tone="same"),
             *searched.reach_cells(unit.objects, unit.alive),
-            Cell(unit.why or _WHYS[unit.fate]),
+            Cell(unit.why or _WHYS[unit.outcome]),
         )
         for unit in out
     )
@@ -232,9 +236,9 @@ def _ruled_out(report: AblationReport) -> Iterator[Section]:
     text = (
         f"{words.counted(len(out), 'option group was', 'option groups were')} ruled out. "
         + " ".join(
-            f"{_FATES[fate]}: {why}."
-            for fate, why in _WHYS.items()
-            if any(u.fate is fate for u in out)
+            f"{_OUTCOMES[outcome]}: {why}."
+            for outcome, why in _WHYS.items()
+            if any(u.outcome is outcome for u in out)
         )
     )
     yield Section("ruled-out", "Ruled out, and why", (Prose(text), table))
@@ -247,10 +251,10 @@ def _switches(report: AblationReport) -> Iterator[Section]:
             Cell(unit.switch.words),
             *searched.mean_cells(means_of(report).of(unit.switch.effects)),
             *searched.mean_cells(
-                means_of(report).of(unit.effects) if unit.fate is GroupOutcome.MEASURED else None
+                means_of(report).of(unit.effects) if unit.outcome is GroupOutcome.MEASURED else None
             ),
         )
-        for unit in report.units
+        for unit in report.option_groups
         if unit.switch
     )
     if not rows:
@@ -303,18 +307,18 @@ def _options_table(report: AblationReport) -> Table:
     def row(unit: AblatedGroup, option: str) -> tuple[Cell, ...]:
         name, _, change = option.partition(" ")
         before, _, after = change.partition(" -> ")
-        fate = Cell(_FATES[unit.fate], tone=_TONES.get(unit.fate, "same"))
-        return (Cell(name), Cell(before), Cell(after), Cell(unit.name), fate)
+        outcome = Cell(_OUTCOMES[unit.outcome], tone=_TONES.get(unit.outcome, "same"))
+        return (Cell(name), Cell(before), Cell(after), Cell(unit.name), outcome)
 
-    rows = tuple(row(unit, option) for unit in report.units for option in unit.options)
+    rows = tuple(row(unit, option) for unit in report.option_groups for option in unit.options)
     caption = f"{report.options} options differ between the two granted configs"
     return Table("options-table", caption, columns, rows, filtered=True)
 
 
 def verdict_text(report: AblationReport) -> str:
     """In words: which option groups do most of it, and how many do nothing."""
-    total = sum(unit.fate is not GroupOutcome.TOGETHER for unit in report.units)
-    out = sum(unit.fate in RULED_OUT for unit in report.units)
+    total = sum(unit.outcome is not GroupOutcome.TOGETHER for unit in report.option_groups)
+    out = sum(unit.outcome in RULED_OUT for unit in report.option_groups)
     text = f"{report.options} options differ, in {total} option groups. {_most_of_it(report)}"
     count = words.counted(out, "option group was", "option groups were")
     return f"{text}{count} ruled out without a build."
@@ -361,8 +365,8 @@ def unseen_units(report: AblationReport) -> list[AblatedGroup]:
 def _measured(report: AblationReport) -> list[AblatedGroup]:
     return [
         unit
-        for unit in report.units
-        if unit.fate not in RULED_OUT and unit.fate is not GroupOutcome.UNRESOLVED
+        for unit in report.option_groups
+        if unit.outcome not in RULED_OUT and unit.outcome is not GroupOutcome.UNRESOLVED
     ]
 
 
@@ -373,9 +377,11 @@ def most_in(effects: Mapping[str, Estimate], report: AblationReport) -> str:
 
 def parts_of(region: str, report: AblationReport) -> list[Part]:
     """A region's option groups, and what option groups do only together."""
-    units = [(unit.name, unit.effects[region]) for unit in report.units if region in unit.effects]
+    units = [
+        (unit.name, unit.effects[region]) for unit in report.option_groups if region in unit.effects
+    ]
     return units + [
-        (f"together: {' + '.join(pair.units)}", pair.effects[region])
+        (f"together: {' + '.join(pair.option_groups)}", pair.effects[region])
         for pair in report.interactions
         if region in pair.effects
     ]
@@ -420,7 +426,7 @@ def unit_cycles(report: AblationReport, ranked: Iterable[AblatedGroup]) -> Itera
         yield Prose("Not from A:")
         yield Items(contexts)
     known = {GroupOutcome.MEASURED, GroupOutcome.CLEARED}
-    only = [one.name for one in report.units if one.cycles is None and one.fate in known]
+    only = [one.name for one in report.option_groups if one.cycles is None and one.outcome in known]
     if only:
         yield Prose(f"Path only, no two of these kernels differ by it alone: {', '.join(only)}.")
 
@@ -466,7 +472,7 @@ def _about(report: AblationReport) -> str:
 
 def _contexts(report: AblationReport) -> Iterator[str]:
     """On top of what the option groups were flipped, where that is not A."""
-    for unit in report.units:
+    for unit in report.option_groups:
         if unit.cycles and set(unit.cycles.flipped) - set(unit.needs):
             yield f"{unit.name} on top of {_listed(unit.cycles.flipped)}"
 

@@ -64,7 +64,7 @@ class AblatedGroup(msgspec.Struct, frozen=True):
     name: str
     options: tuple[str, ...]
     needs: tuple[str, ...]
-    fate: GroupOutcome
+    outcome: GroupOutcome
     why: str
     objects: int | None
     alive: int | None
@@ -78,13 +78,13 @@ class AblatedGroup(msgspec.Struct, frozen=True):
 class Interaction(msgspec.Struct, frozen=True):
     """Option groups whose joint effect is not the sum of theirs: what is left over, by region."""
 
-    units: tuple[str, ...]
+    option_groups: tuple[str, ...]
     effects: dict[str, Estimate]
 
 
 class AblationReport(msgspec.Struct, frozen=True):
     """The whole. `names` are the two configs', for people. `cpu`: whose model cycles were judged,
-    too; `cycles`: their effects from A to B, by region; `unlike`: what A or B did otherwise.
+    too; `cycles`: their effects from A to B, by region; `mismatches`: what A or B did otherwise.
     `mean`: the account of the mean over regions, in per cent of A, where runs have it.
     """
 
@@ -95,7 +95,7 @@ class AblationReport(msgspec.Struct, frozen=True):
     machine: Facts
     options: int
     regions: tuple[AblatedRegion, ...]
-    units: tuple[AblatedGroup, ...]
+    option_groups: tuple[AblatedGroup, ...]
     interactions: tuple[Interaction, ...]
     proof: Proof | None
     builds: tuple[AblationBuild, ...]
@@ -105,7 +105,7 @@ class AblationReport(msgspec.Struct, frozen=True):
     failure: str = ""
     cpu: ReportedCPU | None = None
     cycles: dict[str, PlacementEffect] = {}
-    unlike: tuple[Mismatch, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
     mean: RegionSum | None = None
 
     @property

@@ -26,15 +26,15 @@ _MANY_OBJECTS = 20
 
 
 class GroupDecision(msgspec.Struct, frozen=True):
-    """What is known of an option group before any kernel is built for it; fate None: it has to be
-    searched.
+    """What is known of an option group before any kernel is built for it; outcome None: it has to
+    be searched.
 
     `objects`: how many it reaches; `alive`: how many of them executed code depends on; `chance`:
     how likely it is to have an effect in any region, a guess that only decides what is tried first.
     """
 
     unit: str
-    fate: GroupOutcome | None
+    outcome: GroupOutcome | None
     why: str
     objects: int
     alive: int
@@ -134,7 +134,7 @@ class Recompiler:
             return msgspec.structs.replace(undecided, why=changed.why, chance=chance)
         return msgspec.structs.replace(
             undecided,
-            fate=GroupOutcome.IDENTICAL,
+            outcome=GroupOutcome.IDENTICAL,
             why=f"{undecided.alive} executed objects come out the same with it",
         )
 

@@ -77,10 +77,10 @@ class _AblateStudy:
     async def run(self) -> AblationReport:
         with interruptible():
             decisions = self._decide()
-        pruned = sum(one.fate is not None for one in decisions.values())
+        pruned = sum(one.outcome is not None for one in decisions.values())
         self._lab.progress.log(f"{len(self._units)} option groups, {pruned} of them ruled out")
         answer = await self._search(decisions)
-        kept = [unit for unit in self._units if decisions[unit.name].fate is None]
+        kept = [unit for unit in self._units if decisions[unit.name].outcome is None]
         shares: dict[str, SwitchShare] = {}
         if self._request.switches:
             shares = await switch_shares(self._bench, self._ends[0], kept, self._configs[0])
@@ -143,7 +143,7 @@ class _AblateStudy:
                 name=unit.name,
                 needs=unit.needs,
                 prior=decisions[unit.name].chance,
-                pruned=decisions[unit.name].fate is not None,
+                pruned=decisions[unit.name].outcome is not None,
             )
             for unit in self._units
         ]

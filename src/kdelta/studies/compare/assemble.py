@@ -112,8 +112,8 @@ def _cpu(comparisons: Sequence[Comparison]) -> ReportedCPU | None:
     effects = [effect for one in comparisons if one.cycles for effect in one.cycles.effects]
     if not effects:
         return cpu
-    guessed = dict.fromkeys(kind for effect in effects for kind in effect.guessed)
-    return msgspec.structs.replace(cpu, guessed=tuple(guessed))
+    guessed = dict.fromkeys(kind for effect in effects for kind in effect.without_measured_cost)
+    return msgspec.structs.replace(cpu, without_measured_cost=tuple(guessed))
 
 
 def _cycle_report(one: Comparison, store: Store) -> CycleReport | None:

@@ -227,7 +227,7 @@ def sections_of(pair: ComparedPair) -> Iterator[Section]:
     yield from packets.sections(compared, pair.cycles, pair.report.cpu, pair.about, pair.mark)
     yield from cycles.sections(pair.report.cpu, compared.cycles, pair.about, pair.mark)
     like = pair.report.cpu.name if pair.report.cpu else like_name(pair.report)
-    yield from common.unlike_section(like, compared.unlike, f"unlike{pair.mark}")
+    yield from common.unlike_section(like, compared.mismatches, f"unlike{pair.mark}")
     yield from common.gains_section(like, compared.gains, f"gains{pair.mark}")
     folds = functions.folds(in_order(operations), pair.mark, pair.functions)
     folds += functions.background_folds(compared.effects.background, pair.mark, pair.functions)

@@ -282,7 +282,7 @@ def _moved_text(one: OperationEffect) -> str:
 
 def _unlike(pair: Pair) -> str:
     """In a line how far figures are from the default CPU's: where none is named."""
-    count = len({one.name for one in pair.compared.unlike})
+    count = len({one.name for one in pair.compared.mismatches})
     if not count:
         return ""
     bases = {one.name: float(one.base.value) for one in pair.of(*Word) if one.base}
@@ -314,7 +314,7 @@ def _cycles(pair: Pair) -> Iterator[Section]:
     order = dict.fromkeys((Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, *OPEN, *Word))
     found = {word: [one for one in cycles.effects if one.verdict.word is word] for word in order}
     texts = [f"{word} ({len(of)}): {_regions(of, word)}" for word, of in found.items() if of]
-    if names := dict.fromkeys(one.name for one in cycles.unlike):
+    if names := dict.fromkeys(one.name for one in cycles.mismatches):
         texts += [f"not as on a real {cpu.name}: {', '.join(names)}"]
     title = f"Model cycles on {cpu.name}: means over random layouts of each kernel"
     yield Section("cycles", title, (Items(tuple(texts)),))
@@ -328,7 +328,7 @@ def _regions(found: Sequence[PlacementEffect], word: Word) -> str:
 
 def _size(effect: PlacementEffect, word: Word) -> str:
     if word is Word.PLACEMENT_ONLY:
-        return f" (as these two are linked: {in_per_cent(effect.shipped.relative)})"
+        return f" (as these two are linked: {in_per_cent(effect.as_linked.relative)})"
     return f" {in_per_cent(effect.relative)}" if word in FIRM else ""
 
 

@@ -36,8 +36,8 @@ Phases = dict[str, dict[str, tuple[PhaseCost, ...]]]
 
 class Compared(msgspec.Struct, frozen=True):
     """Another kernel, and its effects against the base. `config`: how their configs differ; None
-    where one of them is not known. `unlike`: what kernels did otherwise than on the default CPU,
-    where none is named (else `cycles` has it). `gains`: what paths could add that QEMU cannot
+    where one of them is not known. `mismatches`: what kernels did otherwise than on the default
+    CPU, where none is named (else `cycles` has it). `gains`: what paths could add that QEMU cannot
     offer. `output`: how what a program printed under both differs.
     """
 
@@ -48,7 +48,7 @@ class Compared(msgspec.Struct, frozen=True):
     packets: tuple[PacketEffect, ...] = ()
     phases: Phases = {}
     config: tuple[ReportedOption, ...] | None = None
-    unlike: tuple[Mismatch, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
     gains: tuple[PathGain, ...] = ()
     output: str = ""
 

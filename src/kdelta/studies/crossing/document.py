@@ -36,14 +36,14 @@ def document(stored: Stored) -> Document:
     total = shown_total(report.found)
     sentence = crossing_sentence(total)
     return Document(
-        title=f"{report.workload}: {sentence} on {report.arms[0].side.spec}",
+        title=f"{report.workload}: {sentence} on {report.variants[0].side.spec}",
         made=common.made_of(stored),
         answers=(Answer((f"{sentence[:1].upper()}{sentence[1:]}.",), tone="same"),),
         facts=(
             ("workload", report.workload),
             *(
                 (VARIANT_NAMES[variant.name], VARIANT_TEXTS[variant.name])
-                for variant in report.arms
+                for variant in report.variants
             ),
             *((("priced", f"{report.cpu.name} ({report.cpu.title})"),) if report.cpu else ()),
             ("runs", f"{_runs(report)} a variant, perturbed by {PERTURBED}"),
@@ -51,11 +51,13 @@ def document(stored: Stored) -> Document:
         ),
         sections=(
             Section(
-                "arms", f"The variants: {_title(total, report)}, one iteration", _variants(total)
+                "variants",
+                f"The variants: {_title(total, report)}, one iteration",
+                _variants(total),
             ),
             Section("operations", "Operations", tuple(_operations(report))),
             *_chosen(report),
-            *(common.unlike_section(report.cpu.name, report.unlike) if report.cpu else ()),
+            *(common.unlike_section(report.cpu.name, report.mismatches) if report.cpu else ()),
         ),
         environment=common.environment(stored, report.machine, report.sides),
         suites=(
@@ -76,14 +78,14 @@ def _title(total: OperationCrossing, report: CrossingReport) -> str:
 
 
 def _runs(report: CrossingReport) -> str:
-    return " and ".join(map(str, sorted({len(variant.side.runs) for variant in report.arms})))
+    return " and ".join(map(str, sorted({len(variant.side.runs) for variant in report.variants})))
 
 
 def crossing_sentence(total: OperationCrossing) -> str:
     """Return what is gained in all, and which part of it is what."""
     if total.whole is None:
         return "nothing can be said: fewer than two variants ran"
-    first = total.arms[0].insns.value
+    first = total.variants[0].insns.value
     gained = figures.percent(-100 * total.whole.insns / first) if first else "0%"
     shares = ", ".join(f"{share_name(one)} {share_text(one)}" for one in total.shares)
     return (
@@ -98,7 +100,7 @@ def _case(one: OperationCrossing) -> Case:
 
 
 def _variants(total: OperationCrossing) -> tuple[Block, ...]:
-    return (_costs(total), *_shares(total), _specials(total)) if total.arms else ()
+    return (_costs(total), *_shares(total), _specials(total)) if total.variants else ()
 
 
 def _costs(total: OperationCrossing) -> Table:
@@ -113,19 +115,19 @@ def _costs(total: OperationCrossing) -> Table:
         Column("other tasks", "number", "executed meanwhile"),
         Column("model cycles", "number", "of the path, without misses"),
     )
-    first = total.arms[0].insns.value
+    first = total.variants[0].insns.value
     rows = tuple(
         (
-            Cell(VARIANT_NAMES[variant.arm]),
+            Cell(VARIANT_NAMES[variant.name]),
             *(cells.number(one.value) for one in (variant.insns, variant.user, variant.kernel)),
             cells.percent(100 * (first - variant.insns.value) / first if first else None),
             cells.spread(variant.insns),
             *(cells.number(one.value) for one in (variant.interrupts, variant.other)),
             _cycles(variant.cycles),
         )
-        for variant in total.arms
+        for variant in total.variants
     )
-    return Table("arms-table", "What each variant executes", columns, rows)
+    return Table("variants-table", "What each variant executes", columns, rows)
 
 
 def _shares(total: OperationCrossing) -> tuple[Block, ...]:
@@ -165,20 +167,20 @@ def _share_row(share: Share, insns: int, user: int, kernel: int) -> tuple[Cell, 
 
 
 def _specials(total: OperationCrossing) -> Table:
-    kinds = sorted({kind for variant in total.arms for kind in variant.specials})
+    kinds = sorted({kind for variant in total.variants for kind in variant.specials})
     columns = (
         Column("instruction", "name"),
-        *(Column(HEADS[variant.arm], "number") for variant in total.arms),
+        *(Column(HEADS[variant.name], "number") for variant in total.variants),
     )
     rows = tuple(
-        (Cell(kind), *(cells.number(variant.amounts.get(kind, ZERO)) for variant in total.arms))
+        (Cell(kind), *(cells.number(variant.amounts.get(kind, ZERO)) for variant in total.variants))
         for kind in kinds
     )
     return Table("specials", "Special instructions of the tasks' own work", columns, rows)
 
 
 def _operations(report: CrossingReport) -> Iterator[Block]:
-    variants = [variant.name for variant in report.arms]
+    variants = [variant.name for variant in report.variants]
     columns = (
         Column("operation", "name"),
         *(Column(HEADS[name], "number") for name in variants),
@@ -204,7 +206,7 @@ def _chosen(report: CrossingReport) -> tuple[Section, ...]:
     """What the kernels said of vulnerabilities, each answer once; and what prices are no more than
     assumed.
     """
-    names = sorted({name for variant in report.arms for name in variant.chose})
+    names = sorted({name for variant in report.variants for name in variant.chose})
     if not names:
         return tuple(_prices(report))
     columns = (Column("vulnerability", "name"), Column("the kernel said"), Column("of variant"))
@@ -219,7 +221,7 @@ def _chosen(report: CrossingReport) -> tuple[Section, ...]:
 
 def _answers(name: str, report: CrossingReport) -> Iterator[tuple[Cell, ...]]:
     said: dict[str, list[str]] = {}
-    for variant in report.arms:
+    for variant in report.variants:
         if name in variant.chose:
             said.setdefault(variant.chose[name], []).append(VARIANT_NAMES[variant.name])
     if set(said) != {NOT_AFFECTED}:
@@ -271,7 +273,7 @@ def share_text(share: Share) -> str:
 
 def gained(one: OperationCrossing) -> Fraction:
     """Which part of its work in the first variant the last one does without."""
-    first = one.arms[0].insns.value
+    first = one.variants[0].insns.value
     return one.whole.insns / first if one.whole and first else ZERO
 
 

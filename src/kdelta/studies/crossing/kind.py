@@ -8,7 +8,7 @@ from kdelta.studies.crossing.model import CrossingReport
 
 
 def _question(one: CrossingReport) -> str:
-    return f"What does crossing into the kernel cost {one.workload} on {one.arms[0].side.spec}?"
+    return f"What does crossing into the kernel cost {one.workload} on {one.variants[0].side.spec}?"
 
 
 KIND = Kind(

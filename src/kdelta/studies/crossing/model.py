@@ -47,14 +47,14 @@ class CrossingReport(msgspec.Struct, frozen=True):
 
     workload: str
     machine: Facts
-    arms: tuple[CrossingVariant, ...]
+    variants: tuple[CrossingVariant, ...]
     found: Crossing
     cpu: ReportedCPU | None = None
-    unlike: tuple[Mismatch, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[tuple[str, KernelRuns], ...]:
         """Each variant's kernel and runs, by the variant's name for people."""
-        return tuple((VARIANT_NAMES[variant.name], variant.side) for variant in self.arms)
+        return tuple((VARIANT_NAMES[variant.name], variant.side) for variant in self.variants)

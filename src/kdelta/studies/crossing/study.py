@@ -184,10 +184,10 @@ def _report(request: CrossingRequest, variants: Sequence[_Variant], store: Store
     return CrossingReport(
         workload=request.what.title,
         machine=_common_facts(variants, store),
-        arms=reported,
+        variants=reported,
         found=found,
         cpu=reported_cpu(request.cpu) if request.cpu else None,
-        unlike=_unlike(request.cpu, variants, store),
+        mismatches=_unlike(request.cpu, variants, store),
         notes=(*_path_notes(found), *_kernel_notes(variants, reported)),
         warnings=_warnings(variants),
     )
@@ -220,19 +220,19 @@ def _unlike(cpu: CPU | None, variants: Sequence[_Variant], store: Store) -> tupl
 def _path_notes(found: Crossing) -> list[str]:
     """Whether the variants are what they are called, derived from what was executed."""
     notes = []
-    for variant in (one for one in found.total.arms if one.arm in _MODES):
+    for variant in (one for one in found.total.variants if one.name in _MODES):
         if back := variant.specials.get("sysret", ZERO):
             notes.append(
-                f"{VARIANT_NAMES[variant.arm]}: {_figure(back)} sysret an iteration: not all of "
+                f"{VARIANT_NAMES[variant.name]}: {_figure(back)} sysret an iteration: not all of "
                 "its tasks are in the kernel's mode"
             )
         left = variant.specials.get("syscall", ZERO)
-        if left and variant.arm != "kernel":
+        if left and variant.name != "kernel":
             notes.append(
-                f"{VARIANT_NAMES[variant.arm]}: {_figure(left)} syscall instructions an iteration "
+                f"{VARIANT_NAMES[variant.name]}: {_figure(left)} syscall instructions an iteration "
                 "are left of calls that could not be made direct"
             )
-    if found.total.arms and not found.total.arms[0].amounts.get(INSNS, ZERO):
+    if found.total.variants and not found.total.variants[0].amounts.get(INSNS, ZERO):
         notes.append("the measured tasks executed nothing: there is nothing to break down")
     return notes
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from kdelta.counts.model import CONTEXTS
 from kdelta.infer.effects.clock_bound import clock_bound_text, times_more
 from kdelta.infer.effects.functions import must_add_up
-from kdelta.infer.profiles.diff import DiffLine, HintFate, both_ends, total_line
+from kdelta.infer.profiles.diff import DiffLine, HintOutcome, both_ends, total_line
 from kdelta.infer.profiles.matching import MatchKind
 from kdelta.infer.profiles.profile import Part, RegionProfile, Sort, by_part
 from kdelta.report import cells, figures, words
@@ -268,10 +268,10 @@ def hint_texts(report: DiffReport) -> Iterator[str]:
         name = function_name(hint.key[1], hint.key[0])
         others = ", ".join(function_name(key[1], key[0]) for key in hint.others)
         yield {
-            HintFate.RENAMED: f"{name} is called {others} in B",
-            HintFate.INLINED: f"{name} was inlined into {others}",
-            HintFate.OUTLINED: f"{name} is no more inlined into {others}",
-        }[hint.fate]
+            HintOutcome.RENAMED: f"{name} is called {others} in B",
+            HintOutcome.INLINED: f"{name} was inlined into {others}",
+            HintOutcome.OUTLINED: f"{name} is no more inlined into {others}",
+        }[hint.outcome]
 
 
 def view_lines(report: DiffReport, limit: int) -> list[str]:

@@ -65,7 +65,7 @@ def document(stored: Stored, report: LayoutReport) -> Document:
         ),
         sections=(
             *_sections(report),
-            *common.unlike_section(report.cpu.name, report.unlike),
+            *common.unlike_section(report.cpu.name, report.mismatches),
         ),
         environment=common.environment(stored, report.machine, sides),
         suites=(
@@ -84,7 +84,7 @@ def _case(region: LayoutRegion) -> Case:
     for kind, one in region.misses.items():
         least, most, median, shipped = (
             figures.fitted(Fraction(value))
-            for value in (one.least, one.most, one.median, one.shipped)
+            for value in (one.least, one.most, one.median, one.as_linked)
         )
         lines.append(
             f"{kind} misses {least} to {most}, median {median}, as linked {shipped} "
@@ -173,7 +173,7 @@ def _table(report: LayoutReport) -> Table:
             Cell(f"{one.cycles.percentile:.0f}", one.cycles.percentile),
             *(
                 cells.ends(interval)
-                for interval in (one.cycles.executed, one.cycles.shipped, one.cycles.median)
+                for interval in (one.cycles.executed, one.cycles.as_linked, one.cycles.median)
             ),
         )
         for one in _ranked(report)
@@ -189,7 +189,7 @@ def _charts(region: LayoutRegion) -> Iterator[Chart]:
         title = PLURALS.get(kind, kind)
         yield Chart(
             "spreads",
-            (Spread("layouts", region.draws[kind], found.shipped, "base"),),
+            (Spread("layouts", region.draws[kind], found.as_linked, "base"),),
             f"{title} an iteration",
             f"{region.name}: {title}; the line is the kernel as it is",
             f"{region.name}, {title} an iteration: {_said(found)}",
@@ -199,7 +199,7 @@ def _charts(region: LayoutRegion) -> Iterator[Chart]:
 def _said(found: Distribution) -> str:
     least, median, most, shipped = (
         figures.fitted(Fraction(value))
-        for value in (found.least, found.median, found.most, found.shipped)
+        for value in (found.least, found.median, found.most, found.as_linked)
     )
     return (
         f"{least} to {most}, median {median}, as linked {shipped}, which is above "
@@ -209,7 +209,7 @@ def _said(found: Distribution) -> str:
 
 def _cells(found: Distribution) -> tuple[Cell, ...]:
     quarters = (found.least, found.quarter, found.median, found.three_quarters, found.most)
-    return (*map(cells.number, (*quarters, found.shipped)), _percentile(found))
+    return (*map(cells.number, (*quarters, found.as_linked)), _percentile(found))
 
 
 def _percentile(found: Distribution) -> Cell:
@@ -219,8 +219,8 @@ def _percentile(found: Distribution) -> Cell:
 def _kind_section(kind: str, report: LayoutReport) -> Section:
     title = PLURALS.get(kind, f"{kind} misses")
     held = [(one.name, one.misses[kind]) for one in report.regions if kind in one.misses]
-    missing = [(name, found) for name, found in held if found.most or found.shipped]
-    quiet = [name for name, found in held if not (found.most or found.shipped)]
+    missing = [(name, found) for name, found in held if found.most or found.as_linked]
+    quiet = [name for name, found in held if not (found.most or found.as_linked)]
     blocks: list[Block] = []
     if missing:
         rows = tuple((Cell(name), *_cells(found)) for name, found in missing)
@@ -353,7 +353,7 @@ def _row(name: str, found: Replaced) -> tuple[Cell, ...]:
         for one in (found.own, found.lru)
         for cell in (
             cells.number(one.median),
-            cells.number(one.shipped),
+            cells.number(one.as_linked),
             _percentile(one),
         )
     ]
@@ -388,7 +388,7 @@ def _misses(region: str, phase: LayoutPhase) -> tuple[Cell, ...]:
     return (
         Cell(f"{region}: {phase.name}"),
         cells.number(phase.calls) if phase.name != REST else Cell("-"),
-        *map(cells.number, (phase.insns, found.least, found.median, found.most, found.shipped)),
+        *map(cells.number, (phase.insns, found.least, found.median, found.most, found.as_linked)),
         _percentile(found),
     )
 
@@ -413,7 +413,9 @@ def _cycles_table(regions: list[LayoutRegion], cpu: ReportedCPU) -> Table:
 
 
 def _cycles(region: str, phase: LayoutPhase, cpu: ReportedCPU) -> tuple[Cell, ...]:
-    low, high = (end / phase.calls for end in (phase.cycles.shipped.low, phase.cycles.shipped.high))
+    low, high = (
+        end / phase.calls for end in (phase.cycles.as_linked.low, phase.cycles.as_linked.high)
+    )
     shown = (
         Cell(f"{region}: {phase.name}"),
         cells.ends(Interval(low, high)),

@@ -99,7 +99,7 @@ class LayoutReport(msgspec.Struct, frozen=True):
     alignment: int = 0
     regions: tuple[LayoutRegion, ...] = ()
     cut: tuple[CutRegion, ...] = ()
-    unlike: tuple[Mismatch, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

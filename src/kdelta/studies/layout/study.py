@@ -277,7 +277,7 @@ def _report(
     data = request.lab.data_lines
     report = LayoutReport(
         workload=Work(request.workload, program=request.program).title,
-        cpu=msgspec.structs.replace(cpu, guessed=guessed_of(request.cpu, regions)),
+        cpu=msgspec.structs.replace(cpu, without_measured_cost=guessed_of(request.cpu, regions)),
         caches=cache_texts(request.cpu, data=data),
         machine=machine_facts(found.done, store),
         kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
@@ -295,7 +295,7 @@ def _report(
         alignment=alignments.most_common(1)[0][0] if alignments else 0,
         regions=regions,
         cut=placed.cut,
-        unlike=unlike(request.cpu, found.done[0], store),
+        mismatches=unlike(request.cpu, found.done[0], store),
         notes=notes_on(request.cpu, placed, data=data),
         warnings=placed.counts.warnings,
     )

@@ -125,4 +125,4 @@ def _only(placed: PlacedKernel, regions: Sequence[str]) -> PlacedKernel:
 def _step(effect: PlacementEffect) -> CycleStep:
     verdict = effect.verdict
     reason = cycle_reason(verdict) if verdict.reason else ""
-    return CycleStep(verdict.word, effect.relative, effect.shipped.relative, reason)
+    return CycleStep(verdict.word, effect.relative, effect.as_linked.relative, reason)

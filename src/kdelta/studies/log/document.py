@@ -302,7 +302,7 @@ def _cycle_cells(point: HistoryPoint) -> Sequence[Cell]:
     return (
         cells.verdict(point.cycles.word),
         cells.relative(point.cycles.relative),
-        cells.relative(point.cycles.shipped),
+        cells.relative(point.cycles.as_linked),
     )
 
 

@@ -61,7 +61,7 @@ class CycleStep(msgspec.Struct, frozen=True):
 
     word: Word
     relative: Interval
-    shipped: Interval
+    as_linked: Interval
     reason: str = ""
 
 

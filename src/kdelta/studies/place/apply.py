@@ -182,7 +182,7 @@ def _region(
     return AppliedRegion(
         name=one.name,
         iterations=before.iteration_count,
-        shipped=misses.shipped,
+        as_linked=misses.as_linked,
         median=misses.median,
         best=misses.best,
         predicted=misses.predicted,

@@ -59,7 +59,7 @@ def document(stored: Stored, report: PlaceReport) -> Document:
         ),
         sections=(
             *_sections(report),
-            *common.unlike_section(report.cpu.name, report.unlike),
+            *common.unlike_section(report.cpu.name, report.mismatches),
         ),
         environment=common.environment(stored, report.machine, sides),
         suites=tuple(_suites(report, sides)),
@@ -81,7 +81,7 @@ def _suites(report: PlaceReport, sides: Sequence[tuple[str, KernelRuns]]) -> Ite
 
 def _predicted(region: PlacedRegion) -> Case:
     lines = tuple(
-        f"{kind} misses {_count(one.shipped)} -> {_count(one.predicted)}"
+        f"{kind} misses {_count(one.as_linked)} -> {_count(one.predicted)}"
         for kind, one in region.misses.items()
     )
     pays = any(one.pays for one in region.misses.values())
@@ -90,7 +90,7 @@ def _predicted(region: PlacedRegion) -> Case:
 
 
 def _measured(region: AppliedRegion) -> Case:
-    text = f"L1I misses {_count(region.shipped)} -> {_count(region.measured)}"
+    text = f"L1I misses {_count(region.as_linked)} -> {_count(region.measured)}"
     outcome = Outcome.SLOWER if region.pays else Outcome.OK
     return Case(region.name, outcome, text, (f"predicted {_count(region.predicted)}",))
 
@@ -131,7 +131,7 @@ def _answers(report: PlaceReport) -> Iterator[Answer]:
         yield Answer((f"No order is better than the layout as linked; {random}.",), tone="same")
     if report.applied and report.applied.regions:
         found = report.applied
-        total, was = found.total("measured"), found.total("shipped")
+        total, was = found.total("measured"), found.total("as_linked")
         part = f" ({figures.percent(Fraction(100 * (total - was) / was))})" if was else ""
         text = (
             f"Relinked in this order, the kernel was measured: {round(total)} L1I "
@@ -200,7 +200,7 @@ def _cycles(report: PlaceReport) -> Table:
         (
             Cell(one.name),
             Cell(f"{one.weight:.3g}", one.weight),
-            cells.ends(one.shipped),
+            cells.ends(one.as_linked),
             cells.ends(one.predicted),
         )
         for one in report.regions
@@ -212,7 +212,7 @@ def _cycles(report: PlaceReport) -> Table:
 
 
 def _any(found: PlacedMisses) -> bool:
-    return bool(found.shipped or found.predicted or found.median)
+    return bool(found.as_linked or found.predicted or found.median)
 
 
 def _kind_section(kind: str, report: PlaceReport) -> Section:
@@ -232,7 +232,7 @@ def _kind_section(kind: str, report: PlaceReport) -> Section:
             *(
                 Cell("?") if value is None else cells.number(value)
                 for value in (
-                    found.shipped,
+                    found.as_linked,
                     found.median,
                     found.best,
                     found.predicted,
@@ -264,7 +264,7 @@ def _applied(found: Applied) -> Table:
             Cell(one.name),
             *(
                 cells.number(value)
-                for value in (one.shipped, one.median, one.best, one.predicted, one.measured)
+                for value in (one.as_linked, one.median, one.best, one.predicted, one.measured)
             ),
             cells.signed(one.path),
             Cell("yes" if one.is_as_predicted else "no",
@@ -276,7 +276,7 @@ def _applied(found: Applied) -> Table:
         Cell("all iterations together"),
         *(
             cells.number(round(found.total(column)))
-            for column in ("shipped", "median", "best", "predicted", "measured")
+            for column in ("as_linked", "median", "best", "predicted", "measured")
         ),
         cells.NOTHING,
         cells.NOTHING,
@@ -291,7 +291,7 @@ def _applied(found: Applied) -> Table:
 def _sums(found: Applied) -> Iterator[Block]:
     """How the measured order compares with the layout as linked and the median, and who pays."""
     measured = found.total("measured")
-    for word, column in (("as linked", "shipped"), ("the median", "median")):
+    for word, column in (("as linked", "as_linked"), ("the median", "median")):
         before = found.total(column)
         if before and measured:
             yield Prose(f"{before / measured:.2f} times fewer than {word}, all together.")

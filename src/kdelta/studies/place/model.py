@@ -16,7 +16,7 @@ class PlacedMisses(msgspec.Struct, frozen=True):
     size had no sets; None where that is not known.
     """
 
-    shipped: float
+    as_linked: float
     predicted: float
     median: float
     best: float
@@ -26,7 +26,7 @@ class PlacedMisses(msgspec.Struct, frozen=True):
     @property
     def pays(self) -> float:
         """By how many misses the order is worse than what was linked; 0 if it is not."""
-        return max(0.0, self.predicted - self.shipped)
+        return max(0.0, self.predicted - self.as_linked)
 
 
 class PlacedRegion(msgspec.Struct, frozen=True):
@@ -38,20 +38,20 @@ class PlacedRegion(msgspec.Struct, frozen=True):
     weight: float
     iterations: int
     misses: dict[str, PlacedMisses]
-    shipped: Interval
+    as_linked: Interval
     predicted: Interval
 
 
 class AppliedRegion(msgspec.Struct, frozen=True):
     """One region on the kernel as linked, and relinked in the order: L1I misses an iteration of
-    its own work. shipped and measured: by the trace of each; median, best and predicted: as in
+    its own work. as_linked and measured: by the trace of each; median, best and predicted: as in
     PlacedMisses. path: own instructions an iteration of the relinked kernel, less
     those of the one as linked.
     """
 
     name: str
     iterations: int
-    shipped: float
+    as_linked: float
     median: float
     best: float
     predicted: float
@@ -61,7 +61,7 @@ class AppliedRegion(msgspec.Struct, frozen=True):
     @property
     def pays(self) -> float:
         """By how many misses the relinked kernel is worse than what was linked; 0 if not."""
-        return max(0.0, self.measured - self.shipped)
+        return max(0.0, self.measured - self.as_linked)
 
     @property
     def is_as_predicted(self) -> bool:
@@ -119,7 +119,7 @@ class PlaceReport(msgspec.Struct, frozen=True):
     evaluations: int = 0
     regions: tuple[PlacedRegion, ...] = ()
     cut: tuple[CutRegion, ...] = ()
-    unlike: tuple[Mismatch, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     applied: Applied | None = None

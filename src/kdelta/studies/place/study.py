@@ -193,16 +193,16 @@ def _head(
 ) -> PlaceReport:
     cpu, data = reported_cpu(request.cpu), request.lab.data_lines
     replayed = {*caches_of(request.cpu), *([L2] if data else [])}
-    guessed = tuple(kind for kind in cpu.guessed if kind in replayed)
+    guessed = tuple(kind for kind in cpu.without_measured_cost if kind in replayed)
     return PlaceReport(
         workloads=names,
-        cpu=msgspec.structs.replace(cpu, guessed=guessed),
+        cpu=msgspec.structs.replace(cpu, without_measured_cost=guessed),
         caches=cache_texts(request.cpu, data=data),
         machine=machine_facts(found.done, store),
         kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
         layouts=request.layouts,
         seed=request.seed,
-        unlike=_unlike(request, names, found, store),
+        mismatches=_unlike(request, names, found, store),
     )
 
 
@@ -251,7 +251,7 @@ def _region(
     region = merged_regions(placed.counts)[row.region]
     misses = {
         kind: PlacedMisses(
-            shipped=row.methods[SHIPPED][kind] / per,
+            as_linked=row.methods[SHIPPED][kind] / per,
             predicted=row.methods[method][kind] / per,
             median=row.ensemble[kind].median / per,
             best=row.ensemble[kind].least / per,
@@ -277,7 +277,7 @@ def _region(
         weight=row.weight,
         iterations=row.iterations,
         misses=misses,
-        shipped=cycles(SHIPPED),
+        as_linked=cycles(SHIPPED),
         predicted=cycles(method),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
-from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchNeed, SeriesAnswer
+from kdelta.infer.search.series_model import PatchAnswer, PatchNeed, PatchOutcome, SeriesAnswer
 from kdelta.kernels.sources.measured_branch import effects_of
 from kdelta.kernels.sources.patches import Patch
 from kdelta.lab.reports import machine_facts
@@ -74,7 +74,7 @@ def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> Se
         machine=machine_facts(ends[0].done or ends[1].done, store),
         views=request.views,
         rows=tuple(
-            SeriesRow(PatchAnswer(patch.name, PatchFate.UNRESOLVED, "", {}), patch.subject)
+            SeriesRow(PatchAnswer(patch.name, PatchOutcome.UNRESOLVED, "", {}), patch.subject)
             for patch in trees.patches
         ),
         builds=tuple(trees.builds),
@@ -92,7 +92,7 @@ def _row(
         answer=answer,
         subject=patch.subject,
         files=trees.files[patch.name],
-        why=excluded if answer.fate is PatchFate.RULED_OUT else answer.text,
+        why=excluded if answer.outcome is PatchOutcome.RULED_OUT else answer.text,
         objects=None if found is None else found.objects,
         alive=len(found.alive) if isinstance(found, NotExcluded) else None if found is None else 0,
         earlier=effects_of(patch.message),

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from kdelta.infer.effects.estimate import MEAN, Estimate, is_seen
 from kdelta.infer.search.minimal import PatchRole
-from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchGroup, View
+from kdelta.infer.search.series_model import PatchAnswer, PatchGroup, PatchOutcome, View
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -33,10 +33,10 @@ from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 
 _TONES = {
-    PatchFate.UNRESOLVED: "unresolved",
-    PatchFate.TOGETHER: "unresolved",
-    PatchFate.RULED_OUT: "same",
-    PatchFate.CLEARED: "same",
+    PatchOutcome.UNRESOLVED: "unresolved",
+    PatchOutcome.TOGETHER: "unresolved",
+    PatchOutcome.RULED_OUT: "same",
+    PatchOutcome.CLEARED: "same",
 }
 
 WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
@@ -72,18 +72,18 @@ def document(stored: Stored) -> Document:
 
 def _case(row: SeriesRow) -> Case:
     answer = row.answer
-    if answer.fate in (PatchFate.UNRESOLVED, PatchFate.TOGETHER):
-        return Case(row.name, Outcome.UNKNOWN, answer.text or str(answer.fate))
+    if answer.outcome in (PatchOutcome.UNRESOLVED, PatchOutcome.TOGETHER):
+        return Case(row.name, Outcome.UNKNOWN, answer.text or str(answer.outcome))
     return searched.effects_case(
-        row.name, answer.effects, answer.text or row.why or str(answer.fate)
+        row.name, answer.effects, answer.text or row.why or str(answer.outcome)
     )
 
 
 def _answer(report: SeriesReport) -> Answer:
     if report.failure:
         return Answer((report.failure,), tone="unresolved")
-    fates = Counter(row.answer.fate for row in report.rows)
-    chips = tuple(Chip(fate.value, count) for fate, count in fates.items())
+    outcomes = Counter(row.answer.outcome for row in report.rows)
+    chips = tuple(Chip(outcome.value, count) for outcome, count in outcomes.items())
     sentences = [verdict_text(report)]
     if report.minimal and report.minimal.answer.members:
         names = [one.name for one in report.minimal.answer.members]
@@ -154,7 +154,7 @@ def _patches_table(report: SeriesReport) -> Table:
         Column("how it is known"),
     )
     # What was ruled out has a table of its own.
-    listed = [row for row in report.rows if row.answer.fate is not PatchFate.RULED_OUT]
+    listed = [row for row in report.rows if row.answer.outcome is not PatchOutcome.RULED_OUT]
     rows = [_patch_row(row, views, report) for row in listed]
     rows += [
         _group_row(f"group {number}", group, views, report)
@@ -175,10 +175,10 @@ def _patches_table(report: SeriesReport) -> Table:
 
 def _patch_row(row: SeriesRow, views: list[View], report: SeriesReport) -> tuple[Cell, ...]:
     answer = row.answer
-    tone = _TONES.get(answer.fate, searched.mean_tone(means_of(report).of(answer.effects)))
+    tone = _TONES.get(answer.outcome, searched.mean_tone(means_of(report).of(answer.effects)))
     return (
         Cell(row.name),
-        Cell(answer.fate.value, tone=tone),
+        Cell(answer.outcome.value, tone=tone),
         *_view_cells(answer, views, report),
         Cell(most_in(answer.effects, report)),
         Cell(row.subject),
@@ -238,7 +238,7 @@ def _minimal(report: SeriesReport, minimal: Minimal) -> Iterator[Block]:
 
 
 def _ruled_out(report: SeriesReport) -> Iterator[Section]:
-    rows = report.of(PatchFate.RULED_OUT)
+    rows = report.of(PatchOutcome.RULED_OUT)
     if not rows:
         return
     columns = (Column("patch", "name"), *searched.REACH_COLUMNS, Column("why"))
@@ -315,10 +315,10 @@ def verdict_text(report: SeriesReport) -> str:
             f"All patches together change the path by {cell(whole)} in the mean over "
             f"{words.counted(count, 'region', 'regions')}; {len(changed)} differ. "
         )
-    doing = [row for row in report.of(PatchFate.MEASURED) if does_something(row.answer.effects)]
+    doing = [row for row in report.of(PatchOutcome.MEASURED) if does_something(row.answer.effects)]
     if report.minimal is None:
         text += f"{words.counted(len(doing), 'patch is', 'patches are')} known to do something. "
-    out = words.counted(len(report.of(PatchFate.RULED_OUT)), "patch was", "patches were")
+    out = words.counted(len(report.of(PatchOutcome.RULED_OUT)), "patch was", "patches were")
     return f"{text}{out} ruled out without a build."
 
 
@@ -329,7 +329,7 @@ def does_something(effects: Mapping[str, Estimate]) -> bool:
 
 def unseen_rows(report: SeriesReport) -> list[SeriesRow]:
     """The patches that were measured, or cleared with others, and do nothing in any region."""
-    measured = [*report.of(PatchFate.MEASURED), *report.of(PatchFate.CLEARED)]
+    measured = [*report.of(PatchOutcome.MEASURED), *report.of(PatchOutcome.CLEARED)]
     return [row for row in measured if not does_something(row.answer.effects)]
 
 
@@ -342,7 +342,7 @@ def parts_of(region: str, report: SeriesReport) -> list[Part]:
     """A region's patches and groups of them."""
     return [
         (row.name, row.answer.effects[region])
-        for row in report.of(PatchFate.MEASURED)
+        for row in report.of(PatchOutcome.MEASURED)
         if region in row.answer.effects
     ] + [
         (f"group {number} ({len(group.patches)} patches)", group.effects[region])

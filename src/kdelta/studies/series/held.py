@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate, is_seen
-from kdelta.infer.search.series_model import PatchFate
+from kdelta.infer.search.series_model import PatchOutcome
 from kdelta.studies.search.model import AblatedRegion
 from kdelta.studies.series.model import SeriesReport, SeriesRow
 
@@ -61,7 +61,7 @@ def trailer_name(region: AblatedRegion) -> str:
 def _now(row: SeriesRow, region: AblatedRegion | None) -> float | None:
     if region is None or not region.before.value:
         return None
-    if row.answer.fate in (PatchFate.TOGETHER, PatchFate.UNRESOLVED):
+    if row.answer.outcome in (PatchOutcome.TOGETHER, PatchOutcome.UNRESOLVED):
         return None
     effect: Estimate | None = row.answer.effects.get(region.name)
     if effect is None or not is_seen(effect):

@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate, is_seen
-from kdelta.infer.search.series_model import PatchFate
+from kdelta.infer.search.series_model import PatchOutcome
 from kdelta.kernels.sources.measured_branch import (
     EFFECT,
     BranchPatch,
@@ -85,7 +85,7 @@ def trailers(
     if len(rows) > _MOST:
         found.append((EFFECT, f"and {len(rows) - _MOST} regions more"))
     if not found:
-        unknown = row.answer.fate in (PatchFate.TOGETHER, PatchFate.UNRESOLVED)
+        unknown = row.answer.outcome in (PatchOutcome.TOGETHER, PatchOutcome.UNRESOLVED)
         found = [(EFFECT, f"unresolved: {row.answer.text}" if unknown else "none")]
     if marked:
         found.append((MARK, "slower"))

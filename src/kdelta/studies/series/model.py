@@ -12,7 +12,7 @@ import msgspec
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.minimal import MinimalAnswer
 from kdelta.infer.search.search_model import InteractionAnswer, RegionSum
-from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchGroup, PatchNeed, View
+from kdelta.infer.search.series_model import PatchAnswer, PatchGroup, PatchNeed, PatchOutcome, View
 from kdelta.report.model import Facts, KernelRuns
 from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
 
@@ -80,5 +80,5 @@ class SeriesReport(msgspec.Struct, frozen=True):
     failure: str = ""
     mean: RegionSum | None = None
 
-    def of(self, fate: PatchFate) -> list[SeriesRow]:
-        return [row for row in self.rows if row.answer.fate is fate]
+    def of(self, outcome: PatchOutcome) -> list[SeriesRow]:
+        return [row for row in self.rows if row.answer.outcome is outcome]
