@@ -392,7 +392,7 @@ from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.gate import Judged, decide
 from kdelta.studies.gate.study import GateAnswer
 
-async def run_gate(request, store, progress):
+async def run_gate(request, lab):
     cost = pathlib.Path("cost").read_text().strip()
     if cost == "crash":
         raise ZeroDivisionError
