@@ -85,10 +85,12 @@ def _object(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
 def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any] | tuple[str, Any, Any]]:
     """Return the fields; one that has a default may be missing in an older document."""
     hints = get_type_hints(kind)
-    may_lack = {one.name for one in msgspec.structs.fields(kind) if not one.required}
     return [
-        (name, _type_of(hints[name]), None) if name in may_lack else (name, _type_of(hints[name]))
-        for name in _written(kind)
+        (one.name, _type_of(hints[one.name]))
+        if one.required
+        else (one.name, _type_of(hints[one.name]) | msgspec.UnsetType, msgspec.UNSET)
+        for one in msgspec.structs.fields(kind)
+        if one.name in _written(kind)
     ]
 
 
