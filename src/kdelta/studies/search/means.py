@@ -4,7 +4,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,7 +20,6 @@ from kdelta.infer.effects.estimate import (
 )
 from kdelta.infer.search.search_model import RegionSum
 from kdelta.report import figures, words
-from kdelta.report.model import KernelRuns
 from kdelta.studies.search.model import AblatedRegion
 
 _TWO_PLACES = 10
@@ -137,12 +136,9 @@ class Means(msgspec.Struct, frozen=True):
         return f"{found[0][0]} {cell(found[0][1])}" if found else ""
 
 
-@runtime_checkable
 class SearchReport(Protocol):
     """A report of what was found between two ends."""
 
-    @property
-    def ends(self) -> tuple[KernelRuns, KernelRuns]: ...
     @property
     def regions(self) -> Any: ...
     @property
