@@ -15,11 +15,12 @@ from kdelta.report.stored import Stored, encode
 from kdelta.spec.errors import LabError
 from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.gate.document import GateReport
-from kdelta.studies.kinds import STORED, stored_of
+from kdelta.studies.kinds import STORED, stored_of, summary_of
 from tests.report.example import report, run_report
 from tests.report.example_cycles import with_cycles
 from tests.report.example_history import tracked
 from tests.report.example_layout import layout_report
+from tests.report.example_stored import EXAMPLES
 from tests.report.test_profile_report import diff_report
 
 GATE = GateReport(
@@ -113,3 +114,9 @@ def test_what_is_damaged_is_reported() -> None:
         assert one != content
         with pytest.raises(LabError, match="cannot be read"):
             stored_of(one)
+
+
+def test_operations_of_a_gate_are_those_that_it_judged() -> None:
+    stored = EXAMPLES["gate alone"]
+    assert len(stored.of(GateReport)[0].judged) == 3
+    assert summary_of(stored)[0] == "3 operations"

@@ -99,7 +99,8 @@ def summary_of(stored: Stored) -> tuple[str, str]:
         case.name
         for suite in document.suites
         for case in suite.cases
-        if not case.name.startswith("kernel ") and stored.kind not in _WITHOUT_OPERATIONS
+        if not case.name.startswith("kernel ") and case.name != "answer"  # of a gate
+        if stored.kind not in _WITHOUT_OPERATIONS
     ]
     first = next(iter(document.answers), None)
     if first is None:
