@@ -52,7 +52,8 @@ def document(stored: Stored) -> Document:
     report = stored.one(HistoryReport)
     several = len(report.series) > 1
     what = f"{report.workload} {', '.join(report.operations)}".strip()
-    counts = " and ".join(words.counted(len(one.kernels), "kernel") for one in report.series)
+    counts = words.counted(sum(len(one.kernels) for one in report.series), "kernel")
+    counts += f" in {len(report.series)} series" if several else ""
     return Document(
         title=f"{what}: how it moved over {counts}",
         made=common.made_of(stored),
