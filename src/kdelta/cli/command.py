@@ -36,7 +36,7 @@ class OptionParam(click.Option):
     def __init__(self, name: str, asked: Option, type_: Any, usual: object) -> None:
         self.asked, self.type_, self.usual = asked, type_, usual
         base, several, is_flag = _shape(type_, asked)
-        self.item = base
+        self.item, self.usual_text = base, _usual_text(usual, asked)
         super().__init__(
             [*asked.names, name],
             help=asked.help,
@@ -48,17 +48,17 @@ class OptionParam(click.Option):
         )
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """The bounds, and the default in the option's own words."""
+        """Return the bounds, and the default in the option's own words."""
         extra = super().get_help_extra(ctx)
         extra.pop("default", None)
         if self.asked.most is None:  # bounds of 0 or 1 are plain
             extra.pop("range", None)
-        if text := self.asked.usual or _usual_text(self.usual, self.asked):
+        if text := self.asked.usual or self.usual_text:
             extra["default"] = text
         return extra
 
     def value_of(self, given: Any) -> object:
-        """What the field is to be, of what the parser made of the words. UserError for a slip."""
+        """Return the field's value, of what the parser made of the words; UserError for a slip."""
         name = self.asked.names[-1]
         if self.is_flag:
             return bool(given) is not self.asked.off
@@ -132,7 +132,7 @@ class ArgumentParam(click.Argument):
         )
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002
-        """What the words are called, and what they are."""
+        """Return what the words are called, and what they are."""
         return self.asked.metavar, self.asked.help
 
 

@@ -20,6 +20,7 @@ Words = tuple[str, ...]
 _UNITS = {"%": 1, "s": 1, "M": 1, "MB": 1, "MiB": 1, "m": 60, "h": 3600}
 _UNITS |= {"G": 1024, "GB": 1024, "GiB": 1024}
 _QUANTITY = re.compile(rf"(\d+)\s*({'|'.join(sorted(_UNITS, key=len, reverse=True))})")
+_NUMBER = r"\d+(?:\.\d+)?"
 _EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)")
 
 
@@ -146,9 +147,8 @@ def _bad_value(error: Any, words: Words) -> Slip:
     param = error.param
     value = next(_values(param.opts, words), "")
     shown = f"{param.opts[-1]} {value}".strip() if param.opts[0][:1] == "-" else _shown(param)
-    in_words = not isinstance(param, OptionParam) or param.asked.usual
-    usual = None if in_words else param.usual
-    right = [str(usual)] if isinstance(usual, str | int | float) and usual != "" else []
+    is_known = isinstance(param, OptionParam) and not param.asked.usual and param.usual_text
+    right = [param.usual_text] if is_known else []
     if bound := _bound(error.message, value):
         reason = f"it is {' '.join(bound)}"
         right.insert(0, bound[1])
@@ -168,11 +168,11 @@ def _bound(message: str, value: str) -> tuple[str, str] | None:
     """The bound that a number is beyond, in click's words."""
     if "not in the range" not in message:
         return None
-    least = re.search(r"(\d+)<=x|x>=(\d+)", message)
-    most = re.search(r"x<=(\d+)", message)
+    least = re.search(rf"({_NUMBER})<=x|x>=({_NUMBER})", message)
+    most = re.search(rf"x<=({_NUMBER})", message)
     if least and float(value) < float(least[1] or least[2]):
-        return "at least", least[1] or least[2]
-    return ("at most", most[1]) if most else None
+        return "at least", f"{float(least[1] or least[2]):.12g}"
+    return ("at most", f"{float(most[1]):.12g}") if most else None
 
 
 def _values(options: Sequence[str], words: Words) -> Iterator[str]:
