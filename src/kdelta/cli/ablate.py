@@ -8,10 +8,10 @@ import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.options import on_cpu, one_tree
-from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import run_study
-from kdelta.spec.option import Argument, HelpSection, option
+from kdelta.spec.option import Argument
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 
@@ -21,13 +21,7 @@ class AblateOptions(msgspec.Struct, frozen=True):
 
     explain: Annotated[
         int,
-        option(
-            "--explain",
-            metavar="N",
-            least=0,
-            group=HelpSection.SHOWN,
-            help="Break N operations down by option group.",
-        ),
+        explain_option(help="Break N operations down by option group."),
     ] = 8
 
 

@@ -12,7 +12,7 @@ from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import check_cpus
 from kdelta.cli.output import log
-from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import publish
 from kdelta.host.files import write_atomic
@@ -49,13 +49,7 @@ class BisectOptions(msgspec.Struct, frozen=True):
     ] = False
     explain: Annotated[
         int,
-        option(
-            "--explain",
-            metavar="N",
-            least=0,
-            group=HelpSection.SHOWN,
-            help="Show N regions of each commit.",
-        ),
+        explain_option(help="Show N regions of each commit."),
     ] = 8
 
 

@@ -10,14 +10,14 @@ import msgspec
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import FlameOptions, check_cpus
-from kdelta.cli.plain_options import All, Functions, PrintOptions
+from kdelta.cli.plain_options import All, Functions, PrintOptions, explain_option
 from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import publish, report_text
 from kdelta.host.interrupt import run_async
 from kdelta.lab.lab import open_store
 from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
-from kdelta.spec.option import Argument, HelpSection, option
+from kdelta.spec.option import Argument
 from kdelta.spec.words import compared_words
 from kdelta.studies.compare.answer import LEAST, LEAST_PPM
 from kdelta.studies.compare.assemble import compare_reports
@@ -32,13 +32,7 @@ class CompareOptions(msgspec.Struct, frozen=True):
     show_all: All = False
     explain: Annotated[
         int,
-        option(
-            "--explain",
-            metavar="N",
-            least=0,
-            group=HelpSection.SHOWN,
-            help="With --all: explain the N operations that changed most.",
-        ),
+        explain_option(help="With --all: explain the N operations that changed most."),
     ] = 5
     functions: Functions = 10
 

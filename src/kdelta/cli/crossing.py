@@ -8,13 +8,13 @@ import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.options import check_cpus
-from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.profile import asked_work
 from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import run_study
 from kdelta.lab.asked import OnCPU, Operations, Workload
 from kdelta.lab.request import LabRequest
-from kdelta.spec.option import Argument, HelpSection, option, without
+from kdelta.spec.option import Argument, option, without
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.crossing.study import (
     CrossingRequest,
@@ -42,13 +42,7 @@ class CrossingOptions(msgspec.Struct, frozen=True):
     lab: Annotated[LabRequest, without("mode", "data_lines", "trace_limit")] = LabRequest()
     explain: Annotated[
         int,
-        option(
-            "--explain",
-            metavar="N",
-            least=0,
-            group=HelpSection.SHOWN,
-            help="Name the N operations that gain most.",
-        ),
+        explain_option(help="Name the N operations that gain most."),
     ] = 60
 
 

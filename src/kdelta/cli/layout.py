@@ -9,7 +9,7 @@ import msgspec
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.options import one_kernel
-from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import run_study
 from kdelta.cpus.catalog import DEFAULT_CPU
@@ -23,13 +23,7 @@ class LayoutOptions(msgspec.Struct, frozen=True):
 
     explain: Annotated[
         int,
-        option(
-            "--explain",
-            metavar="N",
-            least=0,
-            group=HelpSection.SHOWN,
-            help="Break down the N operations that depend on it most.",
-        ),
+        explain_option(help="Break down the N operations that depend on it most."),
     ] = 5
     collisions: Annotated[
         int,

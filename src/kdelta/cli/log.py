@@ -7,10 +7,10 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.lab import shown_lab
-from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.publish import publish
 from kdelta.lab.lab import open_store
-from kdelta.spec.option import Argument, HelpSection, option
+from kdelta.spec.option import Argument
 from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.log.study import run_history
 
@@ -22,13 +22,7 @@ class LogOptions(msgspec.Struct, frozen=True):
 
     explain: Annotated[
         int,
-        option(
-            "--explain",
-            metavar="N",
-            least=0,
-            group=HelpSection.SHOWN,
-            help="Name the N operations that moved most.",
-        ),
+        explain_option(help="Name the N operations that moved most."),
     ] = 8
 
 

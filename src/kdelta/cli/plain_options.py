@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Options of how something is printed, which many commands share."""
 
+import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,10 @@ Functions = Annotated[
         help="Name N functions an operation.",
     ),
 ]
+explain_option = functools.partial(
+    option, "--explain", metavar="N", least=0, group=HelpSection.SHOWN
+)
+"""How many operations are explained; each command has a help of its own."""
 All = Annotated[
     bool,
     option("--all", group=HelpSection.SHOWN, help="Print all figures and facts, not one screen."),

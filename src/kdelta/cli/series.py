@@ -9,13 +9,13 @@ import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.options import LikeOptions, on_cpu, one_tree
-from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.program import OfProgram, in_place_of
 from kdelta.cli.publish import run_study
 from kdelta.kernels.sources.series import FORMS
 from kdelta.spec.change import parse_variable
 from kdelta.spec.errors import UserError
-from kdelta.spec.option import Argument, HelpSection, option
+from kdelta.spec.option import Argument
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series
 
@@ -34,13 +34,7 @@ class SeriesOptions(msgspec.Struct, frozen=True):
 
     explain: Annotated[
         int,
-        option(
-            "--explain",
-            metavar="N",
-            least=0,
-            group=HelpSection.SHOWN,
-            help="Break N operations down by patch.",
-        ),
+        explain_option(help="Break N operations down by patch."),
     ] = 8
 
 

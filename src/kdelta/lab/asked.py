@@ -69,6 +69,23 @@ Layouts = Annotated[
         help="With --cpu: replay each kernel in N random layouts.",
     ),
 ]
+RandomLayouts = Annotated[
+    int,
+    option(
+        "--layouts",
+        metavar="N",
+        least=2,
+        most=100_000,
+        group=HelpSection.SURE,
+        help="Replay in N random layouts.",
+    ),
+]
+Seed = Annotated[
+    int,
+    option(
+        "--seed", metavar="N", least=0, group=HelpSection.SURE, help="Seed of the random layouts."
+    ),
+]
 MaxBuilds = Annotated[
     int | None,
     option(

@@ -8,9 +8,9 @@ import msgspec
 from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
-from kdelta.lab.asked import SINGLE, Operations, Workload
+from kdelta.lab.asked import SINGLE, Operations, RandomLayouts, Seed, Workload
 from kdelta.lab.request import LabRequest, Program
-from kdelta.spec.option import HelpSection, OptionKind, option, without
+from kdelta.spec.option import OptionKind, option, without
 
 
 class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,25 +33,6 @@ class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload = "syscalls"
     operations: Operations = ()
     program: Program | None = None
-    layouts: Annotated[
-        int,
-        option(
-            "--layouts",
-            metavar="N",
-            least=2,
-            most=100_000,
-            group=HelpSection.SURE,
-            help="Replay in N random layouts.",
-        ),
-    ] = DEFAULT_LAYOUTS
-    seed: Annotated[
-        int,
-        option(
-            "--seed",
-            metavar="N",
-            least=0,
-            group=HelpSection.SURE,
-            help="Seed of the random layouts.",
-        ),
-    ] = 1
+    layouts: RandomLayouts = DEFAULT_LAYOUTS
+    seed: Seed = 1
     lab: Annotated[LabRequest, without(*SINGLE)] = LabRequest(perturbations=1)

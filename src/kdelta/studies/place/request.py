@@ -11,6 +11,8 @@ from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.lab.asked import (
     SINGLE,
+    RandomLayouts,
+    Seed,
     Workloads,
 )
 from kdelta.lab.request import LabRequest
@@ -81,27 +83,8 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
             help="Judge at most N orders.",
         ),
     ] = DEFAULT_EVALUATIONS
-    layouts: Annotated[
-        int,
-        option(
-            "--layouts",
-            metavar="N",
-            least=2,
-            most=100_000,
-            group=HelpSection.SURE,
-            help="Replay in N random layouts.",
-        ),
-    ] = DEFAULT_LAYOUTS
-    seed: Annotated[
-        int,
-        option(
-            "--seed",
-            metavar="N",
-            least=0,
-            group=HelpSection.SURE,
-            help="Seed of the random layouts.",
-        ),
-    ] = 1
+    layouts: RandomLayouts = DEFAULT_LAYOUTS
+    seed: Seed = 1
     apply: Annotated[
         bool,
         option("--apply", help="Relink in that order, run it, and count its misses."),
