@@ -8,7 +8,7 @@ import pytest
 from reading import read_document
 
 from kdelta.cli import main as cli
-from kdelta.infer.search.series_model import View
+from kdelta.infer.search.search_model import View
 from kdelta.lab.lab import Lab
 from kdelta.studies.series.model import SeriesReport
 from kdelta.studies.series.request import SeriesRequest

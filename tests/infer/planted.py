@@ -7,8 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.search.search_model import Failed, Measured, Outcome
-from kdelta.infer.search.series_model import SeriesPatch
+from kdelta.infer.search.search_model import Candidate, Failed, Measured, Outcome
 from kdelta.spec.run import RunStatus
 
 Effects = Mapping[str, int]
@@ -42,9 +41,14 @@ class World(msgspec.Struct, frozen=True):
         self,
         pruned: Collection[str] = (),
         suspects: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> list[SeriesPatch]:
+    ) -> list[Candidate]:
         return [
-            SeriesPatch(name, self.closed(name), (suspects or {}).get(name, ()), name in pruned)
+            Candidate(
+                name,
+                self.closed(name),
+                pruned=name in pruned,
+                suspects=(suspects or {}).get(name, ()),
+            )
             for name in self.names
         ]
 

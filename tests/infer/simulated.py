@@ -10,6 +10,7 @@ import msgspec
 from kdelta.infer.effects.estimate import estimate
 from kdelta.infer.search.search import Search, begin
 from kdelta.infer.search.search_model import (
+    Candidate,
     Failed,
     FlipSet,
     Limits,
@@ -17,7 +18,6 @@ from kdelta.infer.search.search_model import (
     Needs,
     Outcome,
     SearchAnswer,
-    SearchUnit,
     Step,
 )
 from kdelta.spec.run import RunStatus
@@ -32,7 +32,7 @@ class World(msgspec.Struct, frozen=True):
     `failing` in them and nothing of what stands next to it.
     """
 
-    units: tuple[SearchUnit, ...]
+    units: tuple[Candidate, ...]
     terms: Terms
     spread: int = 0
     failing: tuple[tuple[FlipSet, FlipSet], ...] = ()
@@ -123,6 +123,6 @@ def world_of(
     while len(terms) < matter + pairs:
         terms[frozenset(random_.sample(names, 2))] = some_effect(random_)
     units = tuple(
-        SearchUnit(name, (needs or {}).get(name, ()), prior, name in pruned) for name in names
+        Candidate(name, (needs or {}).get(name, ()), prior, name in pruned) for name in names
     )
     return World(units, terms, spread=spread, seed=seed)

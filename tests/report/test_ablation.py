@@ -8,6 +8,7 @@ import pytest
 from reading import read_document
 
 from kdelta.infer.effects.estimate import Adds, Estimate
+from kdelta.infer.search.search_model import Proof
 from kdelta.report.model import KernelRuns, Mismatch
 from kdelta.spec.errors import LabError
 from kdelta.studies.ablate.model import (
@@ -19,7 +20,7 @@ from kdelta.studies.ablate.model import (
     SwitchShare,
 )
 from kdelta.studies.documents import document_text
-from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
+from kdelta.studies.search.model import AblatedRegion, AblationBuild
 from tests.report.decoded import decoded
 from tests.report.example_cycles import with_cycles as compare_report
 from tests.report.shown import shown

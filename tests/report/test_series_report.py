@@ -9,19 +9,20 @@ from reading import read_document
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.minimal import Member, MinimalAnswer, PatchRole
-from kdelta.infer.search.search_model import InteractionAnswer
-from kdelta.infer.search.series_model import (
+from kdelta.infer.search.search_model import (
+    InteractionAnswer,
     PatchAnswer,
     PatchGroup,
     PatchNeed,
     PatchOutcome,
+    Proof,
     View,
     ViewAnswer,
 )
 from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
 from kdelta.studies.documents import document_text
-from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
+from kdelta.studies.search.model import AblatedRegion, AblationBuild
 from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow
 from tests.report.shown import shown

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 
 from kdelta.infer.effects.estimate import estimate
 from kdelta.infer.search.bisect import Bisect, begin, never_alike
-from kdelta.infer.search.bisect_model import Alike, BisectAnswer, BisectStep, Clues, History, Wants
-from kdelta.infer.search.search_model import Failed, Measured, Outcome
+from kdelta.infer.search.search_model import (
+    Alike,
+    BisectAnswer,
+    Clues,
+    Failed,
+    History,
+    Measured,
+    Outcome,
+    Step,
+    Wants,
+)
 from kdelta.spec.run import RunStatus
 
 BASE = 10_000
@@ -80,7 +89,7 @@ class Finished(msgspec.Struct, frozen=True):
     @property
     def halvings(self) -> int:
         steps = [one.step for one in self.search.observed]
-        return sum(step in (BisectStep.HALF, BisectStep.BASE) for step in steps)
+        return sum(step in (Step.HALVING, Step.BASE) for step in steps)
 
     @property
     def named(self) -> set[str]:
@@ -103,11 +112,12 @@ def searched(
     ends = world.measured(history.good), world.measured(history.bad)
     search = begin(history, *ends, wants, alike)
     asked: list[str] = []
-    while (plan := search.next_commit()) is not None:
-        assert plan.commit not in {one.commit for one in search.observed}, "asked twice"
+    while builds := search.next_builds():
+        (commit,) = builds[0].flips
+        assert builds[0].flips not in {one.flips for one in search.observed}, "asked twice"
         assert len(asked) < 500
-        asked.append(plan.commit)
-        search = search.observe(plan.commit, world.run(plan.commit))
+        asked.append(commit)
+        search = search.observe(builds[0].flips, world.run(commit))
     return Finished(search, search.answer(), tuple(asked))
 
 
@@ -227,7 +237,7 @@ def test_what_only_failures_part_stays_together() -> None:
     done = searched(World(line(40), {"c0019": {"a.f": 30}}, failing))
     assert done.named == set()
     (group,) = done.answer.groups
-    assert set(group.commits) == {*failing, "c0021"}
+    assert set(group.units) == {*failing, "c0021"}
     assert group.effects["a"].value == 30
     assert "failed" in group.text
     assert done.answer.sums["a"].remainder.value == 0
@@ -235,7 +245,7 @@ def test_what_only_failures_part_stays_together() -> None:
 
 def test_one_that_fails_besides_the_culprit_is_no_reason_to_doubt() -> None:
     done = searched(World(line(9), {"c0005": {"a.f": 30}}, frozenset({"c0004"})))
-    assert [one.commits for one in done.answer.groups] == [("c0004", "c0005")]
+    assert [one.units for one in done.answer.groups] == [("c0004", "c0005")]
     ruled = searched(
         World(line(9), {"c0005": {"a.f": 30}}, frozenset({"c0004"})), ruled_out=["c0004"]
     )
@@ -310,7 +320,7 @@ def test_no_more_builds_than_allowed() -> None:
     done = searched(World(line(500), {"c0300": {"a.f": 300}}), wants=Wants(max_builds=3))
     assert len(done.asked) == 3
     (group,) = done.answer.groups
-    assert "c0300" in group.commits
+    assert "c0300" in group.units
     assert "3 builds" in group.text
 
 

@@ -15,6 +15,7 @@ from kdelta.infer.search.decode import Term, decode
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import (
     NOTHING,
+    Candidate,
     Failed,
     FlipSet,
     How,
@@ -22,7 +23,6 @@ from kdelta.infer.search.search_model import (
     Measured,
     Needs,
     SearchAnswer,
-    SearchUnit,
     Step,
 )
 from kdelta.spec.run import RunStatus
@@ -51,7 +51,7 @@ def kernel(planted: Planted, flips: FlipSet, spread: int = 0) -> dict[str, dict[
 
 
 def coded(planted: Planted, spread: int = 0) -> dict[FlipSet, dict[str, dict[str, Estimate]]]:
-    needs = Needs([SearchUnit(name) for name in NAMES])
+    needs = Needs([Candidate(name) for name in NAMES])
     sets = (NOTHING, frozenset(NAMES), *code_sets(needs, ALONE))
     return {flips: kernel(planted, flips, spread) for flips in sets}
 
@@ -83,7 +83,7 @@ def test_what_too_many_do_in_one_function_is_left_open_and_given_to_none() -> No
 
 
 def test_what_two_do_only_together() -> None:
-    sets = code_sets(Needs([SearchUnit(name) for name in NAMES]), ALONE)
+    sets = code_sets(Needs([Candidate(name) for name in NAMES]), ALONE)
     one, two = next(
         (one, two)
         for one in NAMES
@@ -130,7 +130,7 @@ def measured(planted: Planted, flips: FlipSet) -> Measured:
 
 
 def searched(planted: Planted, limits: Limits | None = None) -> tuple[SearchAnswer, list[Step]]:
-    units = [SearchUnit(name, prior=0.5) for name in NAMES]
+    units = [Candidate(name, prior=0.5) for name in NAMES]
     ends = measured(planted, NOTHING), measured(planted, frozenset(NAMES))
     search = begin(units, *ends, limits or CODED)
     steps = []
@@ -171,7 +171,7 @@ def test_what_the_code_leaves_open_is_settled_one_by_one() -> None:
 
 
 def searched_with(priors: Mapping[str, float], planted: Planted) -> tuple[SearchAnswer, list[Step]]:
-    units = [SearchUnit(name, prior=priors[name]) for name in NAMES]
+    units = [Candidate(name, prior=priors[name]) for name in NAMES]
     search = begin(units, measured(planted, NOTHING), measured(planted, frozenset(NAMES)), CODED)
     steps = []
     while builds := search.next_builds():
@@ -217,7 +217,7 @@ def test_what_is_too_little_to_be_looked_for_stays_together() -> None:
 
 
 def test_a_kernel_of_the_code_that_fails_is_searched_around() -> None:
-    units = [SearchUnit(name, prior=0.5) for name in NAMES]
+    units = [Candidate(name, prior=0.5) for name in NAMES]
     search = begin(units, measured(EIGHT, NOTHING), measured(EIGHT, frozenset(NAMES)), CODED)
     first = search.next_builds()[0]
     assert first.step is Step.CODED
@@ -235,13 +235,13 @@ def test_builds_are_not_more_than_allowed(count: int) -> None:
 
 
 def test_without_functions_nothing_is_coded() -> None:
-    units = [SearchUnit(name, prior=0.5) for name in NAMES]
+    units = [Candidate(name, prior=0.5) for name in NAMES]
     a, b = (Measured(measured(EIGHT, flips).paths) for flips in (NOTHING, frozenset(NAMES)))
     assert Step.CODED not in {build.step for build in begin(units, a, b, CODED).next_builds()}
 
 
 def test_few_units_are_not_searched_by_code() -> None:
-    units = [SearchUnit(name, prior=0.5) for name in NAMES]
+    units = [Candidate(name, prior=0.5) for name in NAMES]
     ends = measured(EIGHT, NOTHING), measured(EIGHT, frozenset(NAMES))
     assert Step.CODED in {build.step for build in begin(units, *ends, CODED).next_builds()}
     assert Step.CODED not in {build.step for build in begin(units, *ends).next_builds()}

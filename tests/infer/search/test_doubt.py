@@ -15,11 +15,10 @@ from kdelta.infer.effects.estimate import MEAN, ZERO, Estimate, is_seen, mean_pe
 from kdelta.infer.effects.paths import function_paths, region_paths
 from kdelta.infer.search.additive import ObservedKernels, difference, less
 from kdelta.infer.search.bisect import begin as begin_bisect
-from kdelta.infer.search.bisect_model import History
 from kdelta.infer.search.search import begin
-from kdelta.infer.search.search_model import FlipSet, Measured, SearchUnit
+from kdelta.infer.search.search_model import Candidate, FlipSet, History, Measured
 from kdelta.infer.search.series import begin_series
-from kdelta.infer.search.series_model import SeriesPatch
+from kdelta.infer.search.stretches import kernel
 from tests.infer.steady_runs import TIMER, steady
 
 A: FlipSet = frozenset()
@@ -104,12 +103,12 @@ def test_every_search_asks_for_more_runs_of_what_is_doubtful(
     other: Sequence[RunCounts], *, doubted: bool
 ) -> None:
     ends = measured(PLAIN), measured(other)
-    flips = begin([SearchUnit("X")], *ends)
+    flips = begin([Candidate("X")], *ends)
     assert flips.doubted == ({A, X} if doubted else set())
-    patches = begin_series([SeriesPatch("X")], *ends)
+    patches = begin_series([Candidate("X")], *ends)
     assert patches.doubted == ({A, X} if doubted else set())
     commits = begin_bisect(History({"a": (), "b": ("a",)}, "a", "b"), *ends)
-    assert commits.doubted == ({"a", "b"} if doubted else set())
+    assert commits.doubted == ({kernel("a"), kernel("b")} if doubted else set())
 
 
 def test_a_commit_is_no_culprit_by_chance() -> None:
@@ -124,7 +123,7 @@ def test_more_runs_of_both_settle_what_was_doubtful() -> None:
     search = begin_bisect(history, measured(PLAIN), measured(TIMED))
     assert search.answer().culprits == ()
     for commit, run in (("a", PLAIN[0]), ("b", TIMED[0])):
-        search = search.observe(commit, measured([run] * ENOUGH))
+        search = search.observe(kernel(commit), measured([run] * ENOUGH))
     assert search.doubted == set()
     (culprit,) = search.answer().culprits
     assert culprit.effects["open"].value == Fraction(953, 100)

@@ -11,11 +11,9 @@ from kdelta.infer.effects.chance import ENOUGH
 from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.estimate import Estimate, bound, is_seen
 from kdelta.infer.search.bisect import begin as begin_bisect
-from kdelta.infer.search.bisect_model import History
 from kdelta.infer.search.search import begin
-from kdelta.infer.search.search_model import Measured, RegionSum, SearchUnit
+from kdelta.infer.search.search_model import Candidate, FlipSet, History, Measured, RegionSum, S
 from kdelta.infer.search.series import begin_series
-from kdelta.infer.search.series_model import SeriesPatch
 from tests.infer.search.test_doubt import measured
 from tests.infer.steady_runs import steady
 
@@ -46,37 +44,33 @@ def upto(name: str) -> frozenset[str]:
     return frozenset(NAMES[: int(name[1:])])
 
 
+def finished(search: S, kernels: Kernels, changes: Callable[[FlipSet], FlipSet] = frozenset) -> S:
+    """The search when it wants nothing more. changes: those that a kernel has."""
+    rerun: set[FlipSet] = set()
+    while True:
+        while doubted := sorted(search.doubted - rerun, key=sorted):
+            rerun.add(doubted[0])
+            search = search.observe(doubted[0], kernels.run(changes(doubted[0]), ENOUGH))
+        if not (builds := search.next_builds()):
+            return search
+        search = search.observe(builds[0].flips, kernels.run(changes(builds[0].flips)))
+
+
 def bisected(kernels: Kernels) -> tuple[RegionSum, dict[str, Estimate]]:
     commits = ["c0", *NAMES]
     parents = {name: (commits[at - 1],) if at else () for at, name in enumerate(commits)}
     ends = kernels.run(upto(commits[0])), kernels.run(upto(commits[-1]))
     search = begin_bisect(History(parents, commits[0], commits[-1]), *ends)
-    rerun: set[str] = set()
-    while True:
-        while doubted := sorted(search.doubted - rerun):
-            rerun.add(doubted[0])
-            search = search.observe(doubted[0], kernels.run(upto(doubted[0]), ENOUGH))
-        if (plan := search.next_commit()) is None:
-            break
-        search = search.observe(plan.commit, kernels.run(upto(plan.commit)))
-    answer = search.answer()
+    answer = finished(search, kernels, lambda flips: upto(next(iter(flips)))).answer()
     found = {one.commit: one.effects["open"] for one in answer.culprits}
-    found |= {name: group.effects["open"] for group in answer.groups for name in group.commits}
+    found |= {name: group.effects["open"] for group in answer.groups for name in group.units}
     return answer.sums["open"], found
 
 
 def ablated(kernels: Kernels) -> tuple[RegionSum, dict[str, Estimate]]:
     ends = kernels.run(frozenset()), kernels.run(frozenset(NAMES))
-    search = begin([SearchUnit(name) for name in NAMES], *ends)
-    rerun: set[frozenset[str]] = set()
-    while True:
-        while doubted := sorted(search.doubted - rerun, key=sorted):
-            rerun.add(doubted[0])
-            search = search.observe(doubted[0], kernels.run(doubted[0], ENOUGH))
-        if not (builds := search.next_builds()):
-            break
-        search = search.observe(builds[0].flips, kernels.run(builds[0].flips))
-    answer = search.answer()
+    search = begin([Candidate(name) for name in NAMES], *ends)
+    answer = finished(search, kernels).answer()
     found = {one.name: one.effects["open"] for one in answer.units if one.effects}
     found |= {name: group.effects["open"] for group in answer.groups for name in group.units}
     return answer.sums["open"], found
@@ -84,16 +78,8 @@ def ablated(kernels: Kernels) -> tuple[RegionSum, dict[str, Estimate]]:
 
 def series(kernels: Kernels) -> tuple[RegionSum, dict[str, Estimate]]:
     ends = kernels.run(frozenset()), kernels.run(frozenset(NAMES))
-    search = begin_series([SeriesPatch(name) for name in NAMES], *ends)
-    rerun: set[frozenset[str]] = set()
-    while True:
-        while doubted := sorted(search.doubted - rerun, key=sorted):
-            rerun.add(doubted[0])
-            search = search.observe(doubted[0], kernels.run(doubted[0], ENOUGH), built=False)
-        if not (builds := search.next_builds()):
-            break
-        search = search.observe(builds[0].patches, kernels.run(builds[0].patches))
-    answer = search.answer()
+    search = begin_series([Candidate(name) for name in NAMES], *ends)
+    answer = finished(search, kernels).answer()
     found = {one.name: one.effects["open"] for one in answer.patches if one.effects}
     found |= {name: group.effects["open"] for group in answer.groups for name in group.patches}
     return answer.sums["open"], found

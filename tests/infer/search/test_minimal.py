@@ -41,7 +41,7 @@ def begun(world: World, suspects: Mapping[str, tuple[str, ...]] | None = None) -
 
 def finished(search: MinimalSearch, world: World, culprits: frozenset[str]) -> MinimalAnswer:
     while builds := search.next_builds():
-        chosen = builds[0].patches
+        chosen = builds[0].flips
         assert world.applies(chosen)
         assert chosen not in {one.patches for one in (*search.known, *search.tested)}
         verdict, reason = judge(world, culprits, chosen)
@@ -221,7 +221,7 @@ def test_an_effect_that_a_later_patch_takes_away_again() -> None:
 
     search = begun(world)
     while builds := search.next_builds():
-        chosen = builds[0].patches
+        chosen = builds[0].flips
         search = search.observe(chosen, SetVerdict.HAS if has(chosen) else SetVerdict.LACKS)
     found = frozenset(members(search.answer()))
     assert has(found)
@@ -245,9 +245,9 @@ def test_sets_that_are_known_to_be_refused_are_no_tests() -> None:
     world = World(8, builds={"p05": ("p02",)})
     search = begun(world)
     while builds := search.next_builds():
-        verdict, reason = judge(world, frozenset({"p05"}), builds[0].patches)
+        verdict, reason = judge(world, frozenset({"p05"}), builds[0].flips)
         built = verdict is not SetVerdict.UNRESOLVED
-        search = search.observe(builds[0].patches, verdict, reason, built=built)
+        search = search.observe(builds[0].flips, verdict, reason, built=built)
     answer = search.answer()
     assert answer.refused > 0
     assert answer.tests + answer.refused == len(search.tested)

@@ -10,13 +10,13 @@ import pytest
 from kdelta.infer.effects.estimate import Adds, effect_between
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import (
+    Candidate,
     Failed,
     FlipSet,
     How,
     Limits,
     Measured,
     Needs,
-    SearchUnit,
     Step,
 )
 from kdelta.spec.run import RunStatus
@@ -37,7 +37,7 @@ def hand(
 ) -> World:
     """Units by their letters: {"X": 5, "XY": -2}: X costs 5, and with Y 2 less."""
     names = sorted({letter for key in terms for letter in key})
-    units = tuple(SearchUnit(name, (needs or {}).get(name, ()), prior) for name in names)
+    units = tuple(Candidate(name, (needs or {}).get(name, ()), prior) for name in names)
     return World(units, {frozenset(k): {"r0": v} for k, v in terms.items()}, failing=failing)
 
 
@@ -186,7 +186,7 @@ def test_no_more_builds_than_allowed_and_the_rest_is_unresolved_as_a_group() -> 
 def test_few_builds_go_to_the_units_that_are_likeliest_to_matter() -> None:
     world = hand({"X": 1, "Y": 2, "Z": 3})
     units = tuple(
-        SearchUnit(name, (), prior) for name, prior in (("X", 0.3), ("Y", 0.99), ("Z", 0.5))
+        Candidate(name, (), prior) for name, prior in (("X", 0.3), ("Y", 0.99), ("Z", 0.5))
     )
     found = searched(msgspec.structs.replace(world, units=units), Limits(max_builds=1))
     assert found.asked == (flips("Y"),)
@@ -351,7 +351,7 @@ def test_what_is_asked_for_can_be_built() -> None:
     ],
 )
 def test_needs_that_cannot_be(needs: Mapping[str, tuple[str, ...]], message: str) -> None:
-    units = [SearchUnit(name, needs.get(name, ())) for name in ("X", "Y")]
+    units = [Candidate(name, needs.get(name, ())) for name in ("X", "Y")]
     with pytest.raises(ValueError, match=message):
         Needs(units)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.infer.effects.estimate import Adds
-from kdelta.infer.search.search_model import FlipSet, How, Limits, Needs, SearchUnit, Step
+from kdelta.infer.search.search_model import Candidate, FlipSet, How, Limits, Needs, Step
 from tests.infer.simulated import REGIONS, Found, World, named, searched, steps_of, world_of
 
 pytestmark = pytest.mark.long
@@ -262,7 +262,7 @@ def test_the_same_observations_give_the_same_search() -> None:
 def test_units_in_any_number_need_each_other() -> None:
     """A chain of needs has one row only."""
     names = named(8)
-    units = tuple(SearchUnit(name, tuple(names[:place]), 0.9) for place, name in enumerate(names))
+    units = tuple(Candidate(name, tuple(names[:place]), 0.9) for place, name in enumerate(names))
     world = world_of(8, 4, seed=1)
     found = searched(msgspec.structs.replace(world, units=units))
     assert found.builds <= 7

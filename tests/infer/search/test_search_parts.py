@@ -18,13 +18,13 @@ from kdelta.infer.search.screening import (
     seen_on_top,
 )
 from kdelta.infer.search.search_model import (
+    Candidate,
     Failed,
     FlipSet,
     How,
     Measured,
     Needs,
     Outcome,
-    SearchUnit,
 )
 from kdelta.spec.run import RunStatus
 
@@ -47,7 +47,7 @@ def kernels(measured: Mapping[str, int], failed: str = "") -> ObservedKernels:
 
 
 def needs_of(letters: str, **needs: str) -> Needs:
-    return Needs([SearchUnit(name, tuple(needs.get(name, ()))) for name in letters])
+    return Needs([Candidate(name, tuple(needs.get(name, ()))) for name in letters])
 
 
 def test_a_kernel_on_both_sides_cancels_with_its_spread() -> None:

@@ -9,16 +9,16 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from kdelta.infer.effects.estimate import Adds, Estimate
-from kdelta.infer.search.search_model import Measured
-from kdelta.infer.search.series import SeriesSearch, begin_series
-from kdelta.infer.search.series_model import (
+from kdelta.infer.search.search_model import (
+    Candidate,
+    Limits,
+    Measured,
     PatchOutcome,
     SeriesAnswer,
-    SeriesLimits,
-    SeriesPatch,
-    SeriesStep,
+    Step,
     View,
 )
+from kdelta.infer.search.series import SeriesSearch, begin_series
 from tests.infer.planted import BASE, World, by_region, summed
 
 ORDER = (View.ORDER,)
@@ -29,8 +29,8 @@ def begun(
     world: World,
     views: tuple[View, ...] = ORDER,
     *,
-    patches: list[SeriesPatch] | None = None,
-    limits: SeriesLimits | None = None,
+    patches: list[Candidate] | None = None,
+    limits: Limits | None = None,
 ) -> SeriesSearch:
     ends = world.outcome(frozenset()), world.outcome(frozenset(world.names))
     assert isinstance(ends[0], Measured)
@@ -38,12 +38,12 @@ def begun(
     return begin_series(patches or world.patches(), ends[0], ends[1], views, limits)
 
 
-def finished(search: SeriesSearch, world: World) -> tuple[SeriesAnswer, list[SeriesStep]]:
+def finished(search: SeriesSearch, world: World) -> tuple[SeriesAnswer, list[Step]]:
     steps = []
     while builds := search.next_builds():
-        chosen = builds[0].patches
+        chosen = builds[0].flips
         assert world.applies(chosen), builds[0]
-        assert all(one.patches != chosen for one in search.observed), builds[0]
+        assert all(one.flips != chosen for one in search.observed), builds[0]
         steps.append(builds[0].step)
         search = search.observe(chosen, world.outcome(chosen))
     return search.answer(), steps
@@ -58,7 +58,7 @@ def test_few_that_matter_take_few_kernels() -> None:
     answer, steps = finished(begun(world), world)
     assert found(answer) == {"p20": {"open": 30}, "p41": {"read": -7}}
     assert len(steps) == answer.builds <= 2 * math.log2(64)
-    assert set(steps) == {SeriesStep.ORDER}
+    assert set(steps) == {Step.ORDER}
     assert all(not one.remainder.value for one in answer.sums.values())
     fates = {one.name: one.outcome for one in answer.patches}
     assert fates["p20"] is PatchOutcome.MEASURED
@@ -83,7 +83,7 @@ def test_what_is_within_the_spread_is_not_accounted_for() -> None:
     ends = outcome(frozenset()), outcome(frozenset(world.names))
     search = begin_series(world.patches(), *ends)
     while builds := search.next_builds():
-        search = search.observe(builds[0].patches, outcome(builds[0].patches))
+        search = search.observe(builds[0].flips, outcome(builds[0].flips))
     answer = search.answer()
     measured = {one.name: one for one in answer.patches if one.outcome is PatchOutcome.MEASURED}
     assert by_region(measured["p05"].effects)["open"] == 51
@@ -121,7 +121,7 @@ def test_the_proof_settles_what_was_ruled_out() -> None:
     pruned = set(world.names) - {"p05", "p09", "p30"}
     answer, steps = finished(begun(world, patches=world.patches(pruned)), world)
     assert found(answer) == {"p05": {"open": 3}, "p30": {"open": 4}}
-    assert steps[0] is SeriesStep.PROOF
+    assert steps[0] is Step.PROOF
     assert len(steps) <= 3
     assert answer.proof.held is True
     assert answer.proof.text.startswith("with the 3 patches that were kept the path is that of")
@@ -199,7 +199,7 @@ def test_all_views_agree_where_nothing_interacts() -> None:
             assert one.left_out.others == one.alone.others == ()
         else:
             assert one.left_out is one.alone is None
-    assert steps.count(SeriesStep.LEFT_OUT) == steps.count(SeriesStep.ALONE) == 3
+    assert steps.count(Step.LEFT_OUT) == steps.count(Step.WITHOUT_OTHERS) == 3
 
 
 def test_what_goes_and_comes_with_a_patch() -> None:
@@ -259,7 +259,7 @@ def test_two_that_interact_are_named_and_measured() -> None:
     assert pair.units == ("p03", "p12")
     assert by_region(pair.effects) == {"open": -4}
     assert pair.text.startswith("these two alone")
-    assert steps.count(SeriesStep.PAIR) == 1
+    assert steps.count(Step.PAIR) == 1
     assert found(answer)["p12"] == {"open": -1}, "in order, the later one has it"
 
 
@@ -278,7 +278,7 @@ def test_an_interaction_seen_from_one_side_only() -> None:
 
 def test_the_budget_is_kept_and_what_is_open_is_reported() -> None:
     world = World(32, {f"p{n:02}": {"open/do_open": 1 + n} for n in range(32)})
-    answer, steps = finished(begun(world, limits=SeriesLimits(max_builds=5)), world)
+    answer, steps = finished(begun(world, limits=Limits(max_builds=5)), world)
     assert len(steps) == 5
     assert answer.notes[-1] == "the search ended after 5 builds, as it was asked to"
     assert all(not one.remainder.value for one in answer.sums.values())
@@ -289,9 +289,9 @@ def test_the_budget_is_kept_and_what_is_open_is_reported() -> None:
 
 def test_sets_that_are_known_not_to_apply_cost_nothing() -> None:
     world = World(8, {"p02": {"open/do_open": 10}, "p05": {"open/lookup": 3}})
-    search = begun(world, limits=SeriesLimits(max_builds=1))
+    search = begun(world, limits=Limits(max_builds=1))
     first = search.next_builds()[0]
-    search = search.observe(first.patches, world.outcome(first.patches), built=False)
+    search = search.observe(first.flips, world.outcome(first.flips), built=False)
     assert search.next_builds()
     assert search.answer().builds == 0
 
@@ -299,11 +299,11 @@ def test_sets_that_are_known_not_to_apply_cost_nothing() -> None:
 def test_needs_that_are_no_earlier_patch() -> None:
     ends = World(0).outcome(frozenset())
     assert isinstance(ends, Measured)
-    for bad in ([SeriesPatch("a", ("b",)), SeriesPatch("b")], [SeriesPatch("a")] * 2):
+    for bad in ([Candidate("a", ("b",)), Candidate("b")], [Candidate("a")] * 2):
         with pytest.raises(ValueError, match="a: a name"):
             begin_series(bad, ends, ends)
     with pytest.raises(ValueError, match="no patches of the series"):
-        begin_series([SeriesPatch("a")], ends, ends).observe(frozenset("b"), ends)
+        begin_series([Candidate("a")], ends, ends).observe(frozenset("b"), ends)
 
 
 FUNCTIONS = st.sampled_from(sorted(BASE))

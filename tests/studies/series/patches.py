@@ -11,7 +11,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.estimate import MEAN, Estimate
-from kdelta.infer.search.series_model import PatchOutcome
+from kdelta.infer.search.search_model import PatchOutcome
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.git import GitStore

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.search.minimal import PatchRole
-from kdelta.infer.search.series_model import PatchOutcome, View
+from kdelta.infer.search.search_model import PatchOutcome, View
 from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Silent

@@ -19,19 +19,23 @@ from functools import cached_property
 import msgspec
 
 from kdelta.infer.search.additive import Combination, added, difference
-from kdelta.infer.search.bisect_model import (
+from kdelta.infer.search.search_model import (
     Alike,
     BisectAnswer,
-    BisectStep,
     Culprit,
+    Failed,
+    FlipSet,
+    GroupAnswer,
     History,
+    Measured,
+    Observation,
+    Outcome,
     PlacedCommits,
-    PlannedCommit,
-    Seen,
-    Together,
+    PlannedBuild,
+    Step,
     Wants,
+    builds_left,
 )
-from kdelta.infer.search.search_model import Failed, Measured, Outcome
 from kdelta.infer.search.stretches import (
     Ancestry,
     Bits,
@@ -58,18 +62,19 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
     """
 
     history: History
-    observed: tuple[Seen, ...]
+    observed: tuple[Observation, ...]
     wants: Wants = Wants()
     alike: Alike = never_alike
 
-    def observe(self, commit: str, outcome: Outcome) -> "Bisect":
-        """The search after a commit, asked for or not."""
-        step = next((one.step for one in self._plan.wanted if one.commit == commit), None)
-        return msgspec.structs.replace(self, observed=(*self.observed, Seen(commit, outcome, step)))
+    def observe(self, flips: FlipSet, outcome: Outcome) -> "Bisect":
+        """Return the search after a commit, asked for or not."""
+        step = next((one.step for one in self._plan.builds if one.flips == flips), None)
+        new = Observation(flips, outcome, step)
+        return msgspec.structs.replace(self, observed=(*self.observed, new))
 
-    def next_commit(self) -> PlannedCommit | None:
-        """The commit that is needed now; None when finished."""
-        return next(iter(self._plan.wanted), None)
+    def next_builds(self) -> tuple[PlannedBuild, ...]:
+        """Return the commits that are needed, the next one first; empty when finished."""
+        return self._plan.builds
 
     @property
     def candidates(self) -> int:
@@ -81,10 +86,10 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
         return answer_of(self._plan)
 
     @property
-    def doubted(self) -> frozenset[str]:
-        """The commits of which more runs would show which differences are chance."""
+    def doubted(self) -> frozenset[FlipSet]:
+        """Return the commits of which more runs would show which differences are chance."""
         self.answer()
-        return frozenset().union(*self._plan.judge.regions.doubted)
+        return frozenset(self._plan.judge.regions.doubted)
 
     @cached_property
     def _plan(self) -> "_BisectPlan":
@@ -98,11 +103,13 @@ def begin(
     wants: Wants | None = None,
     alike: Alike = never_alike,
 ) -> Bisect:
-    """A search between two measured ends. Raises ValueError for ends that are no such commits."""
+    """Return a search between two measured ends. Raises ValueError for ends that are no such
+    commits.
+    """
     for end in (history.good, history.bad):
         if end not in history.parents:
             raise ValueError(f"no commit of the history: {end}")
-    ends = (Seen(history.good, good), Seen(history.bad, bad))
+    ends = Observation(kernel(history.good), good), Observation(kernel(history.bad), bad)
     return Bisect(history, ends, wants or Wants(), alike)
 
 
@@ -125,12 +132,15 @@ class _BisectPlan:
     """What is known at one point, and which commits are wanted next."""
 
     def __init__(
-        self, history: History, observed: Sequence[Seen], wants: Wants, alike: Alike
+        self, history: History, observed: Sequence[Observation], wants: Wants, alike: Alike
     ) -> None:
         self.history = history
         self.wants = wants
         self.failed = {
-            one.commit: one.outcome for one in observed if isinstance(one.outcome, Failed)
+            name: one.outcome
+            for one in observed
+            if isinstance(one.outcome, Failed)
+            for name in one.flips
         }
         self.judge = StretchJudge(observed, wants, alike)
         self.notes: list[str] = []
@@ -142,25 +152,24 @@ class _BisectPlan:
                 "are not the same: the ruling out was wrong, and all commits were searched"
             )
             self._account_for(frozenset())
-        if bases := sum(one.step is BisectStep.BASE for one in observed):
+        if bases := sum(one.step is Step.BASE for one in observed):
             self.notes.append(
                 f"{bases} kernels were measured where branches begin that hold less than the good "
                 "end"
             )
-        self.spent = len({one.commit for one in observed} - {history.good, history.bad})
-        self.wanted = tuple(self._wanted())
-        self.cut_short = bool(
-            self.wanted and wants.max_builds is not None and self.spent >= wants.max_builds
-        )
+        ends = {kernel(history.good), kernel(history.bad)}
+        self.spent = len({one.flips for one in observed} - ends)
+        self.builds = tuple(self._wanted())
+        self.cut_short = bool(self.builds) and builds_left(wants.max_builds, self.spent) == 0
         if self.cut_short:
-            self.wanted = ()
+            self.builds = ()
 
     def _account_for(self, ruled_out: frozenset[str]) -> None:
         kept = [name for name in self.history.parents if name not in ruled_out]
         self.ancestry = Ancestry(self.history.parents, self.history.good, self.history.bad, kept)
         self.account = StretchAccount(self.ancestry, self.judge)
 
-    def _wanted(self) -> Iterator[PlannedCommit]:
+    def _wanted(self) -> Iterator[PlannedBuild]:
         """The kernels for the largest effect that more can be learnt of."""
         significant = self.account.significant
         for stretch in significant[:1] if self.wants.first else significant:
@@ -169,7 +178,7 @@ class _BisectPlan:
                 yield from found
                 return
 
-    def _confirming(self, stretch: Stretch) -> list[PlannedCommit]:
+    def _confirming(self, stretch: Stretch) -> list[PlannedBuild]:
         """The commit itself and its parent, where others were measured in their place."""
         (commit,) = self.ancestry.commits(stretch.bits)
         parents = self.history.parents[commit]
@@ -180,13 +189,13 @@ class _BisectPlan:
         if self.failed.keys() & {commit, parents[0]}:
             return []
         texts = {commit: "the commit that was found", parents[0]: "what it is made on"}
-        return [PlannedCommit(name, BisectStep.CONFIRM, texts[name], 1) for name in wanted]
+        return [PlannedBuild(kernel(name), Step.CONFIRM, texts[name], 1) for name in wanted]
 
-    def _halving(self, stretch: Stretch) -> list[PlannedCommit]:
-        """The commit that tells most of a stretch, after that at which its branch begins if need
-        be; nothing if none is left that could be built.
+    def _halving(self, stretch: Stretch) -> list[PlannedBuild]:
+        """Return the commit that best splits a stretch, after that at which its branch begins if
+        need be; nothing if none is left that could be built.
         """
-        best: list[PlannedCommit] = []
+        best: list[PlannedBuild] = []
         worth = 0.0
         for cut in self._cuts(stretch, self._suspects(stretch)):
             if best and (cut.near or cut.bits <= worth):
@@ -230,7 +239,7 @@ class _BisectPlan:
         found = self.ancestry.bits_of(names) & stretch.bits
         return 0 if found == stretch.bits else found
 
-    def _needed(self, held: Bits, stretch: Stretch) -> list[PlannedCommit]:
+    def _needed(self, held: Bits, stretch: Stretch) -> list[PlannedBuild]:
         """What to build so that a set parts a stretch: a commit that holds it, and before it one
         that holds the rest, where nothing says what that is.
         """
@@ -244,12 +253,12 @@ class _BisectPlan:
             if below is None or below in self.judge.measured:
                 return []
             text = f"a branch with {inside} of {left} commits begins here"
-            needed.append(PlannedCommit(below, BisectStep.BASE, text, left))
+            needed.append(PlannedBuild(kernel(below), Step.BASE, text, left))
         if above is None:
             return []
         if above not in self.judge.measured:
             text = f"holds {inside} of {left} commits that may have the effect"
-            needed.append(PlannedCommit(above, BisectStep.HALF, text, left))
+            needed.append(PlannedBuild(kernel(above), Step.HALVING, text, left))
         return needed
 
     def _commit_of(self, held: Bits) -> str | None:
@@ -329,15 +338,15 @@ def _how(value: Combination, parents: int, *, confirmed: bool) -> str:
     return f"by subtraction from {len(names)} measured kernels, as if effects add up"
 
 
-def _together(plan: _BisectPlan, stretch: Stretch) -> Together:
+def _together(plan: _BisectPlan, stretch: Stretch) -> GroupAnswer:
     account = plan.account
     text = "what is between them failed, so they could not be distinguished"
     if plan.cut_short:
         text = f"not distinguished by {plan.wants.max_builds} builds"
     elif plan.wants.first and stretch is not account.significant[0]:
         text = "not searched: the largest effect was asked for"
-    return Together(
-        commits=tuple(account.ancestry.commits(stretch.bits)),
+    return GroupAnswer(
+        units=tuple(account.ancestry.commits(stretch.bits)),
         effects=account.judge.regions.estimates(stretch.value),
         text=text,
     )

@@ -27,8 +27,8 @@ from functools import cached_property
 
 import msgspec
 
+from kdelta.infer.search.search_model import Candidate, FlipSet, PlannedBuild, Step
 from kdelta.infer.search.search_words import listed
-from kdelta.infer.search.series_model import PatchSet, SeriesBuild, SeriesPatch, SeriesStep
 
 
 class SetVerdict(enum.StrEnum):
@@ -44,7 +44,7 @@ class Trial(msgspec.Struct, frozen=True):
     False where that was known without a build.
     """
 
-    patches: PatchSet
+    patches: FlipSet
     verdict: SetVerdict
     reason: str = ""
     built: bool = True
@@ -88,20 +88,20 @@ class MinimalSearch(msgspec.Struct, frozen=True, dict=True):
     known    what was tried already, which costs nothing
     """
 
-    patches: tuple[SeriesPatch, ...]
+    patches: tuple[Candidate, ...]
     known: tuple[Trial, ...] = ()
     max_builds: int | None = None
     tested: tuple[Trial, ...] = ()
 
     def observe(
-        self, patches: PatchSet, verdict: SetVerdict, reason: str = "", *, built: bool = True
+        self, patches: FlipSet, verdict: SetVerdict, reason: str = "", *, built: bool = True
     ) -> "MinimalSearch":
-        """The search after a test."""
+        """Return the search after a test."""
         test = Trial(patches, verdict, reason, built)
         return msgspec.structs.replace(self, tested=(*self.tested, test))
 
-    def next_builds(self) -> tuple[SeriesBuild, ...]:
-        """The set that is to be tested next; empty when finished."""
+    def next_builds(self) -> tuple[PlannedBuild, ...]:
+        """Return the set that is to be tested next; empty when finished."""
         wanted = self._plan.wanted
         return () if wanted is None or self._out_of_builds else (wanted,)
 
@@ -136,14 +136,14 @@ class _MinimalPlan:
     missing, which is `wanted`.
     """
 
-    def __init__(self, patches: Sequence[SeriesPatch], tested: Sequence[Trial]) -> None:
+    def __init__(self, patches: Sequence[Candidate], tested: Sequence[Trial]) -> None:
         self.patches = {patch.name: patch for patch in patches}
         self.order = [patch.name for patch in patches]
         self.places = {name: place for place, name in enumerate(self.order)}
         self.tests = {one.patches: one for one in tested}
         self.found: list[Member] = []
-        self.dropped: PatchSet = frozenset()
-        self.wanted: SeriesBuild | None = None
+        self.dropped: FlipSet = frozenset()
+        self.wanted: PlannedBuild | None = None
         self.found_all = False
         try:
             self._find()
@@ -154,24 +154,24 @@ class _MinimalPlan:
 
     # Sets
 
-    def closed(self, names: Iterable[str]) -> PatchSet:
+    def closed(self, names: Iterable[str]) -> FlipSet:
         """These patches and all that they are known to need to apply."""
         chosen = frozenset(names)
         return chosen.union(*(self.patches[name].needs for name in chosen))
 
-    def chosen(self) -> PatchSet:
+    def chosen(self) -> FlipSet:
         """The patches that were found, with what they need to apply."""
         return self.closed(one.name for one in self.found if one.name not in self.dropped)
 
-    def ask(self, patches: PatchSet, reason: str) -> Trial:
+    def ask(self, patches: FlipSet, reason: str) -> Trial:
         """What became of a set; raises _MissingError if unknown."""
         if patches not in self.tests:
-            raise _MissingError(SeriesBuild(patches, SeriesStep.MINIMAL, reason))
+            raise _MissingError(PlannedBuild(patches, Step.MINIMAL, reason))
         return self.tests[patches]
 
     # The search
 
-    def _up_to(self, place: int) -> PatchSet:
+    def _up_to(self, place: int) -> FlipSet:
         return self.closed(self.order[:place]) | self.chosen()
 
     def _find(self) -> None:
@@ -248,7 +248,7 @@ class _MinimalPlan:
             if verdict is SetVerdict.LACKS:
                 return
 
-    def _removals(self, one: Member) -> list[PatchSet]:
+    def _removals(self, one: Member) -> list[FlipSet]:
         """Ways to leave a patch out: with those that do not apply without it; and, if that is no
         kernel and the patch itself was only needed, with the one or all of the others of which the
         same is true: a patch that breaks what the next one fixes has no effect, nor has the next.
@@ -277,6 +277,6 @@ class _MinimalPlan:
 class _MissingError(Exception):
     """A test that was not made yet."""
 
-    def __init__(self, build: SeriesBuild) -> None:
+    def __init__(self, build: PlannedBuild) -> None:
         super().__init__(build.reason)
         self.build = build

@@ -28,6 +28,7 @@ from kdelta.infer.search.decode import Term
 from kdelta.infer.search.evidence import Evidence, Group
 from kdelta.infer.search.search_model import (
     NOTHING,
+    Candidate,
     Failed,
     FlipSet,
     GroupAnswer,
@@ -39,10 +40,9 @@ from kdelta.infer.search.search_model import (
     Observation,
     Outcome,
     PlannedBuild,
-    ProofAnswer,
+    Proof,
     RegionSum,
     SearchAnswer,
-    SearchUnit,
     Step,
     UnitAnswer,
 )
@@ -63,7 +63,7 @@ class Search(msgspec.Struct, frozen=True, dict=True):
     Never changed: `observe` gives the next one, and equal observations give equal decisions.
     """
 
-    units: tuple[SearchUnit, ...]
+    units: tuple[Candidate, ...]
     observed: tuple[Observation, ...]
     limits: Limits = Limits()
 
@@ -127,9 +127,10 @@ class Search(msgspec.Struct, frozen=True, dict=True):
 
 
 def begin(
-    units: Sequence[SearchUnit], a: Measured, b: Measured, limits: Limits | None = None
+    units: Sequence[Candidate], a: Measured, b: Measured, limits: Limits | None = None
 ) -> Search:
-    """A search from A, where nothing is flipped, to B, where all units are, the pruned among them.
+    """Return a search from A, where nothing is flipped, to B, where all units are, the pruned among
+    them.
 
     Units that share objects should stand close to each other. Raises ValueError for needs that
     name no unit or go in a circle.
@@ -307,23 +308,23 @@ def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
     return sums
 
 
-def _proof(plan: Plan) -> ProofAnswer:
+def _proof(plan: Plan) -> Proof:
     out = len(plan.everything - plan.kept)
     if not out:
-        return ProofAnswer(None, "nothing was ruled out")
+        return Proof(None, "nothing was ruled out")
     if plan.kept in plan.kernels.failed:
         one = plan.kernels.failed[plan.kept]
-        return ProofAnswer(
+        return Proof(
             None, f"no proof: the kernel with all that was kept: {one.status.value}: {one.detail}"
         )
     if plan.kept not in plan.kernels:
-        return ProofAnswer(None, "no proof yet")
+        return Proof(None, "no proof yet")
     differing, how = plan.kernels.parting(plan.kept, plan.everything)
     if plan.proof_held:
-        return ProofAnswer(
+        return Proof(
             True, f"with all {len(plan.kept)} option groups that were kept, A has B's path {how}"
         )
-    return ProofAnswer(
+    return Proof(
         False,
         f"ruling out was wrong: with all {len(plan.kept)} groups that were kept, the path is not "
         f"B's in {len(differing)} regions; the {out} others are searched too",

@@ -4,8 +4,9 @@ which sets can be flipped: closed under needs, and in orders that stay closed.
 """
 
 import enum
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Protocol, Self, TypeVar
 
 import msgspec
 
@@ -14,7 +15,8 @@ from kdelta.infer.effects.estimate import Adds, Estimate, adds
 from kdelta.spec.run import RunStatus
 
 FlipSet = frozenset[str]
-"""The names of the units that are flipped, from A: closed under their needs."""
+"""The names of what is flipped: option groups, from A; patches that are applied to the tree, in the
+order of the series; the one commit that is built."""
 
 NOTHING: FlipSet = frozenset()
 
@@ -22,17 +24,21 @@ Parts = Mapping[str, Mapping[str, Estimate]]
 """What a kernel executes: region -> function -> own instructions an iteration."""
 
 
-class SearchUnit(msgspec.Struct, frozen=True):
-    """A unit: `needs` names all units that must be flipped before it can be.
+class Candidate(msgspec.Struct, frozen=True):
+    """An option group, or a patch of a series, that may have an effect.
 
-    prior    how likely it is to have an effect in any region, before any build: 0 to 1
-    pruned   it was ruled out: searched only if the proof does not hold
+    needs     all that must be flipped before it can be: earlier patches without which its text does
+              not apply; theirs are among them
+    prior     how likely it is to have an effect in any region, before any build: 0 to 1
+    pruned    it was ruled out: searched only if the proof does not hold
+    suspects  earlier patches that it may need to build or boot, the likeliest first
     """
 
     name: str
     needs: tuple[str, ...] = ()
     prior: float = 0.5
     pruned: bool = False
+    suspects: tuple[str, ...] = ()
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
@@ -67,7 +73,7 @@ class Limits(msgspec.Struct, frozen=True):
                         two pairs take
     relevance           the part of a region's cost in A that a remainder must exceed for the units
                         behind it to be looked for; what is less is still said
-    tries               how many sets are tried for a unit or a group whose sets fail
+    tries               how many sets are tried for a unit, a patch or a group whose sets fail
     coded_from          how many units it takes to search by code: with fewer, single kernels are
                         not many, and leave nothing to be distinguished
     """
@@ -95,22 +101,60 @@ class Step(enum.StrEnum):
     DETOUR = "around a failure"
     CHECK = "check"
     INTERACTION = "interaction"
+    BASE = "where a branch begins"
+    CONFIRM = "confirming"
+    ORDER = "in order"
+    LEFT_OUT = "left out"
+    WITHOUT_OTHERS = "alone"
+    PAIR = "pair"
+    MINIMAL = "minimal"
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What came of a set of flips, and what it had been planned for; None if it was not asked."""
+    """What came of a set of flips, and what it had been planned for; None if it was not asked.
+    `built` is False where it was known without a build.
+    """
 
     flips: FlipSet
     outcome: Outcome
     step: Step | None = None
+    built: bool = True
 
 
 class PlannedBuild(msgspec.Struct, frozen=True):
-    """A kernel to build next, and why, in a line for people."""
+    """A kernel to build next, and why, in a line for people. `left`: how many commits are
+    searched.
+    """
 
     flips: FlipSet
     step: Step
     reason: str
+    left: int = 0
+
+
+class AnySearch(Protocol):
+    """A search of any kind, as its state. Never changed: `observe` gives the next one, and equal
+    observations give equal decisions.
+    """
+
+    @property
+    def observed(self) -> tuple[Observation, ...]:
+        """Return what was observed, in order, both ends first."""
+
+    @property
+    def doubted(self) -> frozenset[FlipSet]:
+        """Return the kernels of which more runs would show which differences are chance."""
+
+    def observe(self, flips: FlipSet, outcome: Outcome, /) -> Self:
+        """Return the search after a kernel, asked for or not."""
+
+    def next_builds(self) -> tuple[PlannedBuild, ...]:
+        """Return kernels that are needed, the next one first; empty when finished. Only the first
+        is certain: each outcome may change the rest.
+        """
+
+
+S = TypeVar("S", bound=AnySearch)
 
 
 class How(enum.StrEnum):
@@ -144,7 +188,9 @@ class UnitAnswer(msgspec.Struct, frozen=True):
 
 
 class GroupAnswer(msgspec.Struct, frozen=True):
-    """Units that could not be distinguished, and what they cost together, by region."""
+    """Option groups or commits that could not be distinguished, or were not, and what they cost
+    together, by region; `text` says why.
+    """
 
     units: tuple[str, ...]
     effects: dict[str, Estimate]
@@ -173,9 +219,9 @@ class RegionSum(msgspec.Struct, frozen=True):
         return adds(self.remainder, self.base)
 
 
-class ProofAnswer(msgspec.Struct, frozen=True):
-    """The kernel with all units flipped that were not ruled out, against B. `held` is None if
-    nothing was ruled out, or the kernel is not there; `differing` are the regions that part.
+class Proof(msgspec.Struct, frozen=True):
+    """The kernel with every kept unit flipped against B. `differing`: regions whose path is not
+    B's, beyond the spread. `held` is None when there was nothing to prove, or no such kernel.
     """
 
     held: bool | None
@@ -194,11 +240,186 @@ class SearchAnswer(msgspec.Struct, frozen=True):
     groups: tuple[GroupAnswer, ...]
     interactions: tuple[InteractionAnswer, ...]
     sums: dict[str, RegionSum]
-    proof: ProofAnswer
+    proof: Proof
     builds: int
     strategy: str
     notes: tuple[str, ...] = ()
     mean: RegionSum | None = None
+
+
+class View(enum.StrEnum):
+    """What a patch's effect is measured against."""
+
+    ORDER = "order"
+    """The tree with all patches before it: these effects add up to the whole."""
+    LEFT_OUT = "left-out"
+    """The tree with all patches, less the tree with all but it."""
+    ALONE = "alone"
+    """The tree with it less the tree without any patch."""
+
+
+class PatchOutcome(enum.StrEnum):
+    """What became of a patch."""
+
+    RULED_OUT = "ruled out"
+    """No executed code depends on it."""
+    MEASURED = "measured"
+    CLEARED = "cleared"
+    """It stands in a stretch of patches before and after which the same is executed."""
+    TOGETHER = "together"
+    """It is one of a group that could not be split."""
+    UNRESOLVED = "unresolved"
+
+
+class ViewAnswer(msgspec.Struct, frozen=True):
+    """A patch's effect in a view, by region; empty where it could not be had, and `text` says why.
+    `others`: the patches that had to come or go with it.
+    """
+
+    effects: dict[str, Estimate]
+    others: tuple[str, ...] = ()
+    text: str = ""
+
+
+class PatchAnswer(msgspec.Struct, frozen=True):
+    """What is known of a patch. `effects` by region: what it costs on top of those before it."""
+
+    name: str
+    outcome: PatchOutcome
+    text: str
+    effects: dict[str, Estimate]
+    left_out: ViewAnswer | None = None
+    alone: ViewAnswer | None = None
+
+
+class PatchGroup(msgspec.Struct, frozen=True):
+    """Patches that were not split, what they cost together, and why."""
+
+    patches: tuple[str, ...]
+    effects: dict[str, Estimate]
+    reason: str
+    left_out: ViewAnswer | None = None
+    alone: ViewAnswer | None = None
+
+
+class PatchNeed(msgspec.Struct, frozen=True):
+    """A patch that cannot be had without others, and what happens without them."""
+
+    patch: str
+    needs: tuple[str, ...]
+    reason: str
+
+
+class SeriesAnswer(msgspec.Struct, frozen=True):
+    """All that was found. Patches come in order; `builds` counts kernels other than the two ends;
+    `notes` are sentences on what was assumed and what stays open. `mean`: the account of the mean
+    over regions, in per cent of the tree without patches, where it is known by runs; effects then
+    have their mean as `MEAN`, too.
+    """
+
+    patches: tuple[PatchAnswer, ...]
+    groups: tuple[PatchGroup, ...]
+    needs: tuple[PatchNeed, ...]
+    interactions: tuple[InteractionAnswer, ...]
+    sums: dict[str, RegionSum]
+    proof: Proof
+    builds: int
+    notes: tuple[str, ...] = ()
+    mean: RegionSum | None = None
+
+
+Parents = Mapping[str, tuple[str, ...]]
+"""Commits and their parents, each commit after its parents: the range that is searched, and below
+it what its branches begin at, as far as that is older than the good end."""
+
+Alike = Callable[[str, str], bool]
+"""Whether the kernels of two measured commits hold nothing different that anybody executed: what
+they differ by is then placement."""
+
+
+class Clues(msgspec.Struct, frozen=True):
+    """Which commits touch what (objects, by path), and where functions are at home. Only decides
+    what is tried first.
+    """
+
+    touches: Mapping[str, frozenset[str]] = {}
+    homes: Mapping[str, frozenset[str]] = {}
+
+
+class History(msgspec.Struct, frozen=True):
+    """The commits between a good and a bad end, both of them among `parents`, and which of them
+    were ruled out: these are searched only if what was measured speaks against it.
+    """
+
+    parents: Parents
+    good: str
+    bad: str
+    ruled_out: frozenset[str] = frozenset()
+    clues: Clues = Clues()
+
+
+class Wants(msgspec.Struct, frozen=True):
+    """What is searched for, and when to stop.
+
+    first       only the commit with the largest effect
+    regions     only effects on these; None for all
+    margin      the part of a region's cost in the good end that an effect must exceed
+    margins     the same for some regions, where it is larger than for others
+    confirm     measure a commit that was found, and its parent, where others were till then
+    max_builds  kernels besides the two ends; None for as many as it takes
+    tries       how many commits are tried where they fail that hold the same candidates
+    """
+
+    first: bool = False
+    regions: frozenset[str] | None = None
+    margin: Fraction = Fraction(1, 1000)
+    margins: Mapping[str, Fraction] = {}
+    confirm: bool = True
+    max_builds: int | None = None
+    tries: int = 2
+
+    def margin_of(self, region: str) -> Fraction:
+        """What counts in that region."""
+        return max(self.margin, self.margins.get(region, self.margin))
+
+
+class Culprit(msgspec.Struct, frozen=True):
+    """A commit that has an effect. By region, and by region and function where the effect is more
+    than its spread. `confirmed`: against its own parent. `moved`: only between functions, so that
+    no region has an effect.
+    """
+
+    commit: str
+    effects: dict[str, Estimate]
+    functions: dict[str, dict[str, Estimate]]
+    confirmed: bool
+    moved: bool
+    text: str
+
+
+class PlacedCommits(msgspec.Struct, frozen=True):
+    """Commits between two that were measured: the paths differ, and nothing that was executed."""
+
+    below: str
+    above: str
+    commits: tuple[str, ...]
+    effects: dict[str, Estimate]
+
+
+class BisectAnswer(msgspec.Struct, frozen=True):
+    """All that was found, the largest effect first. `builds` counts kernels besides the two ends,
+    `candidates` the commits that were searched. `sums`: what of the difference between the ends
+    the culprits and groups explain. `notes` are sentences on what was assumed and what stays open.
+    """
+
+    culprits: tuple[Culprit, ...]
+    groups: tuple[GroupAnswer, ...]
+    placed: tuple[PlacedCommits, ...]
+    sums: dict[str, RegionSum]
+    candidates: int
+    builds: int
+    failed: dict[str, str]
+    notes: tuple[str, ...] = ()
 
 
 class Needs:
@@ -206,11 +427,11 @@ class Needs:
     in a circle.
     """
 
-    def __init__(self, units: Sequence[SearchUnit]) -> None:
-        self.names = tuple(unit.name for unit in units)
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self.names = tuple(one.name for one in candidates)
         if len(set(self.names)) < len(self.names):
             raise ValueError("two units have the same name")
-        direct = {unit.name: unit.needs for unit in units}
+        direct = {one.name: one.needs for one in candidates}
         self._below = {name: _followed(name, direct) for name in self.names}
 
     def below(self, name: str) -> FlipSet:

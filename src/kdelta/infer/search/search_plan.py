@@ -28,12 +28,12 @@ from kdelta.infer.search.screening import (
 )
 from kdelta.infer.search.search_model import (
     NOTHING,
+    Candidate,
     FlipSet,
     Limits,
     Needs,
     Observation,
     PlannedBuild,
-    SearchUnit,
     Step,
     builds_left,
 )
@@ -58,7 +58,7 @@ class Plan:
     """
 
     def __init__(
-        self, units: Sequence[SearchUnit], observed: Sequence[Observation], limits: Limits
+        self, units: Sequence[Candidate], observed: Sequence[Observation], limits: Limits
     ) -> None:
         self.units = tuple(units)
         self.observed = tuple(observed)

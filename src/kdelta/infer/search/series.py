@@ -26,27 +26,25 @@ from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.search.additive import Combination, added, difference
 from kdelta.infer.search.search_model import (
     NOTHING,
+    Candidate,
+    FlipSet,
     InteractionAnswer,
+    Limits,
     Measured,
+    Observation,
     Outcome,
-    ProofAnswer,
-)
-from kdelta.infer.search.search_words import listed
-from kdelta.infer.search.series_model import (
     PatchAnswer,
     PatchGroup,
     PatchNeed,
     PatchOutcome,
-    PatchSet,
+    PlannedBuild,
+    Proof,
     SeriesAnswer,
-    SeriesBuild,
-    SeriesLimits,
-    SeriesObservation,
-    SeriesPatch,
     View,
     ViewAnswer,
 )
-from kdelta.infer.search.series_plan import Leaf, SeriesPlan, words_of
+from kdelta.infer.search.search_words import listed
+from kdelta.infer.search.series_plan import TRIES, Leaf, SeriesPlan, words_of
 
 
 class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
@@ -55,23 +53,23 @@ class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
     observations give equal decisions.
     """
 
-    patches: tuple[SeriesPatch, ...]
-    observed: tuple[SeriesObservation, ...]
+    patches: tuple[Candidate, ...]
+    observed: tuple[Observation, ...]
     views: frozenset[View]
-    limits: SeriesLimits
+    limits: Limits
 
-    def observe(self, patches: PatchSet, outcome: Outcome, *, built: bool = True) -> "SeriesSearch":
-        """The search after a set of patches, asked for or not. Raises ValueError for names that
-        are no patch's.
+    def observe(self, patches: FlipSet, outcome: Outcome, *, built: bool = True) -> "SeriesSearch":
+        """Return the search after a set of patches, asked for or not. Raises ValueError for names
+        that are no patch's.
         """
         if not patches <= {patch.name for patch in self.patches}:
             raise ValueError(f"no patches of the series: {sorted(patches)}")
-        new = SeriesObservation(patches, outcome, built)
+        new = Observation(patches, outcome, built=built)
         return msgspec.structs.replace(self, observed=(*self.observed, new))
 
-    def next_builds(self) -> tuple[SeriesBuild, ...]:
-        """Kernels that are needed, the next one first; empty when finished. Only the first is
-        certain: each outcome may change the rest.
+    def next_builds(self) -> tuple[PlannedBuild, ...]:
+        """Return kernels that are needed, the next one first; empty when finished. Only the first
+        is certain: each outcome may change the rest.
         """
         return self._plan.builds
 
@@ -80,8 +78,8 @@ class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
         return answer_of(self._plan)
 
     @property
-    def doubted(self) -> frozenset[PatchSet]:
-        """The kernels of which more runs would show which differences are chance."""
+    def doubted(self) -> frozenset[FlipSet]:
+        """Return the kernels of which more runs would show which differences are chance."""
         self.answer()
         return frozenset(self._plan.kernels.doubted)
 
@@ -91,24 +89,26 @@ class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
 
 
 def begin_series(
-    patches: Sequence[SeriesPatch],
+    patches: Sequence[Candidate],
     without: Measured,
     everything: Measured,
     views: Collection[View] = (View.ORDER,),
-    limits: SeriesLimits | None = None,
+    limits: Limits | None = None,
 ) -> SeriesSearch:
-    """A search from the tree without patches to that with all of them. Raises ValueError for needs
-    that name no earlier patch, and for two patches of one name.
+    """Return a search from the tree without patches to that with all of them. Raises ValueError for
+    needs that name no earlier patch, and for two patches of one name.
     """
     earlier: set[str] = set()
     for patch in patches:
         if patch.name in earlier or not earlier.issuperset(patch.needs):
             raise ValueError(f"{patch.name}: a name that is taken, or a need that is not earlier")
         earlier.add(patch.name)
-    observed = [SeriesObservation(frozenset(), without)]
+    observed = [Observation(frozenset(), without)]
     if patches:
-        observed.append(SeriesObservation(frozenset(earlier), everything))
-    return SeriesSearch(tuple(patches), tuple(observed), frozenset(views), limits or SeriesLimits())
+        observed.append(Observation(frozenset(earlier), everything))
+    return SeriesSearch(
+        tuple(patches), tuple(observed), frozenset(views), limits or Limits(tries=TRIES)
+    )
 
 
 def answer_of(plan: SeriesPlan) -> SeriesAnswer:
@@ -216,26 +216,26 @@ def _parts(plan: SeriesPlan) -> tuple[Combination, Combination]:
     return difference(plan.everything, NOTHING), explained
 
 
-def _proof(plan: SeriesPlan) -> ProofAnswer:
+def _proof(plan: SeriesPlan) -> Proof:
     pruned = [name for name in plan.order if plan.patches[name].pruned]
     if not pruned:
-        return ProofAnswer(None, "nothing was ruled out")
+        return Proof(None, "nothing was ruled out")
     needed = len(plan.kept) - (len(plan.order) - len(pruned))
     if not plan.proof_needed:
-        return ProofAnswer(
+        return Proof(
             None, f"no proof: the patches that were kept do not apply without the {needed} others"
         )
     if plan.kept in plan.kernels.failed:
         failed = words_of(plan.kernels.failed[plan.kept])
-        return ProofAnswer(None, f"no proof: the kernel with all that was kept fails: {failed}")
+        return Proof(None, f"no proof: the kernel with all that was kept fails: {failed}")
     if plan.kept not in plan.kernels:
-        return ProofAnswer(None, "no proof yet")
+        return Proof(None, "no proof yet")
     differing, how = plan.kernels.parting(plan.kept, plan.everything)
     with_them = f" and {needed} that they need to apply" if needed else ""
     kept = f"the {len(plan.kept) - needed} patches that were kept{with_them}"
     if plan.proof_held:
-        return ProofAnswer(True, f"with {kept} the path is that of the whole series, {how}")
-    return ProofAnswer(
+        return Proof(True, f"with {kept} the path is that of the whole series, {how}")
+    return Proof(
         False,
         f"ruling out was wrong: with {kept} the path is not that of the whole series in "
         f"{len(differing)} regions; the {len(pruned)} others are searched, too",

@@ -8,17 +8,22 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.search_model import NOTHING, Failed, builds_left
-from kdelta.infer.search.search_words import listed
-from kdelta.infer.search.series_model import (
-    PatchSet,
-    SeriesBuild,
-    SeriesLimits,
-    SeriesObservation,
-    SeriesPatch,
-    SeriesStep,
+from kdelta.infer.search.search_model import (
+    NOTHING,
+    Candidate,
+    Failed,
+    FlipSet,
+    Limits,
+    Observation,
+    PlannedBuild,
+    Step,
     View,
+    builds_left,
 )
+from kdelta.infer.search.search_words import listed
+
+TRIES = 4
+"""How many sets are tried where sets fail, for a patch or a stretch of them."""
 
 
 class Leaf(enum.StrEnum):
@@ -50,7 +55,7 @@ class Attempt(msgspec.Struct, frozen=True):
     effect: Combination | None
     others: tuple[str, ...] = ()
     reason: str = ""
-    wanted: PatchSet | None = None
+    wanted: FlipSet | None = None
 
 
 class SeriesPlan:
@@ -62,19 +67,19 @@ class SeriesPlan:
 
     def __init__(
         self,
-        patches: Sequence[SeriesPatch],
-        observed: Sequence[SeriesObservation],
+        patches: Sequence[Candidate],
+        observed: Sequence[Observation],
         views: Collection[View],
-        limits: SeriesLimits,
+        limits: Limits,
     ) -> None:
         self.patches = {patch.name: patch for patch in patches}
         self.order = [patch.name for patch in patches]
         self.views = views
         self.limits = limits
-        self.everything: PatchSet = frozenset(self.order)
-        self.kernels = ObservedKernels((one.patches, one.outcome) for one in observed)
+        self.everything: FlipSet = frozenset(self.order)
+        self.kernels = ObservedKernels((one.flips, one.outcome) for one in observed)
         ends = {NOTHING, self.everything}
-        self.spent = len({one.patches for one in observed if one.built} - ends)
+        self.spent = len({one.flips for one in observed if one.built} - ends)
         self.kept = self.with_needs(name for name in self.order if not self.patches[name].pruned)
         self.proof_needed = self.kept != self.everything
         self.proof_held = self.kernels.held(self.kept, self.everything)
@@ -82,34 +87,34 @@ class SeriesPlan:
             name for name in self.order if self.proof_held is False or not self.patches[name].pruned
         ]
         self.stretches = list(self._broken_down(0, len(self.order)))
-        wanted: dict[PatchSet, SeriesBuild] = {}
+        wanted: dict[FlipSet, PlannedBuild] = {}
         for build in self._wanted():
-            wanted.setdefault(build.patches, build)
+            wanted.setdefault(build.flips, build)
         left = builds_left(limits.max_builds, self.spent)
         self.builds = tuple(wanted.values())[:left]
         self.out_of_builds = bool(wanted) and left == 0
 
     # What is needed
 
-    def with_needs(self, names: Iterator[str] | Collection[str]) -> PatchSet:
-        """These patches and all that they need to apply."""
+    def with_needs(self, names: Iterator[str] | Collection[str]) -> FlipSet:
+        """Return these patches and all that they need to apply."""
         chosen = frozenset(names)
         return chosen.union(*(self.patches[name].needs for name in chosen))
 
-    def with_dependents(self, names: Collection[str]) -> PatchSet:
-        """These patches and all that do not apply without them."""
+    def with_dependents(self, names: Collection[str]) -> FlipSet:
+        """Return these patches and all that do not apply without them."""
         gone = frozenset(names)
         return gone | {n for n in self.order if not gone.isdisjoint(self.patches[n].needs)}
 
-    def prefix(self, place: int) -> PatchSet:
-        """The patches before that place."""
+    def prefix(self, place: int) -> FlipSet:
+        """Return the patches before that place."""
         return frozenset(self.order[:place])
 
     # What is the same
 
-    def same(self, one: PatchSet, other: PatchSet) -> bool:
-        """Whether two measured kernels execute the same: in every region within the spread, and in
-        every function of which perturbed runs agree.
+    def same(self, one: FlipSet, other: FlipSet) -> bool:
+        """Return whether two measured kernels execute the same: in every region within the spread,
+        and in every function of which perturbed runs agree.
         """
         if not self.kernels.same(one, other):
             return False
@@ -161,11 +166,11 @@ class SeriesPlan:
         free = [place for place in range(len(cuts)) if place not in failed]
         return cuts[max(free, key=lambda place: (min(abs(place - one) for one in taken), -place))]
 
-    def _stretch_build(self, stretch: PatchStretch) -> SeriesBuild:
+    def _stretch_build(self, stretch: PatchStretch) -> PlannedBuild:
         cut = self._next_cut(stretch)
         name = self.order[cut - 1]
         reason = f"all up to {name}: which of {listed(stretch.inside)} it is"
-        return SeriesBuild(self.prefix(cut), SeriesStep.ORDER, reason)
+        return PlannedBuild(self.prefix(cut), Step.ORDER, reason)
 
     def size(self, stretch: PatchStretch) -> Fraction:
         """How much a stretch changes, as the sum over regions of parts of their cost."""
@@ -234,12 +239,12 @@ class SeriesPlan:
             return Attempt(difference(chosen, below), self._in_order(others), reason)
         return Attempt(None, (), reason)
 
-    def _in_order(self, names: PatchSet) -> tuple[str, ...]:
+    def _in_order(self, names: FlipSet) -> tuple[str, ...]:
         return tuple(name for name in self.order if name in names)
 
     @property
-    def effective(self) -> PatchSet:
-        """The patches that do something in order, groups among them."""
+    def effective(self) -> FlipSet:
+        """Return the patches that do something in order, groups among them."""
         found = [one.inside for one in self.stretches if self.matters(one)]
         return frozenset(name for inside in found for name in inside)
 
@@ -307,15 +312,15 @@ class SeriesPlan:
 
     # What is wanted
 
-    def _wanted(self) -> list[SeriesBuild]:
+    def _wanted(self) -> list[PlannedBuild]:
         if self.proof_needed and not self.kernels.is_known(self.kept):
             reason = f"the {len(self.searched)} patches that were not ruled out must have its path"
-            return [SeriesBuild(self.kept, SeriesStep.PROOF, reason)]
+            return [PlannedBuild(self.kept, Step.PROOF, reason)]
         pending = [one for one in self.stretches if one.leaf is Leaf.OPEN]
         if pending:
             pending.sort(key=lambda one: (-self.size(one), one.low))
             return [self._stretch_build(one) for one in pending]
-        steps = {View.LEFT_OUT: SeriesStep.LEFT_OUT, View.ALONE: SeriesStep.ALONE}
+        steps = {View.LEFT_OUT: Step.LEFT_OUT, View.ALONE: Step.WITHOUT_OTHERS}
         found = []
         for view, step in steps.items():
             for names in self.viewed() if view in self.views else ():
@@ -323,11 +328,9 @@ class SeriesPlan:
                 if one.wanted is not None:
                     more = f", with {listed(one.others)}" if one.others else ""
                     text = f"{listed(names)} {step.value}{more}"
-                    found.append(SeriesBuild(one.wanted, step, text))
+                    found.append(PlannedBuild(one.wanted, step, text))
         return found or [
-            SeriesBuild(
-                one.wanted, SeriesStep.PAIR, f"{' and '.join(pair)} alone: do they interact"
-            )
+            PlannedBuild(one.wanted, Step.PAIR, f"{' and '.join(pair)} alone: do they interact")
             for pair in self.pairs()
             if (one := self.together(pair)).wanted is not None
         ]

@@ -21,8 +21,7 @@ import msgspec
 from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.estimate import ZERO, Estimate, is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.bisect_model import Alike, Parents, Seen, Wants
-from kdelta.infer.search.search_model import FlipSet, Measured
+from kdelta.infer.search.search_model import Alike, FlipSet, Measured, Observation, Parents, Wants
 
 Bits = int
 """A set of candidates, and of places where branches begin."""
@@ -120,13 +119,16 @@ class Size(msgspec.Struct, frozen=True, order=True):
 class StretchJudge:
     """The measured kernels, and which effects matter."""
 
-    def __init__(self, observed: Sequence[Seen], wants: Wants, alike: Alike) -> None:
+    def __init__(self, observed: Sequence[Observation], wants: Wants, alike: Alike) -> None:
         self.wants = wants
         self._alike = alike
         self.measured = {
-            one.commit: one.outcome for one in observed if isinstance(one.outcome, Measured)
+            name: one.outcome
+            for one in observed
+            if isinstance(one.outcome, Measured)
+            for name in one.flips
         }
-        self.regions = ObservedKernels((kernel(one.commit), one.outcome) for one in observed)
+        self.regions = ObservedKernels((one.flips, one.outcome) for one in observed)
         self.functions = ObservedKernels(
             [(kernel(name), Measured(paths)) for name, paths in self._flat().items()]
         )

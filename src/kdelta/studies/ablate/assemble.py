@@ -32,7 +32,6 @@ from kdelta.studies.search.measure import (
     regions_between,
     warnings_of,
 )
-from kdelta.studies.search.model import Proof
 
 _NAMED = 2
 """Option groups of a group that are named in its title."""
@@ -65,7 +64,7 @@ _OUTCOMES = {
 def assemble(
     request: AblateRequest, bench: Bench, ends: Ends, store: Store, findings: AblationFindings
 ) -> AblationReport:
-    """The report of an ablation that came to its end."""
+    """Return the report of an ablation that came to its end."""
     answer, cycles = findings.answer, findings.cycles
     found = {one.name: one for one in answer.units}
     return msgspec.structs.replace(
@@ -77,7 +76,7 @@ def assemble(
             *map(_group, answer.groups),
         ),
         interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
-        proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
+        proof=answer.proof,
         strategy=answer.strategy,
         notes=(
             *answer.notes,

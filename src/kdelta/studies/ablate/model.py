@@ -12,9 +12,9 @@ import msgspec
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.search.search_model import RegionSum
+from kdelta.infer.search.search_model import Proof, RegionSum
 from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
-from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
+from kdelta.studies.search.model import AblatedRegion, AblationBuild
 
 
 class GroupOutcome(enum.StrEnum):

@@ -11,7 +11,7 @@ from kdelta.infer.effects.estimate import Estimate, effect_between
 from kdelta.infer.reach.reach import NotExcluded
 from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.search import Search, begin
-from kdelta.infer.search.search_model import FlipSet, Limits, SearchAnswer, SearchUnit, Step
+from kdelta.infer.search.search_model import Candidate, FlipSet, Limits, SearchAnswer, Step
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.config.option_groups import OptionGroup, find_units, flipped, flipped_units
@@ -139,7 +139,7 @@ class _AblateStudy:
 
     async def _search(self, decisions: Mapping[str, GroupDecision]) -> SearchAnswer:
         units = [
-            SearchUnit(
+            Candidate(
                 name=unit.name,
                 needs=unit.needs,
                 prior=decisions[unit.name].chance,
@@ -164,7 +164,7 @@ class _AblateStudy:
             self._bench.expect(len(plans))
             measured = await self._kernel(f"{plan.step.value}: {plan.reason}", plan.flips)
             if plan.step is Step.PROOF and await self._more_runs(measured):
-                # B has more runs now: what was known before is told again.
+                # B has more runs now: what was known before is entered again.
                 measured = await self._bench.measure(
                     measured.label, measured.found, runs=self._request.more_runs
                 )
@@ -208,11 +208,11 @@ class _AblateStudy:
         study = CycleStudy(self._request, self._request.cpu, self._bench, self._lab)
         return study.find(kernels, names)
 
-    def _begin(self, units: Sequence[SearchUnit]) -> Search:
+    def _begin(self, units: Sequence[Candidate]) -> Search:
         before, after = (Run(end.code, end.parts, end.runs) for end in self._ends)
         return begin(units, before, after, Limits(max_builds=self._request.max_builds))
 
-    def _again(self, search: Search, units: Sequence[SearchUnit]) -> Search:
+    def _again(self, search: Search, units: Sequence[Candidate]) -> Search:
         fresh = self._begin(units)
         known = {one.flips for one in fresh.observed}
         for one in search.observed:

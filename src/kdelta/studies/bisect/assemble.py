@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kdelta.infer.search.bisect import Bisect
-from kdelta.infer.search.bisect_model import BisectAnswer
+from kdelta.infer.search.search_model import BisectAnswer
 from kdelta.kernels.sources.history import Commit, CommitRange
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of
@@ -46,7 +46,7 @@ def failed(search: BisectSearch) -> BisectReport:
 
 
 def assemble(search: BisectSearch, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
-    """The report of a search that came to its end."""
+    """Return the report of a search that came to its end."""
     answer, (good, bad) = found.answer(), search.ends
     known = {one.name: _commit(one) for one in (search.commits.good, *search.commits.commits)}
     return msgspec.structs.replace(
@@ -60,7 +60,7 @@ def assemble(search: BisectSearch, found: Bisect, ruled_out: Mapping[str, str]) 
             for one in answer.culprits
         ),
         groups=tuple(
-            FoundGroup(tuple(known[name] for name in one.commits), one.effects, one.text)
+            FoundGroup(tuple(known[name] for name in one.units), one.effects, one.text)
             for one in answer.groups
         ),
         placement=tuple(
@@ -151,7 +151,7 @@ def _logs(
             (search.commits.good.name, search.commits.bad.name),
             [
                 (commit, commit not in answer.failed)
-                for commit in dict.fromkeys(seen.commit for seen in found.observed)
+                for commit in dict.fromkeys(name for seen in found.observed for name in seen.flips)
                 if commit not in (search.commits.good.name, search.commits.bad.name)
             ],
             one.commit,

@@ -11,7 +11,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles, reach_of_changes, touches_config
 from kdelta.infer.search.bisect import Bisect, begin
-from kdelta.infer.search.bisect_model import Clues, History, PlannedCommit, Wants
+from kdelta.infer.search.search_model import Clues, FlipSet, History, PlannedBuild, Wants
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.sources.history import Commit, CommitRange, parse_range, read_files, read_range
@@ -90,35 +90,38 @@ async def _searched(
     )
     good, bad = (Run(end.code, end.parts, end.runs) for end in search.ends)
     found = begin(history, good, bad, _wants(search.request, search.ends[0]), kernels.alike)
-    rerun: set[str] = set()
+    rerun: set[FlipSet] = set()
     found = await _sure(found, kernels, rerun)
-    while (plan := _next(found)) is not None:
+    while plans := _next(found):
+        plan = plans[0]
         progress.log(f"{plan.left} commits left")
         kernels.expect(plan.left.bit_length())  # as a search by halves
-        measured = await kernels.measure(plan.commit, f"{plan.step.value}: {plan.reason}")
-        found = await _sure(found.observe(plan.commit, measured.outcome), kernels, rerun)
+        (commit,) = plan.flips
+        measured = await kernels.measure(commit, f"{plan.step.value}: {plan.reason}")
+        found = await _sure(found.observe(plan.flips, measured.outcome), kernels, rerun)
     return found
 
 
-async def _sure(found: Bisect, kernels: Commits, rerun: set[str]) -> Bisect:
+async def _sure(found: Bisect, kernels: Commits, rerun: set[FlipSet]) -> Bisect:
     """The search with more runs of the commits of which few leave differences to chance. rerun:
     those that were; the others are entered.
     """
-    while doubted := sorted(_doubted(found) - rerun):
+    while doubted := sorted(_doubted(found) - rerun, key=sorted):
         rerun.add(doubted[0])
-        found = found.observe(doubted[0], (await kernels.more_runs(doubted[0])).outcome)
+        (commit,) = doubted[0]
+        found = found.observe(doubted[0], (await kernels.more_runs(commit)).outcome)
     return found
 
 
 @interruptible()
-def _doubted(found: Bisect) -> frozenset[str]:
+def _doubted(found: Bisect) -> frozenset[FlipSet]:
     return found.doubted
 
 
 @interruptible()
-def _next(found: Bisect) -> PlannedCommit | None:
-    """The next commit to measure; what that takes reads kernels."""
-    return found.next_commit()
+def _next(found: Bisect) -> tuple[PlannedBuild, ...]:
+    """The next commits to measure; what that takes reads kernels."""
+    return found.next_builds()
 
 
 def _wants(request: BisectRequest, good: MeasuredKernel) -> Wants:

@@ -18,6 +18,7 @@ from kdelta.infer.effects.estimate import (
     reach,
     total,
 )
+from kdelta.infer.search.search_model import Proof
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -53,7 +54,6 @@ from kdelta.studies.search.model import (
     AblationBuild,
     BisectBuild,
     BisectedRegion,
-    Proof,
 )
 
 SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"

@@ -41,16 +41,6 @@ class AblatedRegion(msgspec.Struct, frozen=True):
         return is_steady(self.varies)
 
 
-class Proof(msgspec.Struct, frozen=True):
-    """The kernel with every kept unit flipped against B. `differing`: regions whose path is not
-    B's, beyond the spread. `held` is None when there was nothing to prove, or no such kernel.
-    """
-
-    held: bool | None
-    text: str
-    differing: dict[str, Estimate] = {}
-
-
 class AblationBuild(msgspec.Struct, frozen=True):
     """A kernel that was built, or taken from the cache (`seconds` None)."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
-from kdelta.infer.search.series_model import PatchAnswer, PatchNeed, PatchOutcome, SeriesAnswer
+from kdelta.infer.search.search_model import PatchAnswer, PatchNeed, PatchOutcome, SeriesAnswer
 from kdelta.kernels.sources.measured_branch import effects_of
 from kdelta.kernels.sources.patches import Patch
 from kdelta.lab.reports import machine_facts
@@ -14,7 +14,6 @@ from kdelta.lab.work import titles_of
 from kdelta.measures.cycles.comparable import end_notes
 from kdelta.store.store import Store
 from kdelta.studies.search.measure import Ends, nothing_to_compare, regions_between, warnings_of
-from kdelta.studies.search.model import Proof
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
@@ -33,7 +32,7 @@ class SeriesFindings(msgspec.Struct, frozen=True):
 def assemble(
     request: SeriesRequest, trees: Trees, ends: Ends, store: Store, findings: SeriesFindings
 ) -> SeriesReport:
-    """The report of a study that came to its end."""
+    """Return the report of a study that came to its end."""
     answer = findings.answer
     known = [
         PatchNeed(name, (need.patch,), need.reason)
@@ -48,7 +47,7 @@ def assemble(
         groups=answer.groups,
         needs=(*known, *answer.needs),
         interactions=answer.interactions,
-        proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
+        proof=answer.proof,
         minimal=findings.minimal,
         notes=(
             *trees.series.notes,

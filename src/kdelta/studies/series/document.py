@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from kdelta.infer.effects.estimate import MEAN, Estimate, is_seen
 from kdelta.infer.search.minimal import PatchRole
-from kdelta.infer.search.series_model import PatchAnswer, PatchGroup, PatchOutcome, View
+from kdelta.infer.search.search_model import PatchAnswer, PatchGroup, PatchOutcome, View
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (

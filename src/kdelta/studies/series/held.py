@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate, is_seen
-from kdelta.infer.search.series_model import PatchOutcome
+from kdelta.infer.search.search_model import PatchOutcome
 from kdelta.studies.search.model import AblatedRegion
 from kdelta.studies.series.model import SeriesReport, SeriesRow
 

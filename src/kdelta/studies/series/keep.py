@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate, is_seen
-from kdelta.infer.search.series_model import PatchOutcome
+from kdelta.infer.search.search_model import PatchOutcome
 from kdelta.kernels.sources.measured_branch import (
     EFFECT,
     BranchPatch,

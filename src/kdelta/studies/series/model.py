@@ -11,10 +11,18 @@ import msgspec
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.minimal import MinimalAnswer
-from kdelta.infer.search.search_model import InteractionAnswer, RegionSum
-from kdelta.infer.search.series_model import PatchAnswer, PatchGroup, PatchNeed, PatchOutcome, View
+from kdelta.infer.search.search_model import (
+    InteractionAnswer,
+    PatchAnswer,
+    PatchGroup,
+    PatchNeed,
+    PatchOutcome,
+    Proof,
+    RegionSum,
+    View,
+)
 from kdelta.report.model import Facts, KernelRuns
-from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
+from kdelta.studies.search.model import AblatedRegion, AblationBuild
 
 
 class SeriesRow(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.infer.search.series_model import View
+from kdelta.infer.search.search_model import View
 from kdelta.lab.asked import (
     MaxBuilds,
     Recompile,

@@ -11,10 +11,18 @@ from kdelta.infer.reach.reach import Excluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles
 from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.minimal import MinimalSearch, SetVerdict, Trial
-from kdelta.infer.search.search_model import Failed, Outcome, builds_left
+from kdelta.infer.search.search_model import (
+    Candidate,
+    Failed,
+    FlipSet,
+    Limits,
+    Outcome,
+    Step,
+    builds_left,
+)
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.infer.search.series import SeriesSearch, begin_series
-from kdelta.infer.search.series_model import PatchSet, SeriesLimits, SeriesPatch, SeriesStep
+from kdelta.infer.search.series_plan import TRIES
 from kdelta.kernels.kbuild.built import VMLINUX
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.series import likely_needs
@@ -30,7 +38,7 @@ from kdelta.studies.series.model import Minimal, SeriesReport
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees, spec_of
 
-NOTHING: PatchSet = frozenset()
+NOTHING: FlipSet = frozenset()
 _EQUAL = "equal images: with all patches the kernel is, byte for byte, what it is without them"
 
 
@@ -64,9 +72,9 @@ class _SeriesStudy:
         self._trees = trees
         self._bench = bench
         self._lab = lab
-        self._everything: PatchSet = frozenset(trees.names)
-        self._measured: dict[PatchSet, MeasuredKernel] = {}
-        self._rerun: set[PatchSet] = set()
+        self._everything: FlipSet = frozenset(trees.names)
+        self._measured: dict[FlipSet, MeasuredKernel] = {}
+        self._rerun: set[FlipSet] = set()
 
     @property
     def ends(self) -> tuple[MeasuredKernel, MeasuredKernel]:
@@ -93,7 +101,7 @@ class _SeriesStudy:
         pruned = {name for name, one in reached.items() if isinstance(one, Excluded)}
         self._lab.progress.log(f"{len(self._trees.names)} patches, {len(pruned)} of them ruled out")
         patches = [
-            SeriesPatch(
+            Candidate(
                 name=name,
                 needs=tuple(need.patch for need in self._trees.needs[name]),
                 suspects=tuple(suspects[name]),
@@ -136,7 +144,7 @@ class _SeriesStudy:
         same = one.identity == other.identity
         return same and filecmp.cmp(one.path / VMLINUX, other.path / VMLINUX, shallow=False)
 
-    async def _kernel(self, label: str, chosen: PatchSet, *, complete: bool = False) -> Outcome:
+    async def _kernel(self, label: str, chosen: FlipSet, *, complete: bool = False) -> Outcome:
         """The tree with these patches, built and run."""
         with interruptible():
             found = self._trees.kernel(label, chosen, complete=complete)
@@ -148,29 +156,29 @@ class _SeriesStudy:
         self._measured[chosen] = measured
         return measured.outcome
 
-    async def _observed(self, search: SeriesSearch, chosen: PatchSet, label: str) -> SeriesSearch:
+    async def _observed(self, search: SeriesSearch, chosen: FlipSet, label: str) -> SeriesSearch:
         count = len(self._trees.builds)
         outcome = await self._kernel(label, chosen)
         return search.observe(chosen, outcome, built=len(self._trees.builds) > count)
 
-    def _begin(self, patches: list[SeriesPatch]) -> SeriesSearch:
+    def _begin(self, patches: list[Candidate]) -> SeriesSearch:
         without, everything = (Run(end.code, end.parts, end.runs) for end in self.ends)
-        limits = SeriesLimits(max_builds=self._request.max_builds)
+        limits = Limits(max_builds=self._request.max_builds, tries=TRIES)
         return begin_series(patches, without, everything, self._request.views, limits)
 
-    async def _search(self, patches: list[SeriesPatch]) -> SeriesSearch:
+    async def _search(self, patches: list[Candidate]) -> SeriesSearch:
         search = await self._sure(self._begin(patches))
         while builds := search.next_builds():
             build = builds[0]
             self._bench.expect(len(builds))
-            if self._request.minimal and build.step is not SeriesStep.PROOF:
+            if self._request.minimal and build.step is not Step.PROOF:
                 break
             search = await self._observed(
-                search, build.patches, f"{build.step.value}: {build.reason}"
+                search, build.flips, f"{build.step.value}: {build.reason}"
             )
-            if build.step is SeriesStep.PROOF and await self._more_runs(build.patches):
+            if build.step is Step.PROOF and await self._more_runs(build.flips):
                 search = self._begin(patches).observe(
-                    build.patches, self._measured[build.patches].outcome
+                    build.flips, self._measured[build.flips].outcome
                 )
             search = await self._sure(search)
         return search
@@ -182,12 +190,12 @@ class _SeriesStudy:
             search = search.observe(doubted[0], again.outcome, built=False)
         return search
 
-    async def _more(self, names: PatchSet) -> MeasuredKernel:
+    async def _more(self, names: FlipSet) -> MeasuredKernel:
         self._rerun.add(names)
         self._measured[names] = await self._bench.more_runs(self._measured[names])
         return self._measured[names]
 
-    async def _more_runs(self, chosen: PatchSet) -> bool:
+    async def _more_runs(self, chosen: FlipSet) -> bool:
         """Whether the proof's kernel parts from that with all patches, so that more runs were made
         of both: the spread of a few runs is itself uncertain.
         """
@@ -206,7 +214,7 @@ class _SeriesStudy:
             self._measured[names] = again
         return True
 
-    async def _minimal(self, patches: list[SeriesPatch], search: SeriesSearch) -> Minimal | None:
+    async def _minimal(self, patches: list[Candidate], search: SeriesSearch) -> Minimal | None:
         """The smallest set with the effect; None where there is none to speak of."""
         if self._verdict(NOTHING) is SetVerdict.HAS:
             return None
@@ -234,21 +242,19 @@ class _SeriesStudy:
             build = builds[0]
             self._bench.expect(len(builds))
             count = len(self._trees.builds)
-            outcome = await self._kernel(f"{build.step.value}: {build.reason}", build.patches)
+            outcome = await self._kernel(f"{build.step.value}: {build.reason}", build.flips)
             built = len(self._trees.builds) > count
             if isinstance(outcome, Failed):
                 reason = f"{outcome.status.value}: {outcome.detail}"
-                minimal = minimal.observe(build.patches, SetVerdict.UNRESOLVED, reason, built=built)
+                minimal = minimal.observe(build.flips, SetVerdict.UNRESOLVED, reason, built=built)
             else:
-                if any(self._parting(build.patches)):
-                    for names in sorted(
-                        {build.patches, self._everything} - self._rerun, key=sorted
-                    ):
+                if any(self._parting(build.flips)):
+                    for names in sorted({build.flips, self._everything} - self._rerun, key=sorted):
                         await self._more(names)
-                minimal = minimal.observe(build.patches, self._verdict(build.patches), built=built)
+                minimal = minimal.observe(build.flips, self._verdict(build.flips), built=built)
         return minimal
 
-    def _verdict(self, names: PatchSet) -> SetVerdict:
+    def _verdict(self, names: FlipSet) -> SetVerdict:
         """Whether a measured tree has the effect of all patches: in every region, within the spread
         and that part of the whole effect.
         """
@@ -256,7 +262,7 @@ class _SeriesStudy:
             return SetVerdict.UNRESOLVED
         return SetVerdict.HAS if all(self._parting(names)) else SetVerdict.LACKS
 
-    def _parting(self, names: PatchSet) -> Iterator[bool]:
+    def _parting(self, names: FlipSet) -> Iterator[bool]:
         """For each region in which a tree lacks the effect of all patches: whether chance may have
         made it.
         """

@@ -10,7 +10,7 @@ import msgspec
 
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
-from kdelta.infer.search.series_model import PatchSet
+from kdelta.infer.search.search_model import FlipSet
 from kdelta.kernels.kbuild.build import question_of
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.kbuild.failure import NoKernel
@@ -84,10 +84,10 @@ class Trees:
         return self._stack.files
 
     def kernel(
-        self, label: str, chosen: PatchSet, *, complete: bool = False
+        self, label: str, chosen: FlipSet, *, complete: bool = False
     ) -> Kernel | NoKernel | PatchFailure:
-        """The kernel of the tree with these patches; PatchFailure where one does not apply, which
-        costs nothing. `complete`: with all that says what it was made from.
+        """Return the kernel of the tree with these patches; PatchFailure where one does not apply,
+        which costs nothing. `complete`: with all that says what it was made from.
         """
         made = self._patched(chosen)
         if isinstance(made, PatchFailure):
@@ -135,7 +135,7 @@ class Trees:
             self.builds[-1], status=status.value, detail=detail
         )
 
-    def _patched(self, chosen: PatchSet) -> tuple[str, SourceSpec] | PatchFailure:
+    def _patched(self, chosen: FlipSet) -> tuple[str, SourceSpec] | PatchFailure:
         """Git's hash of the tree, and the spec of its kernel: all patches are one file there."""
         with store_of(self.source.folder, self._lab.progress.log):
             tree = self._stack.tree(chosen)
