@@ -6,30 +6,63 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.estimate import Estimate, effect_between
+from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.reach.reach import NotExcluded
 from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.search import Search, begin
-from kdelta.infer.search.search_model import Candidate, FlipSet, Limits, SearchAnswer, Step
-from kdelta.infer.search.search_model import Measured as Run
+from kdelta.infer.search.search_model import (
+    NOTHING,
+    Candidate,
+    FlipSet,
+    GroupAnswer,
+    How,
+    Limits,
+    SearchAnswer,
+    Step,
+    UnitAnswer,
+)
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.config.option_groups import OptionGroup, find_units, flipped, flipped_units
 from kdelta.kernels.config.switches import boot_switch
 from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.lab.lab import Lab
-from kdelta.lab.work import works_of
+from kdelta.lab.reports import machine_facts, reported_cpu
+from kdelta.lab.work import titles_of, works_of
+from kdelta.measures.cycles.comparable import end_notes
+from kdelta.measures.cycles.placement import caches_of
+from kdelta.report.model import ReportedCPU
 from kdelta.spec.errors import LabError
-from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
+from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
-from kdelta.studies.ablate.model import AblationReport, SwitchShare
+from kdelta.studies.ablate.model import (
+    AblatedGroup,
+    AblationReport,
+    GroupOutcome,
+    Interaction,
+    SwitchShare,
+)
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision, Recompiler, by_execution, decided
-from kdelta.studies.search.measure import Bench, MeasuredKernel, built_side, config_file, end_config
+from kdelta.studies.search.measure import (
+    Bench,
+    Ends,
+    MeasuredKernel,
+    built_side,
+    config_file,
+    end_config,
+    nothing_to_compare,
+    regions_between,
+    warnings_of,
+)
+from kdelta.studies.search.study import SearchStudy
 
 
 async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
-    """The ablation from one config to another; what of it is there already is not made again."""
+    """Return the ablation from one config to another; what of it is there already is not made
+    again.
+    """
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
     # Of each kernel one run is traced, if it is to be replayed.
     asked = msgspec.structs.replace(request.lab, trace=request.cpu is not None)
@@ -49,41 +82,32 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
     ]
     if before.failure or after.failure:
         return failed(request, bench, (before, after), lab.store)
-    before, after = bench.comparable((before, after), request.cpu)
-    return await _AblateStudy(request, bench, before, after, lab).run()
+    ends = bench.comparable((before, after), request.cpu)
+    return await _AblateStudy(request, bench, ends, lab).run(ends)
 
 
-class _AblateStudy:
+class _AblateStudy(SearchStudy):
     """Two measured ends, and what is found out between them."""
 
-    def __init__(
-        self,
-        request: AblateRequest,
-        bench: Bench,
-        before: MeasuredKernel,
-        after: MeasuredKernel,
-        lab: Lab,
-    ) -> None:
+    def __init__(self, request: AblateRequest, bench: Bench, ends: Ends, lab: Lab) -> None:
+        super().__init__(bench)
         self._request = request
-        self._bench = bench
-        self._ends = before, after
-        self._configs: tuple[Config, Config] = before.config(), after.config()
+        self._configs: tuple[Config, Config] = ends[0].config(), ends[1].config()
         self._lab = lab
         self._units: tuple[OptionGroup, ...] = ()
-        self._kernels: dict[FlipSet, MeasuredKernel] = {}
-        self._rerun: set[FlipSet] = set()
-        self._sizes: dict[frozenset[str], int] = {frozenset(): before.built.image_bytes}
+        self._sizes: dict[frozenset[str], int] = {NOTHING: ends[0].built.image_bytes}
 
-    async def run(self) -> AblationReport:
+    async def run(self, ends: Ends) -> AblationReport:
+        """Find out what is asked between the ends."""
         with interruptible():
-            decisions = self._decide()
+            decisions = self._decide(ends)
         pruned = sum(one.outcome is not None for one in decisions.values())
         self._lab.progress.log(f"{len(self._units)} option groups, {pruned} of them ruled out")
         answer = await self._search(decisions)
         kept = [unit for unit in self._units if decisions[unit.name].outcome is None]
         shares: dict[str, SwitchShare] = {}
         if self._request.switches:
-            shares = await switch_shares(self._bench, self._ends[0], kept, self._configs[0])
+            shares = await switch_shares(self._bench, self.ends[0], kept, self._configs[0])
         findings = AblationFindings(
             options=len(explain_diff(*self._configs)),
             units=self._units,
@@ -93,11 +117,11 @@ class _AblateStudy:
             sizes=self._sizes,
             cycles=self._cycles(),
         )
-        return assemble(self._request, self._bench, self._ends, self._lab.store, findings)
+        return assemble(self._request, self._bench, self.ends, self._lab.store, findings)
 
-    def _decide(self) -> dict[str, GroupDecision]:
-        """Option groups, and which of them need no kernel."""
-        with workbench(self._ends[0].built, self._lab.progress.log) as bench:
+    def _decide(self, ends: Ends) -> dict[str, GroupDecision]:
+        """Return the option groups, and which of them need no kernel."""
+        with workbench(ends[0].built, self._lab.progress.log) as bench:
             step = "units"
             self._lab.progress.begin(step)
             self._units = find_units(
@@ -107,9 +131,11 @@ class _AblateStudy:
                 lambda what: self._lab.progress.doing(step, what),
             )
             self._lab.progress.end(step, f"{len(self._units)}")
+            self._last = frozenset(unit.name for unit in self._units)
+            self._measured |= zip((NOTHING, self._last), ends, strict=True)
             if not self._request.rule_out:
                 return {u.name: GroupDecision(u.name, None, "", 0, 0) for u in self._units}
-            before, after = (built_side(end.built, end.done, self._lab.store) for end in self._ends)
+            before, after = (built_side(end.built, end.done, self._lab.store) for end in ends)
             sides = before, after
             reached = by_execution(sides, self._units, bench)
             recompiler = Recompiler(self._configs, self._units, sides, bench, self._lab.progress)
@@ -123,12 +149,13 @@ class _AblateStudy:
     async def _kernel(self, label: str, chosen: Collection[str]) -> MeasuredKernel:
         """A with these option groups flipped, built and run."""
         with interruptible():
-            with workbench(self._ends[0].built, self._lab.progress.log) as bench:
+            with workbench(self.ends[0].built, self._lab.progress.log) as bench:
                 config = flipped(*self._configs, self._units, chosen, bench.normalize())
             found = self._bench.build(label, config_file(config))
         measured = await self._bench.measure(label, found)
-        self._bench.note(measured)
-        if measured.kernel is not None and not measured.failure:
+        if measured.kernel is not None and measured.failure:
+            self._bench.builds.note(measured)
+        elif measured.kernel is not None:
             granted = parse_config(Path(measured.kernel.config or "").read_text())
             if explain_diff(config, granted):
                 raise LabError(
@@ -158,36 +185,19 @@ class _AblateStudy:
         for flips in (frozenset({one.name, *one.needs}) for one in alone):
             measured = await self._kernel(f"{', '.join(sorted(flips))} from A", flips)
             search = search.observe(flips, measured.outcome, self._built(measured))
-        search = await self._sure(search)
+        search = await self.settled(search)
         while plans := search.next_builds(distance):
             plan = plans[0]
             self._bench.expect(len(plans))
             measured = await self._kernel(f"{plan.step.value}: {plan.reason}", plan.flips)
-            if plan.step is Step.PROOF and await self._more_runs(measured):
+            if plan.step is Step.PROOF and (
+                again := await self.proof_again(measured, self._request.more_runs)
+            ):
                 # B has more runs now: what was known before is entered again.
-                measured = await self._bench.measure(
-                    measured.label, measured.found, runs=self._request.more_runs
-                )
-                search = self._again(search, units)
+                search, measured = self._again(search, units), again
             search = search.observe(plan.flips, measured.outcome, self._built(measured))
-            search = await self._sure(search)
+            search = await self.settled(search)
         return search.answer()
-
-    async def _sure(self, search: Search) -> Search:
-        """The search with more runs of the kernels of which few leave differences to chance."""
-        while doubted := sorted(search.doubted - self._rerun, key=sorted):
-            flips = doubted[0]
-            self._rerun.add(flips)
-            before, after = self._ends
-            everything = frozenset(unit.name for unit in self._units)
-            known = {**self._kernels, everything: after, frozenset(): before}
-            again = await self._bench.more_runs(known[flips])
-            if flips in self._kernels:
-                self._kernels[flips] = again
-            if flips in (frozenset(), everything):
-                self._ends = (before, again) if flips else (again, after)
-            search = search.observe(flips, again.outcome)
-        return search
 
     def _built(self, measured: MeasuredKernel) -> frozenset[str] | None:
         """The option groups that are flipped in a kernel; None where there is none."""
@@ -196,20 +206,17 @@ class _AblateStudy:
         flips = flipped_units(self._configs[0], self._units, measured.config())
         self._sizes[flips] = measured.built.image_bytes
         if not measured.failure:
-            self._kernels[flips] = measured
+            self._measured.setdefault(flips, measured)
         return flips
 
     def _cycles(self) -> FoundCycles | None:
         if self._request.cpu is None:
             return None
-        names = [unit.name for unit in self._units]
-        before, after = self._ends
-        kernels = {**self._kernels, frozenset(): before, frozenset(names): after}
         study = CycleStudy(self._request, self._request.cpu, self._bench, self._lab)
-        return study.find(kernels, names)
+        return study.find(self._measured, [unit.name for unit in self._units])
 
     def _begin(self, units: Sequence[Candidate]) -> Search:
-        before, after = (Run(end.code, end.parts, end.runs) for end in self._ends)
+        before, after = (end.run for end in self.ends)
         return begin(units, before, after, Limits(max_builds=self._request.max_builds))
 
     def _again(self, search: Search, units: Sequence[Candidate]) -> Search:
@@ -219,21 +226,6 @@ class _AblateStudy:
             if one.flips not in known:
                 fresh = fresh.observe(one.flips, one.outcome)
         return fresh
-
-    async def _more_runs(self, end: MeasuredKernel) -> bool:
-        """Whether the proof's kernel parts from B, so that more runs were made of B: the spread of
-        a few runs is itself uncertain.
-        """
-        before, after = self._ends
-        if end.failure or self._request.more_runs <= self._request.lab.perturbations:
-            return False
-        common = after.code.keys() & end.code.keys()
-        effects = [effect_between(end.code[name], after.code[name]) for name in common]
-        if all(effect.low <= 0 <= effect.high for effect in effects):
-            return False
-        runs = self._request.more_runs
-        self._ends = before, await self._bench.measure(after.label, after.found, runs=runs)
-        return True
 
 
 async def switch_shares(
@@ -261,3 +253,134 @@ def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Esti
     plain, with_words = FlipSet(), FlipSet({"switched"})
     kernels = ObservedKernels([(plain, before.outcome), (with_words, switched.outcome)])
     return kernels.with_mean(difference(with_words, plain))
+
+
+_NAMED = 2
+"""Option groups of a group that are named in its title."""
+
+
+class AblationFindings(msgspec.Struct, frozen=True):
+    """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped option
+    groups. `cycles`: model cycles, where a CPU was named.
+    """
+
+    options: int
+    units: tuple[OptionGroup, ...]
+    decisions: Mapping[str, GroupDecision]
+    answer: SearchAnswer
+    switches: Mapping[str, SwitchShare]
+    sizes: Mapping[frozenset[str], int]
+    cycles: FoundCycles | None = None
+
+
+_OUTCOMES = {
+    How.ALONE: GroupOutcome.MEASURED,
+    How.DIFFERENCE: GroupOutcome.MEASURED,
+    How.DECODED: GroupOutcome.MEASURED,
+    How.INFERRED: GroupOutcome.MEASURED,
+    How.CLEARED: GroupOutcome.CLEARED,
+    How.UNRESOLVED: GroupOutcome.UNRESOLVED,
+}
+
+
+def assemble(
+    request: AblateRequest, bench: Bench, ends: Ends, store: Store, findings: AblationFindings
+) -> AblationReport:
+    """Return the report of an ablation that came to its end."""
+    answer, cycles = findings.answer, findings.cycles
+    found = {one.name: one for one in answer.units}
+    return msgspec.structs.replace(
+        _begin(request, bench, ends, store),
+        options=findings.options,
+        regions=regions_between(ends, answer.sums),
+        option_groups=(
+            *(_unit(unit, found[unit.name], findings) for unit in findings.units),
+            *map(_group, answer.groups),
+        ),
+        interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
+        proof=answer.proof,
+        strategy=answer.strategy,
+        notes=(
+            *answer.notes,
+            *(cycles.notes if cycles else ()),
+            *end_notes(("A", "B"), (ends[0].done, ends[1].done), request.cpu, store),
+        ),
+        cycles=cycles.whole if cycles else {},
+        mismatches=cycles.mismatches if cycles else (),
+        mean=answer.mean,
+    )
+
+
+def failed(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> AblationReport:
+    """The report of one of whose ends there is nothing to go by."""
+    failure = nothing_to_compare(ends, [one.label for one in ends])
+    return msgspec.structs.replace(_begin(request, bench, ends, store), failure=failure)
+
+
+def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> AblationReport:
+    names = Path(request.before).name, Path(request.after).name
+    return AblationReport(
+        tree=request.tree,
+        names=names,
+        ends=(ends[0].side(names[0], store), ends[1].side(names[1], store)),
+        workloads=titles_of(request.workloads, request.program),
+        machine=machine_facts(ends[0].done or ends[1].done, store),
+        options=0,
+        regions=(),
+        option_groups=(),
+        interactions=(),
+        proof=None,
+        builds=tuple(bench.builds.made),
+        strategy="",
+        warnings=warnings_of(ends),
+        cpu=_cpu(request.cpu) if request.cpu else None,
+    )
+
+
+def _cpu(cpu: CPU) -> ReportedCPU:
+    """Of what is not replayed, no price matters."""
+    found = reported_cpu(cpu)
+    guessed = tuple(kind for kind in found.without_measured_cost if kind in caches_of(cpu))
+    return msgspec.structs.replace(found, without_measured_cost=guessed)
+
+
+def _unit(unit: OptionGroup, found: UnitAnswer, findings: AblationFindings) -> AblatedGroup:
+    decision = findings.decisions[unit.name]
+    ruled_out = found.how is How.RULED_OUT and decision.outcome is not None
+    return AblatedGroup(
+        name=unit.name,
+        options=tuple(str(flip) for flip in unit.options),
+        needs=unit.needs,
+        outcome=decision.outcome if ruled_out and decision.outcome else _OUTCOMES[found.how],
+        why=decision.why if ruled_out else found.text,
+        objects=decision.objects,
+        alive=decision.alive,
+        effects=found.effects,
+        how=found.text,
+        vmlinux_bytes=_grown(unit, findings.sizes),
+        switch=findings.switches.get(unit.name),
+        cycles=findings.cycles.units.get(unit.name) if findings.cycles else None,
+    )
+
+
+def _grown(unit: OptionGroup, sizes: Mapping[frozenset[str], int]) -> int | None:
+    """What flipping an option group adds to vmlinux, where two kernels differ by it alone."""
+    needs = frozenset(unit.needs)
+    before, after = sizes.get(needs), sizes.get(needs | {unit.name})
+    return None if before is None or after is None else after - before
+
+
+def _group(group: GroupAnswer) -> AblatedGroup:
+    """Option groups that could not be distinguished, as one."""
+    few = len(group.units) <= _NAMED
+    return AblatedGroup(
+        name=" + ".join(group.units) if few else f"{len(group.units)} option groups together",
+        options=(),
+        needs=(),
+        outcome=GroupOutcome.TOGETHER,
+        why=f"{', '.join(group.units)}: {group.text}",
+        objects=None,
+        alive=None,
+        effects=group.effects,
+        how=group.text,
+    )

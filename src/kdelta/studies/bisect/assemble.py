@@ -23,7 +23,7 @@ from kdelta.studies.bisect.model import (
 )
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.search.measure import Ends, cycles_name, nothing_to_compare, warnings_of
-from kdelta.studies.search.model import BisectedRegion
+from kdelta.studies.search.model import BisectBuild, BisectedRegion
 
 
 class BisectSearch(msgspec.Struct, frozen=True, eq=False):
@@ -98,8 +98,16 @@ def _begin(search: BisectSearch) -> BisectReport:
         machine=machine_facts(good.done or bad.done, search.store),
         commits=len(commits.commits),
         builds=tuple(
-            msgspec.structs.replace(one, subject=subjects.get(one.commit, ""))
-            for one in search.kernels.builds
+            BisectBuild(
+                commit=commit,
+                label=one.label,
+                status=one.status,
+                detail=one.detail,
+                seconds=one.seconds or None,
+                identity=one.identity,
+                subject=subjects.get(commit, ""),
+            )
+            for commit, one in zip(search.kernels.commits, search.kernels.builds.made, strict=True)
         ),
         notes=commits.notes,
         warnings=warnings_of(search.ends),

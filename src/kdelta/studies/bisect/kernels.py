@@ -17,8 +17,10 @@ from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import differences_that_matter
 from kdelta.infer.reach.touched import Tree, tree_of
+from kdelta.infer.search.search_model import FlipSet
+from kdelta.infer.search.stretches import kernel
 from kdelta.kernels.config.kconfig import Config
-from kdelta.kernels.kbuild.built import DEPENDENCIES, load_built
+from kdelta.kernels.kbuild.built import DEPENDENCIES
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
@@ -45,7 +47,7 @@ from kdelta.studies.search.measure import (
     complete_kernel,
     cycles_name,
 )
-from kdelta.studies.search.model import BisectBuild
+from kdelta.studies.search.study import SearchStudy
 
 FORMAT = 1
 
@@ -103,7 +105,7 @@ def _content(change: str) -> str:
     return f"{change} {identity(msgspec.to_builtins(given))}" if given else change
 
 
-class Commits:
+class Commits(SearchStudy):
     """Builds and measures commits, each once, and keeps the list of kernels."""
 
     def __init__(self, request: BisectRequest, commits: CommitRange, lab: Lab) -> None:
@@ -116,8 +118,9 @@ class Commits:
         self._changes = tuple(parse_change(word) for word in request.changes)
         announce(self._changes, lab.progress.log)
         self._repository = str(commits.repository)
-        self._ends = (commits.good.name, commits.bad.name)
-        self._bench = Bench(str(self.spec(commits.good.name)), works, self._lab)
+        ends = (kernel(commits.good.name), kernel(commits.bad.name))
+        bench = Bench(str(self.spec(commits.good.name)), works, self._lab)
+        super().__init__(bench, first=ends[0], last=ends[1])
         # A failure holds for the default CPU that there was: x86-64 alone has one.
         machine = machine_for(asked.machine, FORCED_ON)
         facts = [request.workloads, request.operations, msgspec.to_builtins(machine)]
@@ -125,9 +128,8 @@ class Commits:
         self._journal = Journal(commits, facts, request.changes)
         if request.lab.rerun:
             self._journal.forget()
-        self._measured: dict[str, MeasuredKernel] = {}
         self._sides: dict[str, BuiltSide] = {}
-        self.builds: list[BisectBuild] = []
+        self.builds = bench.builds
 
     def spec(self, commit: str) -> GitSpec:
         return GitSpec(self._repository, commit, self._changes)
@@ -143,47 +145,44 @@ class Commits:
         return None if isinstance(found, PatchFailure) else found
 
     async def measure(self, commit: str, label: str) -> MeasuredKernel:
-        """The kernel of a commit, run."""
-        if commit not in self._measured:
-            self._measured[commit] = await self._made(commit, label)
-        return self._measured[commit]
+        """Return the kernel of a commit, run."""
+        if kernel(commit) not in self._measured:
+            self._measured[kernel(commit)] = await self._made(commit, label)
+        return self[commit]
+
+    def __getitem__(self, commit: str) -> MeasuredKernel:
+        """Return the kernel of a commit that was measured."""
+        return self._measured[kernel(commit)]
+
+    @property
+    def commits(self) -> list[str]:
+        """Return those that were measured, in that order."""
+        return [name for flips in self._measured for name in flips]
 
     async def _made(self, commit: str, label: str) -> MeasuredKernel:
         if known := self._journal.failure(commit):
             kept = NoKernel(str(self.spec(commit)), known.status, known.identity, known.detail)
-            self.builds.append(_entry(commit, label, kept, set()))
+            self.builds.add(label, kept)
             return MeasuredKernel(label, kept, (), {}, known.detail, known.status)
-        self._lab.progress.log(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
+        self.builds.announce(f"{commit[:12]}: {label}")
         found = self._kernel(commit)
-        self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
+        self.builds.add(label, found)
         measured = self._with_cycles(await self._bench.measure(label, found))
         if measured.failure:
             self._journal.add(
                 FailedCommit(commit, measured.status, measured.failure, found.identity)
             )
-            self.builds[-1] = msgspec.structs.replace(
-                self.builds[-1], status=measured.status.value, detail=measured.failure
-            )
+            self.builds.note(measured)
         return measured
 
     def expect(self, kernels: int) -> None:
         """Reports that about so many more commits will be measured."""
         self._bench.expect(kernels)
 
-    def comparable(self) -> tuple[MeasuredKernel, MeasuredKernel]:
-        """Both measured ends, and from now on all commits, without regions that a path decides
-        which one of the ends has lost in the guest.
-        """
-        good, bad = (self._measured[name] for name in self._ends)
-        kept = self._bench.comparable((good, bad), self._request.cpu)
-        self._measured |= dict(zip(self._ends, kept, strict=True))
-        return kept
-
-    async def more_runs(self, commit: str) -> MeasuredKernel:
-        """A measured commit with as many runs as leave nothing to chance."""
-        again = self._with_cycles(await self._bench.more_runs(self._measured[commit]))
-        self._measured[commit] = again
-        return again
+    async def more_runs(self, flips: FlipSet) -> MeasuredKernel:
+        """Return a measured commit with as many runs as leave nothing to chance."""
+        self._measured[flips] = self._with_cycles(await super().more_runs(flips))
+        return self._measured[flips]
 
     def _with_cycles(self, measured: MeasuredKernel) -> MeasuredKernel:
         """With model cycles as further regions, where a CPU was named."""
@@ -205,25 +204,25 @@ class Commits:
         try:
             return complete_kernel(spec, self._lab)
         except UserError as error:
-            if commit in self._ends:
+            if kernel(commit) in (self._first, self._last):
                 raise
             return NoKernel(spec, RunStatus.BUILD_FAILED, identity(spec), error.message)
 
     def side(self, commit: str) -> BuiltSide:
-        """What a measured commit's kernel holds, and what it executed."""
+        """Return what a measured commit's kernel holds, and what it executed."""
         if commit not in self._sides:
-            measured = self._measured[commit]
+            measured = self[commit]
             self._sides[commit] = built_side(measured.built, measured.done, self._lab.store)
         return self._sides[commit]
 
     def tree(self, commit: str) -> Tree:
-        """The same, and what it was made from."""
-        path = self._measured[commit].built.path / DEPENDENCIES
+        """Return the same, and what it was made from."""
+        path = self[commit].built.path / DEPENDENCIES
         return tree_of(self.side(commit), load_dependencies(path))
 
     def config(self, commit: str) -> Config:
-        """The config that a measured commit's kernel was granted."""
-        return self._measured[commit].config()
+        """Return the config that a measured commit's kernel was granted."""
+        return self[commit].config()
 
     def alike(self, below: str, above: str) -> bool:
         """Whether two measured kernels hold nothing different that was executed."""
@@ -232,14 +231,6 @@ class Commits:
         return not any(
             one.matters for one in differences_that_matter(sides[0], sides[1].digest, paths)
         )
-
-
-def _entry(commit: str, label: str, found: Kernel | NoKernel, known: set[str]) -> BisectBuild:
-    if isinstance(found, NoKernel):
-        return BisectBuild(commit, label, found.status.value, found.detail, None, found.identity)
-    built = load_built(found.built) if found.built else None
-    seconds = built.seconds if built and found.identity not in known else None
-    return BisectBuild(commit, label, RunStatus.OK.value, "", seconds, found.identity)
 
 
 def cycle_regions(

@@ -11,8 +11,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles, reach_of_changes, touches_config
 from kdelta.infer.search.bisect import Bisect, begin
-from kdelta.infer.search.search_model import Clues, FlipSet, History, PlannedBuild, Wants
-from kdelta.infer.search.search_model import Measured as Run
+from kdelta.infer.search.search_model import Clues, History, PlannedBuild, Wants
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.sources.history import Commit, CommitRange, parse_range, read_files, read_range
 from kdelta.kernels.sources.same_text import is_same
@@ -42,7 +41,7 @@ Where there are more, the kernel or two more that a search by halves takes cost 
 
 
 async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
-    """The search between two commits; what of it is there already is not made again."""
+    """Return the search between two commits; what of it is there already is not made again."""
     progress = lab.progress
     repository = Path(request.repository).expanduser()
     with interruptible():
@@ -55,7 +54,7 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     search = BisectSearch(request, commits, kernels, (good, bad), lab.store)
     if good.failure or bad.failure:
         return failed(search)
-    search = msgspec.structs.replace(search, ends=kernels.comparable())
+    search = msgspec.structs.replace(search, ends=kernels.comparable(request.cpu))
     _must_have(request.regions, search.ends[0])
     reached: dict[str, Reach] = {}
     if request.rule_out and commits.commits:
@@ -64,8 +63,8 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
             reached = reach_of_commits(commits, kernels, progress)
             progress.end(step, f"{len(ruled_out(reached))} of {len(reached)} commits")
     found = await _searched(search, reached, progress)
-    good, bad = [await kernels.measure(one, "") for one in (commits.good.name, commits.bad.name)]
-    return assemble(msgspec.structs.replace(search, ends=(good, bad)), found, ruled_out(reached))
+    search = msgspec.structs.replace(search, ends=kernels.ends)
+    return assemble(search, found, ruled_out(reached))
 
 
 def _must_have(regions: Sequence[str], good: MeasuredKernel) -> None:
@@ -88,34 +87,17 @@ async def _searched(
         ruled_out=frozenset(ruled_out(reached)),
         clues=clues_of(reached, commits, kernels) if reached else Clues(),
     )
-    good, bad = (Run(end.code, end.parts, end.runs) for end in search.ends)
+    good, bad = (end.run for end in search.ends)
     found = begin(history, good, bad, _wants(search.request, search.ends[0]), kernels.alike)
-    rerun: set[FlipSet] = set()
-    found = await _sure(found, kernels, rerun)
+    found = await kernels.settled(found)
     while plans := _next(found):
         plan = plans[0]
         progress.log(f"{plan.left} commits left")
         kernels.expect(plan.left.bit_length())  # as a search by halves
         (commit,) = plan.flips
         measured = await kernels.measure(commit, f"{plan.step.value}: {plan.reason}")
-        found = await _sure(found.observe(plan.flips, measured.outcome), kernels, rerun)
+        found = await kernels.settled(found.observe(plan.flips, measured.outcome))
     return found
-
-
-async def _sure(found: Bisect, kernels: Commits, rerun: set[FlipSet]) -> Bisect:
-    """The search with more runs of the commits of which few leave differences to chance. rerun:
-    those that were; the others are entered.
-    """
-    while doubted := sorted(_doubted(found) - rerun, key=sorted):
-        rerun.add(doubted[0])
-        (commit,) = doubted[0]
-        found = found.observe(doubted[0], (await kernels.more_runs(commit)).outcome)
-    return found
-
-
-@interruptible()
-def _doubted(found: Bisect) -> frozenset[FlipSet]:
-    return found.doubted
 
 
 @interruptible()

@@ -34,6 +34,7 @@ from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.kernels.sources.given import given_in
 from kdelta.lab.found import with_all_files
 from kdelta.lab.lab import EXECUTED, Lab, RunResult
+from kdelta.lab.progress import Progress
 from kdelta.lab.reports import reported_side
 from kdelta.lab.steps import expect_runs
 from kdelta.lab.work import Work
@@ -85,9 +86,12 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
 
     @property
     def outcome(self) -> Outcome:
-        """What a search is given of it."""
-        if self.failure:
-            return Failed(self.status, self.failure)
+        """Return what a search is given of it."""
+        return Failed(self.status, self.failure) if self.failure else self.run
+
+    @property
+    def run(self) -> Run:
+        """Return what it executes."""
         return Run(self.code, self.parts, self.runs)
 
     @property
@@ -152,6 +156,38 @@ def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedR
     )
 
 
+class Builds:
+    """The kernels of a search in the order in which they were obtained."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.made: list[AblationBuild] = []
+
+    def announce(self, label: str) -> None:
+        """Log which kernel comes next."""
+        self._progress.log(f"kernel {len(self.made) + 1}: {label}")
+
+    def add(self, label: str, found: Kernel | NoKernel) -> None:
+        """Enter a kernel; it took no time if it is in the list already."""
+        if isinstance(found, NoKernel):
+            entry = AblationBuild(
+                label, found.status.value, found.detail, 0.0, found.identity, None
+            )
+        else:
+            built = load_built(found.built) if found.built else None
+            is_new = all(one.identity != found.identity for one in self.made)
+            seconds = built.seconds if built and is_new else None
+            size = built.image_bytes if built else None
+            entry = AblationBuild(label, RunStatus.OK.value, "", seconds, found.identity, size)
+        self.made.append(entry)
+
+    def note(self, measured: "MeasuredKernel") -> None:
+        """Enter how the kernel that was obtained last failed."""
+        self.made[-1] = msgspec.structs.replace(
+            self.made[-1], status=measured.status.value, detail=measured.failure
+        )
+
+
 class Bench:
     """Builds and measures, and keeps the list of kernels."""
 
@@ -167,14 +203,14 @@ class Bench:
         self._lab = lab
         self._settled = False
         self.left_out: frozenset[str] = frozenset()
-        self.builds: list[AblationBuild] = []
+        self.builds = Builds(lab.progress)
 
     def build(self, label: str, config: Path, *, digest: bool = False) -> Kernel | NoKernel:
-        """The kernel of a whole config in a file; built again if its digest is needed, and is one
-        that an earlier kdelta made.
+        """Return the kernel of a whole config in a file; built again if its digest is needed, and
+        is one that an earlier kdelta made.
         """
         spec = with_changes(self._spec, [BaseConfigChange(str(config))])
-        self._lab.progress.log(f"kernel {len(self.builds) + 1}: {label}")
+        self.builds.announce(label)
         found = self._lab.kernel(str(spec))
         if digest and not isinstance(found, NoKernel):
             built = load_built(found.built or "")
@@ -183,7 +219,7 @@ class Bench:
                 self._lab.progress.log(line)
                 forget(built)
                 found = self._lab.kernel(str(spec))
-        self.builds.append(entry_of(label, found, {build.identity for build in self.builds}))
+        self.builds.add(label, found)
         return found
 
     def expect(self, kernels: int) -> None:
@@ -191,12 +227,14 @@ class Bench:
         self._lab.progress.expect("build", kernels, rough=True)
         expect_runs(self._lab.progress, self._lab.request, kernels, len(self._works), rough=True)
 
-    def note(self, measured: MeasuredKernel) -> None:
-        """Enters how the runs of the kernel that was built last ended, if they failed."""
-        if measured.failure and measured.kernel is not None:
-            self.builds[-1] = msgspec.structs.replace(
-                self.builds[-1], status=measured.status.value, detail=measured.failure
-            )
+    @property
+    def runs(self) -> int:
+        """Return how many runs of a kernel are asked for."""
+        return self._lab.request.perturbations
+
+    def log(self, text: str) -> None:
+        """Log a line."""
+        self._lab.progress.log(text)
 
     async def measure(
         self, label: str, kernel: Kernel | NoKernel, *, append: str = "", runs: int | None = None
@@ -305,16 +343,6 @@ class Bench:
 def cycles_name(region: str, cpu: CPU) -> str:
     """What the model cycles of a region are called among regions."""
     return f"{region} on {cpu.name}"
-
-
-def entry_of(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationBuild:
-    """A kernel in the list of builds; `known`: the identities of those that are in it."""
-    if isinstance(found, NoKernel):
-        return AblationBuild(label, found.status.value, found.detail, 0.0, found.identity, None)
-    built = load_built(found.built) if found.built else None
-    seconds = built.seconds if built and found.identity not in known else None
-    size = built.image_bytes if built else None
-    return AblationBuild(label, RunStatus.OK.value, "", seconds, found.identity, size)
 
 
 def config_file(config: Mapping[str, str]) -> Path:

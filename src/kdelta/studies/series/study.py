@@ -2,12 +2,14 @@
 """`kdelta series`: both ends, ruling out, the proof, the search, the smallest set, the branch."""
 
 import filecmp
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+
+import msgspec
 
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.chance import is_doubtful
 from kdelta.infer.effects.estimate import Estimate, effect_between, is_seen
-from kdelta.infer.reach.reach import Excluded, Reach
+from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles
 from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.minimal import MinimalSearch, SetVerdict, Trial
@@ -17,24 +19,39 @@ from kdelta.infer.search.search_model import (
     FlipSet,
     Limits,
     Outcome,
+    PatchAnswer,
+    PatchNeed,
+    PatchOutcome,
+    PlannedBuild,
+    SeriesAnswer,
     Step,
     builds_left,
 )
-from kdelta.infer.search.search_model import Measured as Run
 from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.series_plan import TRIES
 from kdelta.kernels.kbuild.built import VMLINUX
-from kdelta.kernels.sources.patches import PatchFailure
+from kdelta.kernels.sources.measured_branch import effects_of
+from kdelta.kernels.sources.patches import Patch, PatchFailure
 from kdelta.kernels.sources.series import likely_needs
 from kdelta.lab.lab import Lab
-from kdelta.lab.work import works_of
+from kdelta.lab.reports import machine_facts
+from kdelta.lab.work import titles_of, works_of
+from kdelta.measures.cycles.comparable import end_notes
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
 from kdelta.studies.search.closer import reach_looked_closer
-from kdelta.studies.search.measure import Bench, MeasuredKernel, measured_tree
-from kdelta.studies.series.assemble import SeriesFindings, assemble, failed
+from kdelta.studies.search.measure import (
+    Bench,
+    Ends,
+    measured_tree,
+    nothing_to_compare,
+    regions_between,
+    warnings_of,
+)
+from kdelta.studies.search.study import SearchStudy
 from kdelta.studies.series.keep import check_branch, keep
-from kdelta.studies.series.model import Minimal, SeriesReport
+from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees, spec_of
 
@@ -58,7 +75,7 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     return await study.run()
 
 
-class _SeriesStudy:
+class _SeriesStudy(SearchStudy):
     """The kernels of a series' trees, and what is found out from them."""
 
     def __init__(
@@ -68,29 +85,20 @@ class _SeriesStudy:
         bench: Bench,
         lab: Lab,
     ) -> None:
+        super().__init__(bench, last=frozenset(trees.names))
         self._request = request
         self._trees = trees
-        self._bench = bench
         self._lab = lab
-        self._everything: FlipSet = frozenset(trees.names)
-        self._measured: dict[FlipSet, MeasuredKernel] = {}
-        self._rerun: set[FlipSet] = set()
-
-    @property
-    def ends(self) -> tuple[MeasuredKernel, MeasuredKernel]:
-        """The tree without and with all patches."""
-        return self._measured[NOTHING], self._measured[self._everything]
 
     async def measure_ends(self) -> bool:
         """Builds and runs both; whether both went well."""
         complete = self._request.rule_out
         self._bench.expect(2)
         await self._kernel("without the patches", NOTHING, complete=complete)
-        await self._kernel("with all patches", self._everything, complete=complete)
+        await self._kernel("with all patches", self._last, complete=complete)
         if any(end.failure for end in self.ends):
             return False
-        ends = self._bench.comparable(self.ends, None)
-        self._measured[NOTHING], self._measured[self._everything] = ends
+        self.comparable()
         return True
 
     async def run(self) -> SeriesReport:
@@ -152,67 +160,35 @@ class _SeriesStudy:
             return Failed(RunStatus.DOES_NOT_APPLY, f"{found.patch}: {found.detail}")
         measured = await self._bench.measure(label, found)
         if measured.failure and measured.kernel is not None:
-            self._trees.note(measured.status, measured.failure)
+            self._trees.builds.note(measured)
         self._measured[chosen] = measured
         return measured.outcome
 
-    async def _observed(self, search: SeriesSearch, chosen: FlipSet, label: str) -> SeriesSearch:
-        count = len(self._trees.builds)
-        outcome = await self._kernel(label, chosen)
-        return search.observe(chosen, outcome, built=len(self._trees.builds) > count)
+    async def _obtain(self, build: PlannedBuild) -> tuple[Outcome, bool]:
+        """Return what came of a planned build, and whether a kernel was built for it."""
+        count = len(self._trees.builds.made)
+        outcome = await self._kernel(f"{build.step.value}: {build.reason}", build.flips)
+        return outcome, len(self._trees.builds.made) > count
 
     def _begin(self, patches: list[Candidate]) -> SeriesSearch:
-        without, everything = (Run(end.code, end.parts, end.runs) for end in self.ends)
+        without, everything = (end.run for end in self.ends)
         limits = Limits(max_builds=self._request.max_builds, tries=TRIES)
         return begin_series(patches, without, everything, self._request.views, limits)
 
     async def _search(self, patches: list[Candidate]) -> SeriesSearch:
-        search = await self._sure(self._begin(patches))
+        search = await self.settled(self._begin(patches))
         while builds := search.next_builds():
             build = builds[0]
             self._bench.expect(len(builds))
             if self._request.minimal and build.step is not Step.PROOF:
                 break
-            search = await self._observed(
-                search, build.flips, f"{build.step.value}: {build.reason}"
-            )
-            if build.step is Step.PROOF and await self._more_runs(build.flips):
-                search = self._begin(patches).observe(
-                    build.flips, self._measured[build.flips].outcome
-                )
-            search = await self._sure(search)
+            outcome, built = await self._obtain(build)
+            proof = self._measured.get(build.flips) if build.step is Step.PROOF else None
+            if proof and (again := await self.proof_again(proof, self._request.more_runs)):
+                self._measured[build.flips] = again
+                search, outcome = self._begin(patches), again.outcome
+            search = await self.settled(search.observe(build.flips, outcome, built=built))
         return search
-
-    async def _sure(self, search: SeriesSearch) -> SeriesSearch:
-        """The search with more runs of the kernels of which few leave differences to chance."""
-        while doubted := sorted(search.doubted - self._rerun, key=sorted):
-            again = await self._more(doubted[0])
-            search = search.observe(doubted[0], again.outcome, built=False)
-        return search
-
-    async def _more(self, names: FlipSet) -> MeasuredKernel:
-        self._rerun.add(names)
-        self._measured[names] = await self._bench.more_runs(self._measured[names])
-        return self._measured[names]
-
-    async def _more_runs(self, chosen: FlipSet) -> bool:
-        """Whether the proof's kernel parts from that with all patches, so that more runs were made
-        of both: the spread of a few runs is itself uncertain.
-        """
-        runs = self._request.more_runs
-        proof = self._measured.get(chosen)
-        if proof is None or proof.failure or runs <= self._request.lab.perturbations:
-            return False
-        if not _are_parted(self.ends[1], proof):
-            return False
-        self._lab.progress.log(f"the proof does not hold with so few runs: {runs} of both ends")
-        for names in (self._everything, chosen):
-            before = self._measured[names]
-            again = await self._bench.measure(before.label, before.found, runs=runs)
-            if again.failure:
-                return False
-            self._measured[names] = again
-        return True
 
     async def _minimal(self, patches: list[Candidate], search: SeriesSearch) -> Minimal | None:
         """The smallest set with the effect; None where there is none to speak of."""
@@ -241,16 +217,14 @@ class _SeriesStudy:
         while builds := minimal.next_builds():
             build = builds[0]
             self._bench.expect(len(builds))
-            count = len(self._trees.builds)
-            outcome = await self._kernel(f"{build.step.value}: {build.reason}", build.flips)
-            built = len(self._trees.builds) > count
+            outcome, built = await self._obtain(build)
             if isinstance(outcome, Failed):
                 reason = f"{outcome.status.value}: {outcome.detail}"
                 minimal = minimal.observe(build.flips, SetVerdict.UNRESOLVED, reason, built=built)
             else:
                 if any(self._parting(build.flips)):
-                    for names in sorted({build.flips, self._everything} - self._rerun, key=sorted):
-                        await self._more(names)
+                    for names in sorted({build.flips, self._last} - self._rerun, key=sorted):
+                        await self.more_runs(names)
                 minimal = minimal.observe(build.flips, self._verdict(build.flips), built=built)
         return minimal
 
@@ -282,7 +256,81 @@ class _SeriesStudy:
         return ObservedKernels(held).with_mean(difference(chosen, NOTHING))
 
 
-def _are_parted(end: MeasuredKernel, other: MeasuredKernel) -> bool:
-    """Whether two kernels part in any region."""
-    common = end.code.keys() & other.code.keys()
-    return any(is_seen(effect_between(end.code[name], other.code[name])) for name in common)
+NAMES = ("without", "with all")
+
+
+class SeriesFindings(msgspec.Struct, frozen=True):
+    """All that was found out between the two ends."""
+
+    reached: Mapping[str, Reach]
+    answer: SeriesAnswer
+    minimal: Minimal | None = None
+
+
+def assemble(
+    request: SeriesRequest, trees: Trees, ends: Ends, store: Store, findings: SeriesFindings
+) -> SeriesReport:
+    """Return the report of a study that came to its end."""
+    answer = findings.answer
+    known = [
+        PatchNeed(name, (need.patch,), need.reason)
+        for name, needs in trees.needs.items()
+        for need in needs
+    ]
+    patches = {patch.name: patch for patch in trees.patches}
+    return msgspec.structs.replace(
+        _begin(request, trees, ends, store),
+        rows=tuple(_row(patches[one.name], one, trees, findings.reached) for one in answer.patches),
+        regions=regions_between(ends, answer.sums),
+        groups=answer.groups,
+        needs=(*known, *answer.needs),
+        interactions=answer.interactions,
+        proof=answer.proof,
+        minimal=findings.minimal,
+        notes=(
+            *trees.series.notes,
+            *answer.notes,
+            *end_notes(NAMES, (ends[0].done, ends[1].done), None, store),
+        ),
+        mean=answer.mean,
+    )
+
+
+def failed(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
+    """The report of one of whose ends there is nothing to go by."""
+    failure = nothing_to_compare(ends, [one.label for one in ends])
+    return msgspec.structs.replace(_begin(request, trees, ends, store), failure=failure)
+
+
+def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
+    return SeriesReport(
+        tree=request.tree,
+        words=request.patches,
+        ends=(ends[0].side(NAMES[0], store), ends[1].side(NAMES[1], store)),
+        workloads=titles_of(request.workloads, request.program),
+        machine=machine_facts(ends[0].done or ends[1].done, store),
+        views=request.views,
+        rows=tuple(
+            SeriesRow(PatchAnswer(patch.name, PatchOutcome.UNRESOLVED, "", {}), patch.subject)
+            for patch in trees.patches
+        ),
+        builds=tuple(trees.builds.made),
+        notes=trees.series.notes,
+        warnings=warnings_of(ends),
+    )
+
+
+def _row(
+    patch: Patch, answer: PatchAnswer, trees: Trees, reached: Mapping[str, Reach]
+) -> SeriesRow:
+    found = reached.get(patch.name)
+    excluded = found.why if isinstance(found, Excluded) else ""
+    return SeriesRow(
+        answer=answer,
+        subject=patch.subject,
+        files=trees.files[patch.name],
+        why=excluded if answer.outcome is PatchOutcome.RULED_OUT else answer.text,
+        objects=None if found is None else found.objects,
+        alive=len(found.alive) if isinstance(found, NotExcluded) else None if found is None else 0,
+        earlier=effects_of(patch.message),
+    )

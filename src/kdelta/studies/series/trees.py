@@ -24,9 +24,7 @@ from kdelta.spec.change import FileChange, KernelModeChange, RelinkChange, fuzz_
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
-from kdelta.spec.run import RunStatus
-from kdelta.studies.search.measure import complete_kernel, entry_of
-from kdelta.studies.search.model import AblationBuild
+from kdelta.studies.search.measure import Builds, complete_kernel
 
 _LACK_OF_MEMORY = "the compiler was killed"
 
@@ -60,7 +58,7 @@ class Trees:
         folder = None if isinstance(spec, DebSrcSpec) else Path(spec.path).expanduser()
         series = read_series(words, folder, progress.log)
         patches = with_fuzz(series.patches, fuzz_of(spec.changes))
-        self.builds: list[AblationBuild] = []
+        self.builds = Builds(progress)
         with stacked(source, patches, progress.log) as stack:
             self._stack: Stack = stack
             names = [patch.name for patch in patches]
@@ -93,9 +91,9 @@ class Trees:
         if isinstance(made, PatchFailure):
             return made
         tree, spec = made
-        self._lab.progress.log(f"kernel {len(self.builds) + 1}: {label}")
+        self.builds.announce(label)
         found = self._failed_before(spec, tree) or self._obtained(spec, complete=complete)
-        self.builds.append(entry_of(label, found, {build.identity for build in self.builds}))
+        self.builds.add(label, found)
         built = None if isinstance(found, NoKernel) else load_built(found.built or "")
         if built is not None and built.tree != tree:
             raise LabError(
@@ -128,12 +126,6 @@ class Trees:
             msgspec.structs.replace(patch, content=diff or patch.content)
             for patch, diff in zip(found, diffs, strict=True)
         ]
-
-    def note(self, status: RunStatus, detail: str) -> None:
-        """Enters how the runs of the kernel that was built last failed."""
-        self.builds[-1] = msgspec.structs.replace(
-            self.builds[-1], status=status.value, detail=detail
-        )
 
     def _patched(self, chosen: FlipSet) -> tuple[str, SourceSpec] | PatchFailure:
         """Git's hash of the tree, and the spec of its kernel: all patches are one file there."""
