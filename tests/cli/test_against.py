@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli.against import old_command
 from kdelta.cli.main import answers_by_code
+from kdelta.cli.run import old_command
 from kdelta.spec.errors import UserError
 from tests.cli.studies import Captured, kdelta
 

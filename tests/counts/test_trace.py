@@ -57,7 +57,7 @@ def with_data() -> Trace:
 def test_how_often_blocks_were_executed() -> None:
     assert trace().executions().tolist() == [2, 2, 1]
     assert trace().executions(INTERRUPTS).tolist() == [0, 0, 1]
-    assert trace().executed_blocks() == 5
+    assert trace().executions().sum() == 5
     assert trace().executed_insns() == 2 * (5 + 2) + 1
     assert trace().executed_insns(OWN) == 2 * (5 + 2)
     assert with_data().executions().tolist() == [2, 0, 1]
@@ -277,7 +277,7 @@ def test_data_and_physical_addresses(path: Path) -> None:
     assert found.data_physical.tolist() == [0x3000, 0x3000, 0x1F00]
     assert found.data_stores.tolist() == [False, True, False]
     assert found.items.tolist() == [2, DATA | 2, DATA | 1, 1, 1, DATA | 0, DATA | 2, 0]
-    assert found.executed_blocks() == 4
+    assert found.executions().sum() == 4
     # The physical addresses of code may be unknown; what is traced again may access other data.
     other = Written(flags=2, pieces=((70, 30), (30, DATA | 0, 50)), lines=((0x4000, 0x9000),))
     other.line_bytes = 32
@@ -300,7 +300,7 @@ def test_data_that_is_nowhere(path: Path) -> None:
 def test_where_the_region_began_at_a_block_and_ended_within_one(path: Path) -> None:
     entered = {(7, 0, 0): 1, (3, 0, 0): 2, (5, 0, 0): 1}
     (found,) = read_traces(file_of(path, Written(marks=(7, 0, 5, 1), entered=entered)))
-    assert found.executed_blocks() == 4
+    assert found.executions().sum() == 4
 
 
 def test_a_trace_that_was_cut_is_not_compared_with_the_counters(path: Path) -> None:
@@ -311,7 +311,7 @@ def test_a_trace_that_was_cut_is_not_compared_with_the_counters(path: Path) -> N
 def test_an_empty_trace(path: Path) -> None:
     empty = Written(pieces=(), sequence=(), contexts=(), flags=1)
     (found,) = read_traces(file_of(path, empty))
-    assert found.executed_blocks() == 0
+    assert found.executions().sum() == 0
     assert decode_traces(encode_traces([found])) == (found,)
 
 

@@ -98,7 +98,7 @@ def test_every_operation_agrees_and_is_small() -> None:
     assert {trace.region for trace in traces} == {region.name for region in counts.regions}
     for trace in traces:
         assert len(trace.items) < 200_000
-        assert 10 * len(trace.sequence) < trace.executed_blocks() + 100
+        assert 10 * len(trace.sequence) < trace.executions().sum() + 100
 
 
 def test_code_follows_itself() -> None:
@@ -136,7 +136,7 @@ def test_a_limit_is_kept_and_said() -> None:
     assert (getppid.truncated, cut.truncated) == (False, True)
     assert getppid == whole[0]
     assert 0 < len(cut.items) <= limit
-    assert 0 < cut.executed_blocks() < whole[1].executed_blocks()
+    assert 0 < cut.executions().sum() < whole[1].executions().sum()
     assert any("trace" in warning and "mmap-munmap" in warning for warning in counts.warnings)
     assert counts.regions == whole_counts.regions
 

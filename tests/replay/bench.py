@@ -54,7 +54,7 @@ def rate(
         touches = prepared.work().touches - before.touches
     return Rate(
         trace.executed_insns(),
-        trace.executed_blocks(),
+        trace.executions().sum(),
         touches / len(layouts),
         min(seconds) / len(layouts),
     )

@@ -10,7 +10,6 @@ from reading import read_document
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
-from kdelta.studies.bisect.assemble import bisect_log
 from kdelta.studies.bisect.mail import bisect_mails
 from kdelta.studies.bisect.model import (
     BisectedCommit,
@@ -20,6 +19,7 @@ from kdelta.studies.bisect.model import (
     FoundPlacement,
     RuledOutCommit,
 )
+from kdelta.studies.bisect.study import bisect_log
 from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import BisectBuild, BisectedRegion
 from tests.report.shown import shown

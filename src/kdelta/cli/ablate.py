@@ -9,7 +9,7 @@ import msgspec
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.options import on_cpu, one_tree
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.program import OfProgram, in_place_of
+from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import run_study
 from kdelta.spec.option import Argument
 from kdelta.studies.ablate.request import AblateRequest
@@ -46,7 +46,6 @@ def ablate(
     this was right, and searches what is left with few kernels. Everything is kept: interrupted, it
     goes on where it was.
     """
-    in_place_of(program, next(iter(asked.keywords.get("workloads", ())), ""))
     tree = one_tree(words, "the two configs are for one and the same source")
     request = asked(tree=tree, program=program)
     request = msgspec.structs.replace(request, lab=on_cpu(request.lab, request.cpu))

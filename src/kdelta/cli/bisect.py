@@ -13,7 +13,7 @@ from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import check_cpus
 from kdelta.cli.output import log
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.program import OfProgram, in_place_of
+from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import publish
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import run_async
@@ -81,7 +81,6 @@ def bisect(
         )
     folder, changes = _tree(words[1:], asked.keywords.get("repository", "."))
     request = asked(repository=folder, range=words[0], changes=changes, program=program)
-    in_place_of(program, next(iter(asked.keywords.get("workloads", ())), ""), request.operations)
     check_cpus([request.cpu] if request.cpu else [], request.lab)
     with open_store() as store:
         with shown_lab(store) as lab:

@@ -3,6 +3,7 @@
 
 import enum
 import inspect
+import shlex
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from kdelta.cli.invoked import use_defaults
 from kdelta.cli.output import echo_commands, log, silence_progress
 from kdelta.cli.plain_options import ProgressOptions
 from kdelta.cli.reading import READERS, one_of
+from kdelta.spec.errors import UserError
 from kdelta.spec.limits import ITEMS_A_GIB
 from kdelta.spec.option import AfterDashes, Argument, HelpSection, Option, OptionKind, Without
 
@@ -206,6 +208,7 @@ class Command(click.Command):
             key, after = self._after
             found = self._given("after__", after.of)
             given[key] = after.made(ctx.meta.get(_AFTER_DASHES), ctx.command_path, found)
+            self._refuse_with_command(ctx, after.instead)
         for key, part in self._parts.items():
             asked = self._given("", part)
             is_partial = self._is_partial(key)
@@ -213,6 +216,18 @@ class Command(click.Command):
         if self._words:
             given[self._words] = self._words_of(ctx)
         return self._function(**given)
+
+    def _refuse_with_command(self, ctx: click.Context, options: Sequence[str]) -> None:
+        """Raise UserError for a command after -- and any of these options at once."""
+        command = ctx.meta.get(_AFTER_DASHES) or ()
+        for param in self.params:
+            option = next((one for one in options if command and one in param.opts), None)
+            words = _typed(param, ctx.params[str(param.name)]) if option else []
+            if words and ctx.get_parameter_source(str(param.name)) is not ParameterSource.DEFAULT:
+                raise UserError(
+                    f"{option} {words[1]} and a command at once: {shlex.join(command)}",
+                    "leave one of them out",
+                )
 
     def _is_partial(self, key: str) -> bool:
         hints = typing.get_type_hints(self._function, include_extras=True)

@@ -11,7 +11,7 @@ from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import FlameOptions, check_cpus
 from kdelta.cli.plain_options import All, Functions, PrintOptions, explain_option
-from kdelta.cli.program import OfProgram, in_place_of
+from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import publish, report_text
 from kdelta.host.interrupt import run_async
 from kdelta.lab.lab import open_store
@@ -68,7 +68,6 @@ def compare(
             "name another kernel, or a change of this one as in: kdelta compare ~/linux +fix.patch",
         )
     request = asked(base=base, others=tuple(others), program=program)
-    in_place_of(program, asked.keywords.get("workload", ""), request.operations)
     check_cpus(request.cpus, request.lab)
     usual = Fraction(0) if request.operations else LEAST
     least = asked.keywords.get("path_margin", usual)

@@ -10,7 +10,7 @@ from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.options import check_cpus
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.profile import asked_work
-from kdelta.cli.program import OfProgram, in_place_of
+from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import run_study
 from kdelta.lab.asked import OnCPU, Operations, Workload
 from kdelta.lab.request import LabRequest
@@ -67,7 +67,6 @@ def crossing(
     then past what only a change of privilege needs. Prints user and system instructions of each,
     and which share of the gain is mitigations, crossing, direct call and entry work. x86-64 only.
     """
-    in_place_of(program, asked.workload, asked.operations)
     stock, changed = _kernels(words, asked.with_mode)
     check_cpus([asked.cpu] if asked.cpu else [], asked.lab)
     request = CrossingRequest(

@@ -9,7 +9,7 @@ import msgspec
 from kdelta.cli.lab import shown_lab
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.profile import LookOptions, asked_work, failed, is_run, selection_of
-from kdelta.cli.program import OfProgram
+from kdelta.cli.program import OfProgramWithRegions
 from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.diff import COMPARED
@@ -85,7 +85,7 @@ def diff(
     *,
     looked: LookOptions,
     compared: DiffOptions,
-    program: OfProgram,
+    program: OfProgramWithRegions,
     printed: PrintOptions,
 ) -> int:
     """Show what each function gained and lost from A to B.

@@ -13,7 +13,7 @@ from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import FlameOptions, check_cpus
 from kdelta.cli.output import ReaderGoneError, log
 from kdelta.cli.plain_options import HtmlFile, PrintOptions
-from kdelta.cli.program import OfProgram, in_place_of
+from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import publish
 from kdelta.cli.reading import fraction_of
 from kdelta.host.interrupt import run_async
@@ -21,7 +21,7 @@ from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.gate import Exit
 from kdelta.lab.lab import open_store
-from kdelta.lab.request import DEFAULT_WORKLOAD, Program
+from kdelta.lab.request import Program
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument
 from kdelta.spec.words import compared_words
@@ -107,9 +107,6 @@ def _request(
 ) -> GateRequest:
     """What is asked of these kernels, with the usual margins where none is named."""
     given = asked.keywords.get("compare", CompareRequest(base="", others=()))
-    in_place_of(
-        program, given.workload if given.workload != DEFAULT_WORKLOAD else "", given.operations
-    )
     check_cpus(given.cpus, given.lab)
     named: Fraction | None = asked.keywords.get("exact_margin")
     if named is None and given.cpus:

@@ -10,7 +10,7 @@ from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.options import one_kernel
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.program import OfProgram, in_place_of
+from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import run_study
 from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.spec.option import Argument, HelpSection, option
@@ -63,7 +63,6 @@ def layout(
         cpu=asked.keywords.get("cpu") or named_cpu(DEFAULT_CPU),
         program=program,
     )
-    in_place_of(program, asked.keywords.get("workload", ""), request.operations)
     shown = {"explain": detail.explain, "collisions": detail.collisions}
     report = run_study("layout", run_layout, request, printed, shown=shown)
     return 0 if report.regions or report.cut else RUNS_FAILED

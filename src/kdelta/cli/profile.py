@@ -17,7 +17,7 @@ from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import on_cpu, one_kernel
 from kdelta.cli.output import emit, log
 from kdelta.cli.plain_options import Functions, PrintOptions
-from kdelta.cli.program import OfProgram, in_place_of
+from kdelta.cli.program import OfProgramWithRegions
 from kdelta.cli.publish import unkept, write_page
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.model import CPU
@@ -207,7 +207,7 @@ def profile(
     *,
     looked: LookOptions,
     columns: ProfileOptions,
-    program: OfProgram,
+    program: OfProgramWithRegions,
     exported: ExportOptions,
     printed: PrintOptions,
     words: Annotated[
@@ -398,8 +398,7 @@ def _one_kernel(words: Sequence[str]) -> str:
 
 
 def asked_work(program: Program | None, workload: str, operations: tuple[str, ...]) -> Work:
-    """What is to run: the program, or the workload if there is none; UserError for both."""
-    in_place_of(program, workload)
+    """Return what is to run: the program, or the workload if there is none."""
     if program:
         return Work(program=program)
     return Work(workload or DEFAULT_WORKLOAD, operations)

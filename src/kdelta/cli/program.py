@@ -2,7 +2,6 @@
 """`-- COMMAND ARGS`, which many commands take in place of a workload."""
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -40,17 +39,8 @@ def program_of(
     return Program(tuple(command), **options)
 
 
-OfProgram = Annotated[Program | None, AfterDashes(Program, program_of)]
+OfProgram = Annotated[Program | None, AfterDashes(Program, program_of, ("-w", "-o"))]
 """A parameter of a command: the program after --, None without one."""
 
-
-def in_place_of(program: Program | None, workload: str, operations: Sequence[str] = ()) -> None:
-    """UserError for a program and what belongs to a workload at once."""
-    if program is None:
-        return
-    for option, word in (("-w", workload), ("-o", next(iter(operations), ""))):
-        if word:
-            raise UserError(
-                f"{option} {word} and a command at once: {shlex.join(program.command)}",
-                "leave one of them out",
-            )
+OfProgramWithRegions = Annotated[Program | None, AfterDashes(Program, program_of, ("-w",))]
+"""The same where -o names regions, which a program may have, too."""

@@ -1,32 +1,120 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`kdelta run`: its arguments."""
+"""`kdelta run`: its arguments, and the other program of --against with what goes with it."""
 
+import contextlib
+import shlex
+from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from kdelta import __version__
-from kdelta.cli.against import EPILOG, AgainstOptions, run_two
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.lab import shown_lab
 from kdelta.cli.options import LikeOptions, on_cpu, one_kernel
-from kdelta.cli.output import emit
+from kdelta.cli.output import ReaderGoneError, emit
 from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.program import OfProgram
-from kdelta.cli.publish import runs_printed, unkept_runs, write_page
+from kdelta.cli.publish import publish, runs_printed, unkept_runs, write_page
 from kdelta.host.interrupt import run_async
+from kdelta.infer.effects.gate import Exit
 from kdelta.lab.lab import open_store
 from kdelta.lab.request import Program
 from kdelta.spec.errors import UserError
-from kdelta.spec.option import Argument
+from kdelta.spec.option import Argument, HelpSection, OptionKind, option
+from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.documents import document_text
 from kdelta.studies.run.assemble import done_report
 from kdelta.studies.run.document import BRIEF
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command
 
-__all__ = ["EPILOG", "run"]
+LEAST_RUNS = 3
+"""Runs of each program, for their spread to be known."""
+
+EPILOG = """\b
+Exit codes with --against, as of kdelta gate:
+  0     NEW is not slower than OLD by more than the margin
+  1     NEW is slower
+  125   a program failed, or the verdict is open
+  255   everything else: wrong usage, a broken lab, a fault of kdelta
+
+"""
+
+
+def old_command(text: str, new: Sequence[str]) -> tuple[str, ...]:
+    """Return the command of --against: a program with the other's arguments, or a whole command
+    line. UserError for words that are neither.
+    """
+    if not text.strip():
+        raise UserError("--against names no program", "write its path: --against ./old")
+    if " " not in text.strip() or Path(text).is_file():
+        return (text, *new[1:])
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UserError(
+            f"--against {text}: {error}", "quote it whole: --against './old --option'"
+        ) from error
+
+
+class AgainstOptions(msgspec.Struct, frozen=True):
+    """The other program, and by how much the new one may be slower."""
+
+    old: Annotated[
+        str | None,
+        option(
+            "--against",
+            metavar="OLD",
+            values="FILE",
+            help="Compare COMMAND with this program or quoted command.",
+        ),
+    ] = None
+    margin: Annotated[
+        Fraction | None,
+        option(
+            "--margin",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            usual="0",
+            help="With --against: pass what is slower by up to PCT.",
+        ),
+    ] = None
+
+
+def run_two(
+    old: str, new: RunRequest, margin: Fraction | None, printed: PrintOptions, *, functions: int
+) -> Exit:
+    """Run both programs, publish the report, and return what a gate answers."""
+    if not new.program.command:
+        raise UserError(
+            f"--against {old} and no command to compare it with",
+            f"write it after --: kdelta run {new.kernel} --against {old} -- NEW ARGS",
+        )
+    if new.lab.mode != "user":
+        raise UserError(
+            f"--against and --mode {new.lab.mode} at once",
+            "kdelta crossing measures one program in each mode",
+        )
+    asked = msgspec.structs.replace(new.lab, perturbations=max(LEAST_RUNS, new.lab.perturbations))
+    new = msgspec.structs.replace(new, lab=asked)
+    other = msgspec.structs.replace(new.program, command=old_command(old, new.program.command))
+    request = AgainstRequest(
+        old=msgspec.structs.replace(new, program=other),
+        new=new,
+        margin=margin or Fraction(0),
+    )
+    with open_store() as store:
+        with shown_lab(store) as lab:
+            report = run_async(run_against(request, lab))
+        with contextlib.suppress(ReaderGoneError):  # the code says it, too
+            shown = {"functions": functions}
+            publish(store, "against", [report], printed, shown=shown)
+    return report.decision.exit
 
 
 class RunOptions(msgspec.Struct, frozen=True):

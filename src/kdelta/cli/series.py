@@ -10,7 +10,7 @@ import msgspec
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.options import LikeOptions, on_cpu, one_tree
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.program import OfProgram, in_place_of
+from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import run_study
 from kdelta.kernels.sources.series import FORMS
 from kdelta.spec.change import parse_variable
@@ -62,7 +62,6 @@ def series(
     code, proves with one more kernel that this was right, and breaks the others down with few
     kernels. Everything is kept: interrupted, it goes on where it was.
     """
-    in_place_of(program, next(iter(asked.keywords.get("workloads", ())), ""))
     tree, patches = split_words(words)
     request = asked(tree=tree, patches=tuple(patches), program=program)
     request = msgspec.structs.replace(request, lab=on_cpu(request.lab, like.cpu))

@@ -74,10 +74,6 @@ class Trace(msgspec.Struct, frozen=True, eq=False):
         found = np.bincount(self.items[is_block], by_item[is_block], minlength=len(self.addresses))
         return found.astype(np.uint64)
 
-    def executed_blocks(self) -> int:
-        """How many blocks were executed, all contexts together."""
-        return int(self.executions().sum())
-
     def executed_insns(self, context: int | None = None) -> int:
         """Instructions of the executed blocks, each of them whole."""
         return int((self.executions(context) * self.insns).sum())

@@ -96,7 +96,9 @@ class PlaceResult(msgspec.Struct, frozen=True):
     evaluations: int
 
     def payers(self, against: str = SHIPPED) -> tuple[tuple[str, str], ...]:
-        """Regions and kinds of misses of which the chosen order has more than another method."""
+        """Return regions and kinds of misses of which the chosen order has more than another
+        method.
+        """
         return tuple(
             (row.region, kind)
             for row in self.regions

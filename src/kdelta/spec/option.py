@@ -96,7 +96,9 @@ class AfterDashes(NamedTuple):
 
     of    the request that has the words' options
     made  (the words or None, the command's own words, the options given) -> what they stand for
+    instead  the options that say what they say in another way, and so are refused with them
     """
 
     of: type[msgspec.Struct]
     made: Callable[..., Any]
+    instead: tuple[str, ...] = ()

@@ -76,11 +76,6 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
         """Return the commits that are needed, the next one first; empty when finished."""
         return self._plan.builds
 
-    @property
-    def candidates(self) -> int:
-        """How many commits are searched."""
-        return len(self._plan.ancestry.candidates)
-
     def answer(self) -> BisectAnswer:
         """What is known so far."""
         return answer_of(self._plan)

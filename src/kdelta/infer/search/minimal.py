@@ -22,12 +22,12 @@ With k of n patches to find that takes about k * log2(n) kernels.
 """
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.search.search_model import Candidate, FlipSet, PlannedBuild, Step
+from kdelta.infer.search.search_model import Candidate, FlipSet, Needs, PlannedBuild, Step
 from kdelta.infer.search.search_words import listed
 
 
@@ -138,6 +138,7 @@ class _MinimalPlan:
 
     def __init__(self, patches: Sequence[Candidate], tested: Sequence[Trial]) -> None:
         self.patches = {patch.name: patch for patch in patches}
+        self.needs = Needs(patches)
         self.order = [patch.name for patch in patches]
         self.places = {name: place for place, name in enumerate(self.order)}
         self.tests = {one.patches: one for one in tested}
@@ -154,14 +155,9 @@ class _MinimalPlan:
 
     # Sets
 
-    def closed(self, names: Iterable[str]) -> FlipSet:
-        """These patches and all that they are known to need to apply."""
-        chosen = frozenset(names)
-        return chosen.union(*(self.patches[name].needs for name in chosen))
-
     def chosen(self) -> FlipSet:
         """The patches that were found, with what they need to apply."""
-        return self.closed(one.name for one in self.found if one.name not in self.dropped)
+        return self.needs.closure(one.name for one in self.found if one.name not in self.dropped)
 
     def ask(self, patches: FlipSet, reason: str) -> Trial:
         """What became of a set; raises _MissingError if unknown."""
@@ -172,7 +168,7 @@ class _MinimalPlan:
     # The search
 
     def _up_to(self, place: int) -> FlipSet:
-        return self.closed(self.order[:place]) | self.chosen()
+        return self.needs.closure(self.order[:place]) | self.chosen()
 
     def _find(self) -> None:
         high = len(self.order)
@@ -212,7 +208,7 @@ class _MinimalPlan:
         for name in self.patches[last.name].suspects:
             if name in self.chosen():
                 continue
-            more = self.closed([name]) | self.chosen()
+            more = self.needs.closure([name]) | self.chosen()
             reason = f"{listed(self.chosen())} with {name}, which it may need"
             if self.ask(more, reason).verdict is not SetVerdict.UNRESOLVED:
                 text = f"{last.name} needs it: without it {test.reason}"

@@ -107,16 +107,6 @@ class Search(msgspec.Struct, frozen=True, dict=True):
         self.answer()
         return frozenset(self._plan.kernels.doubted)
 
-    @property
-    def finished(self) -> bool:
-        """Whether no more builds are wanted, or none are left."""
-        return not self._plan.builds
-
-    @property
-    def strategy(self) -> str:
-        """How it searches and why, in a sentence."""
-        return strategy_of(self._plan)
-
     def answer(self) -> SearchAnswer:
         """What is known so far."""
         return answer_of(self._plan)
@@ -174,9 +164,9 @@ def _one_way_or_the_other(plan: Plan, count: int) -> str:
 
 
 def answer_of(plan: Plan) -> SearchAnswer:
-    """All that is known at that point."""
+    """Return all that is known at that point."""
     return SearchAnswer(
-        units=tuple(_unit(plan, unit.name) for unit in plan.units),
+        units=tuple(_unit(plan, name) for name in plan.needs.names),
         groups=tuple(_groups(plan)),
         interactions=tuple(_interactions(plan)),
         sums=_sums(plan),
@@ -309,26 +299,15 @@ def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
 
 
 def _proof(plan: Plan) -> Proof:
-    out = len(plan.everything - plan.kept)
-    if not out:
+    if not plan.proof_needed:
         return Proof(None, "nothing was ruled out")
-    if plan.kept in plan.kernels.failed:
-        one = plan.kernels.failed[plan.kept]
-        return Proof(
-            None, f"no proof: the kernel with all that was kept: {one.status.value}: {one.detail}"
-        )
-    if plan.kept not in plan.kernels:
-        return Proof(None, "no proof yet")
-    differing, how = plan.kernels.parting(plan.kept, plan.everything)
-    if plan.proof_held:
-        return Proof(
-            True, f"with all {len(plan.kept)} option groups that were kept, A has B's path {how}"
-        )
-    return Proof(
-        False,
-        f"ruling out was wrong: with all {len(plan.kept)} groups that were kept, the path is not "
-        f"B's in {len(differing)} regions; the {out} others are searched too",
-        differing,
+    failed = plan.kernels.failed.get(plan.kept)
+    count = len(plan.kept)
+    return plan.proof(
+        f": {failed.status.value}: {failed.detail}" if failed else "",
+        f"with all {count} option groups that were kept, A has B's path",
+        f"with all {count} groups that were kept, the path is not B's",
+        f"{len(plan.everything) - count} others are searched too",
     )
 
 

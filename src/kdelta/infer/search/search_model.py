@@ -138,10 +138,6 @@ class AnySearch(Protocol):
     """
 
     @property
-    def observed(self) -> tuple[Observation, ...]:
-        """Return what was observed, in order, both ends first."""
-
-    @property
     def doubted(self) -> frozenset[FlipSet]:
         """Return the kernels of which more runs would show which differences are chance."""
 

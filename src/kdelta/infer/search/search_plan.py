@@ -4,7 +4,6 @@
 import math
 from collections.abc import Sequence
 
-from kdelta.infer.search.additive import ObservedKernels
 from kdelta.infer.search.coded import Coded
 from kdelta.infer.search.evidence import (
     Account,
@@ -15,6 +14,7 @@ from kdelta.infer.search.evidence import (
     smallest,
     suspicion,
 )
+from kdelta.infer.search.proof import ProofPlan
 from kdelta.infer.search.screening import (
     Prospect,
     by_what_they_need,
@@ -27,15 +27,12 @@ from kdelta.infer.search.screening import (
     seen_on_top,
 )
 from kdelta.infer.search.search_model import (
-    NOTHING,
     Candidate,
     FlipSet,
     Limits,
-    Needs,
     Observation,
     PlannedBuild,
     Step,
-    builds_left,
 )
 from kdelta.infer.search.search_words import (
     alone_text,
@@ -46,29 +43,16 @@ from kdelta.infer.search.search_words import (
 )
 
 
-class Plan:
-    """The state of a search, worked out from its observations.
+class Plan(ProofPlan):
+    """The state of a search for option groups.
 
-    proof_needed  whether anything was ruled out at all
-    proof_held whether the kept units have B's path; None if unknown
-    top        the kernel whose units are searched: all that were not ruled out if the proof held,
-               else B
-    spent      builds so far, other than A and B
-    builds     the kernels that are wanted now; empty when finished
+    top  the kernel whose units are searched: all that were not ruled out if the proof held, else B
     """
 
     def __init__(
         self, units: Sequence[Candidate], observed: Sequence[Observation], limits: Limits
     ) -> None:
-        self.units = tuple(units)
-        self.observed = tuple(observed)
-        self.limits = limits
-        self.needs = Needs(units)
-        self.kernels = ObservedKernels((one.flips, one.outcome) for one in observed)
-        self.everything: FlipSet = frozenset(self.needs.names)
-        self.kept = self.needs.closure(unit.name for unit in units if not unit.pruned)
-        self.proof_needed = self.kept != self.everything
-        self.proof_held = self.kernels.held(self.kept, self.everything)
+        super().__init__(units, observed, limits)
         self.priors = {unit.name: min(max(unit.prior, 0.001), 0.999) for unit in units}
         self.top = self.kept if self.proof_held else self.everything
         # Units that were ruled out come last, so that the proof's kernel is one of the row's.
@@ -80,13 +64,7 @@ class Plan:
         self.lost: list[Lost] = []
         self.prospect: Prospect | None = None
         self.interactions_cut = False
-        self.spent = len({one.flips for one in observed} - {NOTHING, self.everything})
-        wanted: dict[FlipSet, PlannedBuild] = {}
-        for build in self._wanted():
-            wanted.setdefault(build.flips, build)
-        left = builds_left(limits.max_builds, self.spent)
-        self.builds = tuple(wanted.values())[:left]
-        self.out_of_builds = bool(wanted) and left == 0
+        self.plan(self._wanted())
 
     def steps(self, step: Step) -> int:
         """How many of the builds were planned as that step."""

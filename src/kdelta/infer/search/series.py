@@ -175,7 +175,7 @@ def _needs(plan: SeriesPlan) -> Iterator[PatchNeed]:
                 continue
             found = plan.attempt(view, names)
             static = (
-                plan.with_dependents(names) if view is View.LEFT_OUT else plan.with_needs(names)
+                plan.with_dependents(names) if view is View.LEFT_OUT else plan.needs.closure(names)
             )
             learned = tuple(name for name in found.others if name not in static)
             if not learned or found.effect is None:
@@ -217,29 +217,23 @@ def _parts(plan: SeriesPlan) -> tuple[Combination, Combination]:
 
 
 def _proof(plan: SeriesPlan) -> Proof:
-    pruned = [name for name in plan.order if plan.patches[name].pruned]
+    pruned = sum(patch.pruned for patch in plan.candidates.values())
     if not pruned:
         return Proof(None, "nothing was ruled out")
-    needed = len(plan.kept) - (len(plan.order) - len(pruned))
+    count = len(plan.order) - pruned
+    needed = len(plan.kept) - count
     if not plan.proof_needed:
         return Proof(
             None, f"no proof: the patches that were kept do not apply without the {needed} others"
         )
-    if plan.kept in plan.kernels.failed:
-        failed = words_of(plan.kernels.failed[plan.kept])
-        return Proof(None, f"no proof: the kernel with all that was kept fails: {failed}")
-    if plan.kept not in plan.kernels:
-        return Proof(None, "no proof yet")
-    differing, how = plan.kernels.parting(plan.kept, plan.everything)
+    failed = plan.kernels.failed.get(plan.kept)
     with_them = f" and {needed} that they need to apply" if needed else ""
-    kept = f"the {len(plan.kept) - needed} patches that were kept{with_them}"
-    if plan.proof_held:
-        return Proof(True, f"with {kept} the path is that of the whole series, {how}")
-    return Proof(
-        False,
-        f"ruling out was wrong: with {kept} the path is not that of the whole series in "
-        f"{len(differing)} regions; the {len(pruned)} others are searched, too",
-        differing,
+    kept = f"with the {count} patches that were kept{with_them} the path is"
+    return plan.proof(
+        f" fails: {words_of(failed)}" if failed else "",
+        f"{kept} that of the whole series,",
+        f"{kept} not that of the whole series",
+        f"{pruned} others are searched, too",
     )
 
 

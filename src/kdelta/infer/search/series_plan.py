@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
+from kdelta.infer.search.additive import Combination, added, difference, less
+from kdelta.infer.search.proof import ProofPlan
 from kdelta.infer.search.search_model import (
     NOTHING,
     Candidate,
@@ -18,7 +19,6 @@ from kdelta.infer.search.search_model import (
     PlannedBuild,
     Step,
     View,
-    builds_left,
 )
 from kdelta.infer.search.search_words import listed
 
@@ -58,12 +58,8 @@ class Attempt(msgspec.Struct, frozen=True):
     wanted: FlipSet | None = None
 
 
-class SeriesPlan:
-    """The state of a search, worked out from its observations. `builds` are wanted now.
-
-    proof_needed  whether any patch that was ruled out is left out of the proof's kernel
-    proof_held    whether the kept patches have the path of all; None if unknown
-    """
+class SeriesPlan(ProofPlan):
+    """The state of a search for patches."""
 
     def __init__(
         self,
@@ -72,39 +68,21 @@ class SeriesPlan:
         views: Collection[View],
         limits: Limits,
     ) -> None:
-        self.patches = {patch.name: patch for patch in patches}
+        super().__init__(patches, observed, limits)
         self.order = [patch.name for patch in patches]
         self.views = views
-        self.limits = limits
-        self.everything: FlipSet = frozenset(self.order)
-        self.kernels = ObservedKernels((one.flips, one.outcome) for one in observed)
-        ends = {NOTHING, self.everything}
-        self.spent = len({one.flips for one in observed if one.built} - ends)
-        self.kept = self.with_needs(name for name in self.order if not self.patches[name].pruned)
-        self.proof_needed = self.kept != self.everything
-        self.proof_held = self.kernels.held(self.kept, self.everything)
         self.searched = [
-            name for name in self.order if self.proof_held is False or not self.patches[name].pruned
+            patch.name for patch in patches if self.proof_held is False or not patch.pruned
         ]
         self.stretches = list(self._broken_down(0, len(self.order)))
-        wanted: dict[FlipSet, PlannedBuild] = {}
-        for build in self._wanted():
-            wanted.setdefault(build.flips, build)
-        left = builds_left(limits.max_builds, self.spent)
-        self.builds = tuple(wanted.values())[:left]
-        self.out_of_builds = bool(wanted) and left == 0
+        self.plan(self._wanted())
 
     # What is needed
-
-    def with_needs(self, names: Iterator[str] | Collection[str]) -> FlipSet:
-        """Return these patches and all that they need to apply."""
-        chosen = frozenset(names)
-        return chosen.union(*(self.patches[name].needs for name in chosen))
 
     def with_dependents(self, names: Collection[str]) -> FlipSet:
         """Return these patches and all that do not apply without them."""
         gone = frozenset(names)
-        return gone | {n for n in self.order if not gone.isdisjoint(self.patches[n].needs)}
+        return gone | {n for n in self.order if not gone.isdisjoint(self.candidates[n].needs)}
 
     def prefix(self, place: int) -> FlipSet:
         """Return the patches before that place."""
@@ -200,7 +178,7 @@ class SeriesPlan:
         reason = ""
         if gone != frozenset(names):
             reason = f"{listed(gone - frozenset(names))} does not apply without it"
-        later = [n for n in self.order if not set(names).isdisjoint(self.patches[n].suspects)]
+        later = [n for n in self.order if not set(names).isdisjoint(self.candidates[n].suspects)]
         for extra in [None, *(name for name in later if name not in gone)][: self.limits.tries]:
             if extra is not None:
                 gone = self.with_dependents(gone | {extra})
@@ -215,14 +193,14 @@ class SeriesPlan:
         return Attempt(None, (), reason)
 
     def _alone(self, names: tuple[str, ...]) -> Attempt:
-        chosen = self.with_needs(names)
+        chosen = self.needs.closure(names)
         reason = ""
         if chosen != frozenset(names):
             reason = f"it does not apply without {listed(chosen - frozenset(names))}"
-        suspects = [one for name in names for one in self.patches[name].suspects]
+        suspects = [one for name in names for one in self.candidates[name].suspects]
         for extra in [None, *(one for one in suspects if one not in chosen)][: self.limits.tries]:
             if extra is not None:
-                chosen = self.with_needs(chosen | {extra})
+                chosen = self.needs.closure(chosen | {extra})
             others = chosen - frozenset(names)
             if chosen not in self.kernels:
                 failure = self.kernels.failed.get(chosen)
@@ -299,8 +277,8 @@ class SeriesPlan:
         return found
 
     def together(self, pair: tuple[str, str]) -> Attempt:
-        """What two patches do together alone beyond what each does alone."""
-        both = self.with_needs(pair)
+        """Return what two patches do together alone beyond what each does alone."""
+        both = self.needs.closure(pair)
         alone = [self.attempt(View.ALONE, (name,)) for name in pair]
         if any(one.effect is None or one.others for one in alone) or both != frozenset(pair):
             return Attempt(None)

@@ -38,7 +38,7 @@ class Ancestry:
         self.parents = parents
         self.good = good
         self.bad = bad
-        above = _below(parents, bad) - _below(parents, good)
+        above = below(parents, bad) - below(parents, good)
         starts = {parent for commit in above for parent in parents[commit]} - above | {good}
         self.range = [commit for commit in parents if commit in above]
         wanted = frozenset(candidates)
@@ -83,8 +83,8 @@ class Ancestry:
         return found
 
 
-def _below(parents: Parents, commit: str) -> set[str]:
-    """A commit and all that it is made on, as far as that is known."""
+def below(parents: Parents, commit: str) -> set[str]:
+    """Return a commit and all that it is made on, as far as that is known."""
     found = {commit}
     pending = [commit]
     while pending:

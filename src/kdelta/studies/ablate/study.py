@@ -58,6 +58,19 @@ from kdelta.studies.search.measure import (
 )
 from kdelta.studies.search.study import SearchStudy
 
+_NAMED = 2
+"""Option groups of a group that are named in its title."""
+
+
+_OUTCOMES = {
+    How.ALONE: GroupOutcome.MEASURED,
+    How.DIFFERENCE: GroupOutcome.MEASURED,
+    How.DECODED: GroupOutcome.MEASURED,
+    How.INFERRED: GroupOutcome.MEASURED,
+    How.CLEARED: GroupOutcome.CLEARED,
+    How.UNRESOLVED: GroupOutcome.UNRESOLVED,
+}
+
 
 async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
     """Return the ablation from one config to another; what of it is there already is not made
@@ -95,29 +108,21 @@ class _AblateStudy(SearchStudy):
         self._configs: tuple[Config, Config] = ends[0].config(), ends[1].config()
         self._lab = lab
         self._units: tuple[OptionGroup, ...] = ()
+        self._decisions: dict[str, GroupDecision] = {}
         self._sizes: dict[frozenset[str], int] = {NOTHING: ends[0].built.image_bytes}
 
     async def run(self, ends: Ends) -> AblationReport:
         """Find out what is asked between the ends."""
         with interruptible():
-            decisions = self._decide(ends)
-        pruned = sum(one.outcome is not None for one in decisions.values())
+            self._decisions = self._decide(ends)
+        pruned = sum(one.outcome is not None for one in self._decisions.values())
         self._lab.progress.log(f"{len(self._units)} option groups, {pruned} of them ruled out")
-        answer = await self._search(decisions)
-        kept = [unit for unit in self._units if decisions[unit.name].outcome is None]
+        answer = await self._search()
+        kept = [unit for unit in self._units if self._decisions[unit.name].outcome is None]
         shares: dict[str, SwitchShare] = {}
         if self._request.switches:
             shares = await switch_shares(self._bench, self.ends[0], kept, self._configs[0])
-        findings = AblationFindings(
-            options=len(explain_diff(*self._configs)),
-            units=self._units,
-            decisions=decisions,
-            answer=answer,
-            switches=shares,
-            sizes=self._sizes,
-            cycles=self._cycles(),
-        )
-        return assemble(self._request, self._bench, self.ends, self._lab.store, findings)
+        return self._assembled(answer, shares, self._cycles())
 
     def _decide(self, ends: Ends) -> dict[str, GroupDecision]:
         """Return the option groups, and which of them need no kernel."""
@@ -164,20 +169,20 @@ class _AblateStudy(SearchStudy):
                 )
         return measured
 
-    async def _search(self, decisions: Mapping[str, GroupDecision]) -> SearchAnswer:
+    async def _search(self) -> SearchAnswer:
         units = [
             Candidate(
                 name=unit.name,
                 needs=unit.needs,
-                prior=decisions[unit.name].chance,
-                pruned=decisions[unit.name].outcome is not None,
+                prior=self._decisions[unit.name].chance,
+                pruned=self._decisions[unit.name].outcome is not None,
             )
             for unit in self._units
         ]
 
         def distance(one: FlipSet, other: FlipSet) -> float:
             """What building one after the other costs: the objects that what differs reaches."""
-            return float(sum(decisions[name].objects for name in one ^ other))
+            return float(sum(self._decisions[name].objects for name in one ^ other))
 
         search = self._begin(units)
         alone = [one for one in units if not one.pruned] if self._request.one_by_one else []
@@ -227,6 +232,62 @@ class _AblateStudy(SearchStudy):
                 fresh = fresh.observe(one.flips, one.outcome)
         return fresh
 
+    def _assembled(
+        self, answer: SearchAnswer, shares: Mapping[str, SwitchShare], cycles: FoundCycles | None
+    ) -> AblationReport:
+        """Return the report of an ablation that came to its end."""
+        store, (before, after) = self._lab.store, self.ends
+        found = {one.name: one for one in answer.units}
+        ended = end_notes(("A", "B"), (before.done, after.done), self._request.cpu, store)
+        return msgspec.structs.replace(
+            _begin(self._request, self._bench, self.ends, store),
+            options=len(explain_diff(*self._configs)),
+            regions=regions_between(self.ends, answer.sums),
+            option_groups=(
+                *(self._group(one, found[one.name], shares, cycles) for one in self._units),
+                *map(_together, answer.groups),
+            ),
+            interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
+            proof=answer.proof,
+            strategy=answer.strategy,
+            notes=(*answer.notes, *(cycles.notes if cycles else ()), *ended),
+            cycles=cycles.whole if cycles else {},
+            mismatches=cycles.mismatches if cycles else (),
+            mean=answer.mean,
+        )
+
+    def _group(
+        self,
+        unit: OptionGroup,
+        found: UnitAnswer,
+        shares: Mapping[str, SwitchShare],
+        cycles: FoundCycles | None,
+    ) -> AblatedGroup:
+        decision = self._decisions[unit.name]
+        ruled_out = found.how is How.RULED_OUT and decision.outcome is not None
+        return AblatedGroup(
+            name=unit.name,
+            options=tuple(str(flip) for flip in unit.options),
+            needs=unit.needs,
+            outcome=decision.outcome if ruled_out and decision.outcome else _OUTCOMES[found.how],
+            why=decision.why if ruled_out else found.text,
+            objects=decision.objects,
+            alive=decision.alive,
+            effects=found.effects,
+            how=found.text,
+            vmlinux_bytes=self._grown(unit),
+            switch=shares.get(unit.name),
+            cycles=cycles.units.get(unit.name) if cycles else None,
+        )
+
+    def _grown(self, unit: OptionGroup) -> int | None:
+        """Return what flipping an option group adds to vmlinux, where two kernels differ by it
+        alone.
+        """
+        needs = frozenset(unit.needs)
+        before, after = self._sizes.get(needs), self._sizes.get(needs | {unit.name})
+        return None if before is None or after is None else after - before
+
 
 async def switch_shares(
     bench: Bench, before: MeasuredKernel, units: Sequence[OptionGroup], config: Config
@@ -253,62 +314,6 @@ def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Esti
     plain, with_words = FlipSet(), FlipSet({"switched"})
     kernels = ObservedKernels([(plain, before.outcome), (with_words, switched.outcome)])
     return kernels.with_mean(difference(with_words, plain))
-
-
-_NAMED = 2
-"""Option groups of a group that are named in its title."""
-
-
-class AblationFindings(msgspec.Struct, frozen=True):
-    """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped option
-    groups. `cycles`: model cycles, where a CPU was named.
-    """
-
-    options: int
-    units: tuple[OptionGroup, ...]
-    decisions: Mapping[str, GroupDecision]
-    answer: SearchAnswer
-    switches: Mapping[str, SwitchShare]
-    sizes: Mapping[frozenset[str], int]
-    cycles: FoundCycles | None = None
-
-
-_OUTCOMES = {
-    How.ALONE: GroupOutcome.MEASURED,
-    How.DIFFERENCE: GroupOutcome.MEASURED,
-    How.DECODED: GroupOutcome.MEASURED,
-    How.INFERRED: GroupOutcome.MEASURED,
-    How.CLEARED: GroupOutcome.CLEARED,
-    How.UNRESOLVED: GroupOutcome.UNRESOLVED,
-}
-
-
-def assemble(
-    request: AblateRequest, bench: Bench, ends: Ends, store: Store, findings: AblationFindings
-) -> AblationReport:
-    """Return the report of an ablation that came to its end."""
-    answer, cycles = findings.answer, findings.cycles
-    found = {one.name: one for one in answer.units}
-    return msgspec.structs.replace(
-        _begin(request, bench, ends, store),
-        options=findings.options,
-        regions=regions_between(ends, answer.sums),
-        option_groups=(
-            *(_unit(unit, found[unit.name], findings) for unit in findings.units),
-            *map(_group, answer.groups),
-        ),
-        interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
-        proof=answer.proof,
-        strategy=answer.strategy,
-        notes=(
-            *answer.notes,
-            *(cycles.notes if cycles else ()),
-            *end_notes(("A", "B"), (ends[0].done, ends[1].done), request.cpu, store),
-        ),
-        cycles=cycles.whole if cycles else {},
-        mismatches=cycles.mismatches if cycles else (),
-        mean=answer.mean,
-    )
 
 
 def failed(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> AblationReport:
@@ -344,33 +349,7 @@ def _cpu(cpu: CPU) -> ReportedCPU:
     return msgspec.structs.replace(found, without_measured_cost=guessed)
 
 
-def _unit(unit: OptionGroup, found: UnitAnswer, findings: AblationFindings) -> AblatedGroup:
-    decision = findings.decisions[unit.name]
-    ruled_out = found.how is How.RULED_OUT and decision.outcome is not None
-    return AblatedGroup(
-        name=unit.name,
-        options=tuple(str(flip) for flip in unit.options),
-        needs=unit.needs,
-        outcome=decision.outcome if ruled_out and decision.outcome else _OUTCOMES[found.how],
-        why=decision.why if ruled_out else found.text,
-        objects=decision.objects,
-        alive=decision.alive,
-        effects=found.effects,
-        how=found.text,
-        vmlinux_bytes=_grown(unit, findings.sizes),
-        switch=findings.switches.get(unit.name),
-        cycles=findings.cycles.units.get(unit.name) if findings.cycles else None,
-    )
-
-
-def _grown(unit: OptionGroup, sizes: Mapping[frozenset[str], int]) -> int | None:
-    """What flipping an option group adds to vmlinux, where two kernels differ by it alone."""
-    needs = frozenset(unit.needs)
-    before, after = sizes.get(needs), sizes.get(needs | {unit.name})
-    return None if before is None or after is None else after - before
-
-
-def _group(group: GroupAnswer) -> AblatedGroup:
+def _together(group: GroupAnswer) -> AblatedGroup:
     """Option groups that could not be distinguished, as one."""
     few = len(group.units) <= _NAMED
     return AblatedGroup(

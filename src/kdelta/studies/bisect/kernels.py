@@ -38,6 +38,7 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.search.measure import (
     Bench,
@@ -109,7 +110,7 @@ class Commits(SearchStudy):
     """Builds and measures commits, each once, and keeps the list of kernels."""
 
     def __init__(self, request: BisectRequest, commits: CommitRange, lab: Lab) -> None:
-        self._request = request
+        self.request, self.range = request, commits
         asked = lab_like(request.lab, request.cpu)
         if request.cpu is not None:  # model cycles need a trace
             asked = msgspec.structs.replace(asked, trace=True)
@@ -155,6 +156,11 @@ class Commits(SearchStudy):
         return self._measured[kernel(commit)]
 
     @property
+    def store(self) -> Store:
+        """Return the lab's."""
+        return self._lab.store
+
+    @property
     def commits(self) -> list[str]:
         """Return those that were measured, in that order."""
         return [name for flips in self._measured for name in flips]
@@ -186,7 +192,7 @@ class Commits(SearchStudy):
 
     def _with_cycles(self, measured: MeasuredKernel) -> MeasuredKernel:
         """With model cycles as further regions, where a CPU was named."""
-        cpu, layouts = self._request.cpu, self._request.layouts
+        cpu, layouts = self.request.cpu, self.request.layouts
         if cpu is None:
             return measured
         cycles = cycle_regions(measured, self._bench, cpu, layouts, self._lab)

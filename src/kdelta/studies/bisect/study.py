@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`kdelta bisect`: both ends, ruling out, the search."""
+"""`kdelta bisect`: both ends, ruling out, the search; what was found, also as a log of git's."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -11,20 +11,43 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles, reach_of_changes, touches_config
 from kdelta.infer.search.bisect import Bisect, begin
-from kdelta.infer.search.search_model import Clues, History, PlannedBuild, Wants
+from kdelta.infer.search.search_model import (
+    BisectAnswer,
+    Clues,
+    History,
+    Parents,
+    PlannedBuild,
+    Wants,
+)
+from kdelta.infer.search.stretches import below
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.sources.history import Commit, CommitRange, parse_range, read_files, read_range
 from kdelta.kernels.sources.same_text import is_same
 from kdelta.kernels.sources.source import Source
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
+from kdelta.lab.reports import machine_facts
+from kdelta.lab.work import titles_of
+from kdelta.measures.cycles.comparable import end_notes
 from kdelta.spec.errors import UserError
-from kdelta.studies.bisect.assemble import BisectSearch, assemble, failed
 from kdelta.studies.bisect.kernels import Commits
-from kdelta.studies.bisect.model import BisectReport
+from kdelta.studies.bisect.model import (
+    BisectedCommit,
+    BisectReport,
+    FoundCommit,
+    FoundGroup,
+    FoundPlacement,
+    RuledOutCommit,
+)
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.search.closer import same_configs
-from kdelta.studies.search.measure import MeasuredKernel, cycles_name
+from kdelta.studies.search.measure import (
+    MeasuredKernel,
+    cycles_name,
+    nothing_to_compare,
+    warnings_of,
+)
+from kdelta.studies.search.model import BisectBuild, BisectedRegion
 
 RATE_MARGIN = Fraction(1, 100)
 """What interrupts and other tasks do a virtual second depends on when they come, too."""
@@ -51,20 +74,17 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     good = await kernels.measure(commits.good.name, "the good end")
     _must_have(request.regions, good)
     bad = await kernels.measure(commits.bad.name, "the bad end")
-    search = BisectSearch(request, commits, kernels, (good, bad), lab.store)
     if good.failure or bad.failure:
-        return failed(search)
-    search = msgspec.structs.replace(search, ends=kernels.comparable(request.cpu))
-    _must_have(request.regions, search.ends[0])
+        return failed(kernels)
+    _must_have(request.regions, kernels.comparable(request.cpu)[0])
     reached: dict[str, Reach] = {}
     if request.rule_out and commits.commits:
         with interruptible():
             progress.begin(step := "rule out")
             reached = reach_of_commits(commits, kernels, progress)
             progress.end(step, f"{len(ruled_out(reached))} of {len(reached)} commits")
-    found = await _searched(search, reached, progress)
-    search = msgspec.structs.replace(search, ends=kernels.ends)
-    return assemble(search, found, ruled_out(reached))
+    found = await _searched(kernels, reached, progress)
+    return assemble(kernels, found, ruled_out(reached))
 
 
 def _must_have(regions: Sequence[str], good: MeasuredKernel) -> None:
@@ -76,10 +96,8 @@ def _must_have(regions: Sequence[str], good: MeasuredKernel) -> None:
         )
 
 
-async def _searched(
-    search: BisectSearch, reached: Mapping[str, Reach], progress: Progress
-) -> Bisect:
-    commits, kernels = search.commits, search.kernels
+async def _searched(kernels: Commits, reached: Mapping[str, Reach], progress: Progress) -> Bisect:
+    commits = kernels.range
     history = History(
         parents=commits.parents,
         good=commits.good.name,
@@ -87,9 +105,9 @@ async def _searched(
         ruled_out=frozenset(ruled_out(reached)),
         clues=clues_of(reached, commits, kernels) if reached else Clues(),
     )
-    good, bad = (end.run for end in search.ends)
-    found = begin(history, good, bad, _wants(search.request, search.ends[0]), kernels.alike)
-    found = await kernels.settled(found)
+    good, bad = kernels.ends
+    wants = _wants(kernels.request, good)
+    found = await kernels.settled(begin(history, good.run, bad.run, wants, kernels.alike))
     while plans := _next(found):
         plan = plans[0]
         progress.log(f"{plan.left} commits left")
@@ -199,3 +217,190 @@ def clues_of(reached: Mapping[str, Reach], commits: CommitRange, kernels: Commit
             for function in thing.functions:
                 homes.setdefault(function, set()).add(path)
     return Clues(touches, {name: frozenset(paths) for name, paths in homes.items()})
+
+
+def failed(kernels: Commits) -> BisectReport:
+    """Return the report of one of whose ends there is nothing to go by."""
+    report = _begin(kernels)
+    return msgspec.structs.replace(report, failure=nothing_to_compare(kernels.ends, report.names))
+
+
+def assemble(kernels: Commits, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
+    """Return the report of a search that came to its end."""
+    answer, (good, bad) = found.answer(), kernels.ends
+    known = {one.name: _commit(one) for one in (kernels.range.good, *kernels.range.commits)}
+    return msgspec.structs.replace(
+        _begin(kernels),
+        candidates=answer.candidates,
+        regions=_regions(kernels, answer),
+        found=tuple(
+            FoundCommit(
+                known[one.commit], one.effects, one.functions, one.confirmed, one.moved, one.text
+            )
+            for one in answer.culprits
+        ),
+        groups=tuple(
+            FoundGroup(tuple(known[name] for name in one.units), one.effects, one.text)
+            for one in answer.groups
+        ),
+        placement=tuple(
+            FoundPlacement(
+                _known(known, one.below), _known(known, one.above), len(one.commits), one.effects
+            )
+            for one in answer.placed
+        ),
+        ruled_out=tuple(
+            RuledOutCommit(known[name], why) for name, why in ruled_out.items() if name in known
+        ),
+        logs=_logs(kernels, found, answer, known),
+        notes=(
+            *kernels.range.notes,
+            *answer.notes,
+            *end_notes(("good", "bad"), (good.done, bad.done), kernels.request.cpu, kernels.store),
+        ),
+    )
+
+
+def _begin(kernels: Commits) -> BisectReport:
+    commits, (good, bad) = kernels.range, kernels.ends
+    names = [name or "HEAD" for name in kernels.request.range.split("..")]
+    subjects = {one.name: one.subject for one in (commits.good, *commits.commits)}
+    return BisectReport(
+        repository=str(commits.repository),
+        names=(names[0], names[1]),
+        good=_commit(commits.good),
+        bad=_commit(commits.bad),
+        ends=(
+            good.side(commits.good.short, kernels.store),
+            bad.side(commits.bad.short, kernels.store),
+        ),
+        workloads=titles_of(kernels.request.workloads, kernels.request.program),
+        machine=machine_facts(good.done or bad.done, kernels.store),
+        commits=len(commits.commits),
+        builds=tuple(
+            BisectBuild(
+                commit=commit,
+                label=one.label,
+                status=one.status,
+                detail=one.detail,
+                seconds=one.seconds or None,
+                identity=one.identity,
+                subject=subjects.get(commit, ""),
+            )
+            for commit, one in zip(kernels.commits, kernels.builds.made, strict=True)
+        ),
+        notes=commits.notes,
+        warnings=warnings_of(kernels.ends),
+        asked=kernels.request.regions,
+        first=kernels.request.first,
+    )
+
+
+def _commit(one: Commit) -> BisectedCommit:
+    return BisectedCommit(one.name, one.subject, one.author, one.date)
+
+
+def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
+    """A commit; of those before the range only the name is known."""
+    return known.get(name) or BisectedCommit(name, "", "", "")
+
+
+def _regions(kernels: Commits, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
+    cpu = kernels.request.cpu
+    good, bad = kernels.ends
+    cycles = {cycles_name(name, cpu) for name in good.regions} if cpu else set()
+    return tuple(
+        BisectedRegion(
+            workload=region.workload,
+            name=name,
+            good=region.path.code,
+            bad=bad.regions[name].path.code,
+            whole=answer.sums[name].whole,
+            explained=answer.sums[name].explained,
+            remainder=answer.sums[name].remainder,
+            rate=region.rate,
+            unit="model cycles" if name in cycles else "instructions",
+            widest=answer.sums[name].widest,
+        )
+        for name, region in good.regions.items()
+        if name in bad.regions and name in answer.sums
+    )
+
+
+def _logs(
+    kernels: Commits, found: Bisect, answer: BisectAnswer, known: Mapping[str, BisectedCommit]
+) -> dict[str, str]:
+    """For each commit that was found what `git bisect replay` takes."""
+    subjects = {name: one.subject for name, one in known.items()}
+    regions = kernels.ends[0].code
+    return {
+        one.commit: bisect_log(
+            kernels.range.parents,
+            (kernels.range.good.name, kernels.range.bad.name),
+            [
+                (commit, commit not in answer.failed)
+                for commit in dict.fromkeys(name for seen in found.observed for name in seen.flips)
+                if commit not in (kernels.range.good.name, kernels.range.bad.name)
+            ],
+            one.commit,
+            subjects,
+            slower=sum(
+                e.value / regions[r].value
+                for r, e in one.effects.items()
+                if r in regions and regions[r].value
+            )
+            >= 0,
+        )
+        for one in answer.culprits
+    }
+
+
+def bisect_log(
+    parents: Parents,
+    ends: tuple[str, str],
+    seen: Sequence[tuple[str, bool]],
+    culprit: str,
+    subjects: Mapping[str, str],
+    *,
+    slower: bool = True,
+) -> str:
+    """Return the log of a search for one of the commits that it found, so that `git bisect replay`
+    can go on from there.
+
+    ends  the good and the bad commit
+    seen  the commits that were looked at, in order, and whether they could be measured
+
+    A commit is on the side of the bad end if it has the culprit; it is left out if it is not below
+    the last such commit, as git knows no more than one of them. Where the culprit makes a kernel
+    faster, the terms of the log are slow and fast, as "bad" would be wrong.
+    """
+    old, new = ("good", "bad") if slower else ("slow", "fast")
+    good, bad = ends
+    holders = _holders(parents, culprit)
+    lines = [_comment(new, bad, subjects), _comment(old, good, subjects)]
+    # git takes the words of this line only in quotes.
+    terms = "" if slower else f"'--term-new={new}' '--term-old={old}' "
+    lines.append(f"git bisect start {terms}'{bad}' '{good}'")
+    inside = below(parents, bad)
+    for commit, measured in seen:
+        if measured and commit in holders:
+            if commit not in inside:
+                continue
+            inside = below(parents, commit)
+        word = "skip" if not measured else new if commit in holders else old
+        lines += [_comment(word, commit, subjects), f"git bisect {word} {commit}"]
+    lines.append(_comment(f"first {new} commit", culprit, subjects))
+    return "\n".join(lines) + "\n"
+
+
+def _comment(word: str, commit: str, subjects: Mapping[str, str]) -> str:
+    return f"# {word}: [{commit}] {subjects.get(commit, '')}".rstrip()
+
+
+def _holders(parents: Parents, culprit: str) -> set[str]:
+    """The commits that have it; parents come before what is made on them."""
+    found = {culprit}
+    for commit, its in parents.items():
+        if not found.isdisjoint(its):
+            found.add(commit)
+    return found

@@ -14,6 +14,7 @@ from kdelta.infer.reach.touched import TouchedFiles
 from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.minimal import MinimalSearch, SetVerdict, Trial
 from kdelta.infer.search.search_model import (
+    NOTHING,
     Candidate,
     Failed,
     FlipSet,
@@ -55,7 +56,7 @@ from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees, spec_of
 
-NOTHING: FlipSet = frozenset()
+NAMES = ("without", "with all")
 _EQUAL = "equal images: with all patches the kernel is, byte for byte, what it is without them"
 
 
@@ -78,13 +79,7 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
 class _SeriesStudy(SearchStudy):
     """The kernels of a series' trees, and what is found out from them."""
 
-    def __init__(
-        self,
-        request: SeriesRequest,
-        trees: Trees,
-        bench: Bench,
-        lab: Lab,
-    ) -> None:
+    def __init__(self, request: SeriesRequest, trees: Trees, bench: Bench, lab: Lab) -> None:
         super().__init__(bench, last=frozenset(trees.names))
         self._request = request
         self._trees = trees
@@ -119,8 +114,7 @@ class _SeriesStudy(SearchStudy):
         ]
         search = await self._search(patches)
         minimal = await self._minimal(patches, search) if self._request.minimal else None
-        findings = SeriesFindings(reached, search.answer(), minimal)
-        report = assemble(self._request, self._trees, self.ends, self._lab.store, findings)
+        report = self._assembled(search.answer(), reached, minimal)
         if self._request.keep:
             with interruptible():
                 report = keep(self._request, self._trees, report, self._lab.progress)
@@ -255,45 +249,30 @@ class _SeriesStudy(SearchStudy):
         held = [(one, self._measured[one].outcome) for one in (NOTHING, chosen)]
         return ObservedKernels(held).with_mean(difference(chosen, NOTHING))
 
-
-NAMES = ("without", "with all")
-
-
-class SeriesFindings(msgspec.Struct, frozen=True):
-    """All that was found out between the two ends."""
-
-    reached: Mapping[str, Reach]
-    answer: SeriesAnswer
-    minimal: Minimal | None = None
-
-
-def assemble(
-    request: SeriesRequest, trees: Trees, ends: Ends, store: Store, findings: SeriesFindings
-) -> SeriesReport:
-    """Return the report of a study that came to its end."""
-    answer = findings.answer
-    known = [
-        PatchNeed(name, (need.patch,), need.reason)
-        for name, needs in trees.needs.items()
-        for need in needs
-    ]
-    patches = {patch.name: patch for patch in trees.patches}
-    return msgspec.structs.replace(
-        _begin(request, trees, ends, store),
-        rows=tuple(_row(patches[one.name], one, trees, findings.reached) for one in answer.patches),
-        regions=regions_between(ends, answer.sums),
-        groups=answer.groups,
-        needs=(*known, *answer.needs),
-        interactions=answer.interactions,
-        proof=answer.proof,
-        minimal=findings.minimal,
-        notes=(
-            *trees.series.notes,
-            *answer.notes,
-            *end_notes(NAMES, (ends[0].done, ends[1].done), None, store),
-        ),
-        mean=answer.mean,
-    )
+    def _assembled(
+        self, answer: SeriesAnswer, reached: Mapping[str, Reach], minimal: Minimal | None
+    ) -> SeriesReport:
+        """Return the report of a study that came to its end."""
+        trees, store, (without, everything) = self._trees, self._lab.store, self.ends
+        known = [
+            PatchNeed(name, (need.patch,), need.reason)
+            for name, needs in trees.needs.items()
+            for need in needs
+        ]
+        patches = {patch.name: patch for patch in trees.patches}
+        ended = end_notes(NAMES, (without.done, everything.done), None, store)
+        return msgspec.structs.replace(
+            _begin(self._request, trees, self.ends, store),
+            rows=tuple(_row(patches[one.name], one, trees, reached) for one in answer.patches),
+            regions=regions_between(self.ends, answer.sums),
+            groups=answer.groups,
+            needs=(*known, *answer.needs),
+            interactions=answer.interactions,
+            proof=answer.proof,
+            minimal=minimal,
+            notes=(*trees.series.notes, *answer.notes, *ended),
+            mean=answer.mean,
+        )
 
 
 def failed(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
