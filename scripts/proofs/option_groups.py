@@ -34,7 +34,7 @@ from kdelta.studies.ablate.model import AblationReport
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text
-from kdelta.studies.search.means import means_of
+from kdelta.studies.search.model import means_of
 
 PACKAGE = "linux-source-6.12"
 CPU = "skylake-server"

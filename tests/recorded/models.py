@@ -8,8 +8,7 @@ import msgspec
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.search_model import RegionSum
-from kdelta.studies.search.means import Means
-from kdelta.studies.search.model import AblatedRegion
+from kdelta.studies.search.model import AblatedRegion, Means
 
 _Model = TypeVar("_Model")
 

@@ -8,7 +8,7 @@ import pytest
 from reading import read_document
 
 from kdelta.infer.effects.estimate import Adds
-from kdelta.studies.search.means import apart, averaged
+from kdelta.studies.search.model import apart, averaged
 from tests.recorded.models import effects_of, means_of
 
 RECORD = Path(__file__).parents[2] / "docs/cases/queue/series.json"

@@ -7,9 +7,8 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import on_cpu, one_tree
+from kdelta.cli.options import OfProgram, on_cpu, one_tree
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import run_study
 from kdelta.spec.option import Argument
 from kdelta.studies.ablate.request import AblateRequest

@@ -9,12 +9,10 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.lab import shown_lab
-from kdelta.cli.options import check_cpus
+from kdelta.cli.options import OfProgram, check_cpus
 from kdelta.cli.output import log
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.program import OfProgram
-from kdelta.cli.publish import publish
+from kdelta.cli.publish import publish, shown_lab
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import run_async
 from kdelta.lab.lab import open_store

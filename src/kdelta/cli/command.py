@@ -9,21 +9,64 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 import msgspec
 from click.core import ParameterSource
 
-from kdelta.cli.change_options import ChangeOptions, changed_words
 from kdelta.cli.defaults import defaults_file
 from kdelta.cli.invoked import use_defaults
 from kdelta.cli.output import echo_commands, log, silence_progress
 from kdelta.cli.plain_options import ProgressOptions
 from kdelta.cli.reading import READERS, one_of
+from kdelta.spec.change import ALLOW_UNKNOWN, MOST_FUZZ, FuzzChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import ITEMS_A_GIB
-from kdelta.spec.option import AfterDashes, Argument, HelpSection, Option, OptionKind, Without
+from kdelta.spec.option import (
+    AfterDashes,
+    Argument,
+    HelpSection,
+    Option,
+    OptionKind,
+    Without,
+    option,
+)
+from kdelta.spec.words import with_change
+
+
+class ChangeOptions(msgspec.Struct, frozen=True):
+    """Changes of all kernels."""
+
+    allow_unknown: Annotated[
+        bool, option("--allow-unknown", help="Leave out options that a tree does not have.")
+    ] = False
+    fuzz: Annotated[
+        int | None,
+        option(
+            "--fuzz",
+            metavar="N",
+            least=0,
+            most=MOST_FUZZ,
+            help="Apply patches with N lines of context less, as patch -F.",
+        ),
+    ] = None
+
+
+def changed_words(
+    words: Sequence[str], asked: ChangeOptions, *, of_one_tree: bool = False
+) -> list[str]:
+    """Return the words of a command line with what these options stand for: for each kernel that
+    has changes, or for the tree that all changes are of.
+    """
+    changes = [f"+{ALLOW_UNKNOWN}"] if asked.allow_unknown else []
+    if asked.fuzz is not None:
+        changes.append(str(FuzzChange(asked.fuzz)))
+    found = list(words)
+    for change in changes:
+        found = [*found, change] if of_one_tree else with_change(found, change)
+    return found
+
 
 Function = Callable[..., Any]
 Annotations = Sequence[object]

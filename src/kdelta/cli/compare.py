@@ -8,11 +8,9 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.lab import shown_lab
-from kdelta.cli.options import FlameOptions, check_cpus
+from kdelta.cli.options import FlameOptions, OfProgram, check_cpus
 from kdelta.cli.plain_options import All, Functions, PrintOptions, explain_option
-from kdelta.cli.program import OfProgram
-from kdelta.cli.publish import publish, report_text
+from kdelta.cli.publish import publish, report_text, shown_lab
 from kdelta.host.interrupt import run_async
 from kdelta.lab.lab import open_store
 from kdelta.report.kind import ALL

@@ -7,10 +7,9 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import check_cpus
+from kdelta.cli.options import OfProgram, check_cpus
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.profile import asked_work
-from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import run_study
 from kdelta.lab.asked import OnCPU, Operations, Workload
 from kdelta.lab.request import LabRequest

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.lab import shown_lab
+from kdelta.cli.options import OfProgramWithRegions
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.profile import LookOptions, asked_work, failed, is_run, selection_of
-from kdelta.cli.program import OfProgramWithRegions
-from kdelta.cli.publish import publish
+from kdelta.cli.publish import publish, shown_lab
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.diff import COMPARED
 from kdelta.infer.profiles.profile import Sort

@@ -9,12 +9,10 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.lab import shown_lab
-from kdelta.cli.options import FlameOptions, check_cpus
+from kdelta.cli.options import FlameOptions, OfProgram, check_cpus
 from kdelta.cli.output import ReaderGoneError, log
 from kdelta.cli.plain_options import HtmlFile, PrintOptions
-from kdelta.cli.program import OfProgram
-from kdelta.cli.publish import publish
+from kdelta.cli.publish import publish, shown_lab
 from kdelta.cli.reading import fraction_of
 from kdelta.host.interrupt import run_async
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN

@@ -8,9 +8,8 @@ import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.named_cpu import named_cpu
-from kdelta.cli.options import one_kernel
+from kdelta.cli.options import OfProgram, one_kernel
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import run_study
 from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.spec.option import Argument, HelpSection, option

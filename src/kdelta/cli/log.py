@@ -6,9 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.lab import shown_lab
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.publish import publish
+from kdelta.cli.publish import publish, shown_lab
 from kdelta.lab.lab import open_store
 from kdelta.spec.option import Argument
 from kdelta.studies.log.request import HistoryRequest

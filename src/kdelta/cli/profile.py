@@ -13,12 +13,10 @@ import msgspec
 from kdelta import __version__
 from kdelta.cli.export import ExportOptions, Wanted, checked_export
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.lab import shown_lab
-from kdelta.cli.options import on_cpu, one_kernel
+from kdelta.cli.options import OfProgramWithRegions, on_cpu, one_kernel
 from kdelta.cli.output import emit, log
 from kdelta.cli.plain_options import Functions, PrintOptions
-from kdelta.cli.program import OfProgramWithRegions
-from kdelta.cli.publish import unkept, write_page
+from kdelta.cli.publish import shown_lab, unkept, write_page
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import run_async

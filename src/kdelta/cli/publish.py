@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every study ends with: its report is kept, and then printed."""
+"""The lab that commands pass to studies, and what every study ends with: its report is kept, and
+then printed.
+"""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,9 +13,9 @@ import msgspec
 from kdelta import __version__
 from kdelta.cli.colours import emit_report
 from kdelta.cli.invoked import invoked
-from kdelta.cli.lab import shown_lab
 from kdelta.cli.output import emit, log, save
 from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.progress import shown_progress
 from kdelta.host.interrupt import run_async
 from kdelta.lab.lab import Lab, open_store
 from kdelta.report.stored import Stored
@@ -29,6 +32,13 @@ from kdelta.studies.run.model import RunReport
 
 _Request = TypeVar("_Request")
 _Report = TypeVar("_Report", bound=msgspec.Struct)
+
+
+@contextlib.contextmanager
+def shown_lab(store: Store) -> Iterator[Lab]:
+    """Yield a lab with that store; when the body ends, its progress is gone from the terminal."""
+    with shown_progress() as progress:
+        yield Lab(store, progress)
 
 
 def run_study(

@@ -13,12 +13,10 @@ import msgspec
 
 from kdelta import __version__
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.lab import shown_lab
-from kdelta.cli.options import LikeOptions, on_cpu, one_kernel
+from kdelta.cli.options import LikeOptions, OfProgram, on_cpu, one_kernel
 from kdelta.cli.output import ReaderGoneError, emit
 from kdelta.cli.plain_options import Functions, PrintOptions
-from kdelta.cli.program import OfProgram
-from kdelta.cli.publish import publish, runs_printed, unkept_runs, write_page
+from kdelta.cli.publish import publish, runs_printed, shown_lab, unkept_runs, write_page
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.gate import Exit
 from kdelta.lab.lab import open_store

@@ -8,9 +8,8 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import LikeOptions, on_cpu, one_tree
+from kdelta.cli.options import LikeOptions, OfProgram, on_cpu, one_tree
 from kdelta.cli.plain_options import PrintOptions, explain_option
-from kdelta.cli.program import OfProgram
 from kdelta.cli.publish import run_study
 from kdelta.kernels.sources.series import FORMS
 from kdelta.spec.change import parse_variable

@@ -13,10 +13,9 @@ from typing import Annotated, Any, TextIO
 
 import msgspec
 
-from kdelta.cli.lab import shown_lab
-from kdelta.cli.options import LikeOptions, on_cpu, one_kernel
+from kdelta.cli.options import LikeOptions, on_cpu, one_kernel, program_of
 from kdelta.cli.output import emit, log, shows_progress
-from kdelta.cli.program import program_of
+from kdelta.cli.publish import shown_lab
 from kdelta.host.interrupt import run_async
 from kdelta.host.lock import work_folder
 from kdelta.lab.lab import open_store

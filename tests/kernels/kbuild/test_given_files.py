@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli.kernel_listing import built_text
+from kdelta.cli.kernels import built_text
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.kbuild.build import question_of
 from kdelta.kernels.model import Kernel

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kdelta.cli.kernel_listing import kernels_text
+from kdelta.cli.kernels import kernels_text
 from kdelta.host.command import quiet
 from kdelta.host.target import host_target
 from kdelta.kernels.model import Kernel

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli.kernel_listing import kernels_text
+from kdelta.cli.kernels import kernels_text
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of, obtain
 from kdelta.kernels.packages.cached import cached_kernels

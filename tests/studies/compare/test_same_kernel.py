@@ -20,7 +20,7 @@ class OneKernel(CostsByName):
 def one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lab in which all specs lead to one kernel."""
     without_guests(monkeypatch)
-    monkeypatch.setattr("kdelta.cli.lab.Lab", lambda store, _: OneKernel({}).in_store(store))
+    monkeypatch.setattr("kdelta.cli.publish.Lab", lambda store, _: OneKernel({}).in_store(store))
 
 
 def test_compare_of_kernels_that_are_one_exits_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,10 @@ from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
-from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.store.store import Store
+from kdelta.studies.search.measure import source_spec
 from kdelta.studies.series.request import SeriesRequest
-from kdelta.studies.series.trees import Trees, spec_of
+from kdelta.studies.series.trees import Trees
 from tests.kernels.git_trees import git, state
 from tests.studies.series.patches import (
     LOCK,
@@ -244,7 +244,7 @@ def test_series_with_fuzz_applies_and_the_branch_gets_exact_diffs(
     queue: Queue, store: Store
 ) -> None:
     folder = fuzzy(queue)
-    spec = spec_of("", parse_kernel_spec(f"tree:{queue.tree} +fuzz:1"))
+    spec = source_spec(f"tree:{queue.tree} +fuzz:1", "a series")
     trees = Trees(spec, [str(folder)], Lab(store, Silent(), LabRequest()))
     assert trees.series.notes[-1] == "0004-pages-two: mm/pages.c, hunk 1: fuzz 1"
     for patch in trees.exact(trees.names):

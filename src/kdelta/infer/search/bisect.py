@@ -177,7 +177,7 @@ class _BisectPlan:
         """The commit itself and its parent, where others were measured in their place."""
         (commit,) = self.ancestry.commits(stretch.bits)
         parents = self.history.parents[commit]
-        if not self.wants.confirm or len(parents) != 1:
+        if len(parents) != 1:
             return []
         known = self.judge.measured.keys() | self.failed.keys()
         wanted = [name for name in (commit, parents[0]) if name not in known]

@@ -281,10 +281,6 @@ class Coded:
             for region, cost in self._kernels.first.items()
         }
 
-    def class_of(self, name: str) -> Term:
-        """The units that the kernels do not distinguish from that one, and itself."""
-        return next(term for term in self.decoding.classes if name in term)
-
     def together(self) -> list[Term]:
         """Classes of more than one unit that do something."""
         return [term for term in self.decoding.classes if len(term) > 1 and term in self.effects]

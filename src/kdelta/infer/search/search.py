@@ -204,7 +204,7 @@ def _joint_effects(
 
 
 def _decoded(coded: Coded, name: str) -> UnitAnswer:
-    term = coded.class_of(name)
+    term = next(term for term in coded.decoding.classes if name in term)
     does = term in coded.effects
     if does and len(term) > 1:
         return UnitAnswer(name, How.UNRESOLVED, "no kernels distinguish it from others", {})

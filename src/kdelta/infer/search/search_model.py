@@ -361,7 +361,6 @@ class Wants(msgspec.Struct, frozen=True):
     regions     only effects on these; None for all
     margin      the part of a region's cost in the good end that an effect must exceed
     margins     the same for some regions, where it is larger than for others
-    confirm     measure a commit that was found, and its parent, where others were till then
     max_builds  kernels besides the two ends; None for as many as it takes
     tries       how many commits are tried where they fail that hold the same candidates
     """
@@ -370,7 +369,6 @@ class Wants(msgspec.Struct, frozen=True):
     regions: frozenset[str] | None = None
     margin: Fraction = Fraction(1, 1000)
     margins: Mapping[str, Fraction] = {}
-    confirm: bool = True
     max_builds: int | None = None
     tries: int = 2
 

@@ -32,7 +32,7 @@ from kdelta.report.stored import Stored
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
-from kdelta.studies.search.means import about, averaged, bound_text, cell, means_of, totals
+from kdelta.studies.search.model import about, averaged, bound_text, cell, means_of, totals
 
 _OUTCOMES = {
     GroupOutcome.MEASURED: "measured",
@@ -139,7 +139,7 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     yield from _cycles(report)
     if report.interactions:
         texts = tuple(
-            f"{' + '.join(one.option_groups)}: most in {most_in(one.effects, report)}"
+            f"{' + '.join(one.option_groups)}: most in {means.most_in(one.effects) or 'nowhere'}"
             for one in report.interactions
         )
         yield searched.interactions_section(texts)
@@ -196,7 +196,7 @@ def _unit_row(unit: AblatedGroup, report: AblationReport, *, several: bool) -> t
         Cell(unit.name),
         Cell(_OUTCOMES[unit.outcome], tone=tone),
         *_means_of(unit.effects, report, several=several),
-        Cell(most_in(unit.effects, report) if unit.effects else ""),
+        Cell((means_of(report).most_in(unit.effects) or "nowhere") if unit.effects else ""),
         cells.NOTHING if size is None else cells.signed(size),
         Cell(unit.how or unit.why),
     )  # fmt: skip
@@ -368,11 +368,6 @@ def _measured(report: AblationReport) -> list[AblatedGroup]:
         for unit in report.option_groups
         if unit.outcome not in RULED_OUT and unit.outcome is not GroupOutcome.UNRESOLVED
     ]
-
-
-def most_in(effects: Mapping[str, Estimate], report: AblationReport) -> str:
-    """The region where an effect is the largest part, if its interval excludes zero."""
-    return means_of(report).most_in(effects) or "nowhere"
 
 
 def parts_of(region: str, report: AblationReport) -> list[Part]:

@@ -27,8 +27,7 @@ from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError
 from kdelta.studies.bisect.model import BisectReport, FoundCommit
 from kdelta.studies.search import document as searched
-from kdelta.studies.search.means import percents
-from kdelta.studies.search.model import BisectedRegion
+from kdelta.studies.search.model import BisectedRegion, percents
 
 _FUNCTIONS = 12
 

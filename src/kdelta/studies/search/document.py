@@ -39,7 +39,11 @@ from kdelta.report.document import (
 )
 from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
-from kdelta.studies.search.means import (
+from kdelta.studies.search.model import (
+    AblatedRegion,
+    AblationBuild,
+    BisectBuild,
+    BisectedRegion,
     Means,
     apart,
     apart_text,
@@ -48,12 +52,6 @@ from kdelta.studies.search.means import (
     percents,
     remainder_words,
     spread,
-)
-from kdelta.studies.search.model import (
-    AblatedRegion,
-    AblationBuild,
-    BisectBuild,
-    BisectedRegion,
 )
 
 SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"

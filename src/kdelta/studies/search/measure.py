@@ -44,7 +44,7 @@ from kdelta.report.model import KernelRuns
 from kdelta.spec.change import BaseConfigChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
-from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
+from kdelta.spec.kernel import SourceSpec, parse_kernel_spec, with_changes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
@@ -192,13 +192,7 @@ class Bench:
     """Builds and measures, and keeps the list of kernels."""
 
     def __init__(self, tree: str, works: Sequence[Work], lab: Lab) -> None:
-        spec = parse_kernel_spec(tree)
-        if isinstance(spec, BuiltSpec):
-            raise UserError(
-                f"not a source tree: {tree}",
-                "an ablation builds kernels: name PATH, git:PATH@REV or deb-src:PACKAGE",
-            )
-        self._spec = spec
+        self._spec = source_spec(tree, "an ablation")
         self._works = works
         self._lab = lab
         self._settled = False
@@ -343,6 +337,20 @@ class Bench:
 def cycles_name(region: str, cpu: CPU) -> str:
     """What the model cycles of a region are called among regions."""
     return f"{region} on {cpu.name}"
+
+
+def source_spec(tree: str, who: str) -> SourceSpec:
+    """Return the spec of a tree that kernels are built of. UserError for one that is built already.
+
+    who: what builds them.
+    """
+    spec = parse_kernel_spec(tree)
+    if not isinstance(spec, SourceSpec):
+        raise UserError(
+            f"not a source tree: {tree}",
+            f"{who} builds kernels: name PATH, git:PATH@REV or deb-src:PACKAGE",
+        )
+    return spec
 
 
 def config_file(config: Mapping[str, str]) -> Path:

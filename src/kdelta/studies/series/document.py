@@ -28,7 +28,7 @@ from kdelta.report.document import (
 from kdelta.report.stored import Stored
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
-from kdelta.studies.search.means import about, averaged, cell, means_of, totals
+from kdelta.studies.search.model import about, averaged, cell, means_of, totals
 from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 
@@ -128,7 +128,7 @@ def _sections(report: SeriesReport) -> Iterator[Section]:
     yield from _needs(report)
     if report.interactions:
         texts = tuple(
-            f"{' + '.join(one.units)}: most in {most_in(one.effects, report) or 'nowhere'}; "
+            f"{' + '.join(one.units)}: most in {every.most_in(one.effects) or 'nowhere'}; "
             f"{one.text}"
             for one in report.interactions
         )
@@ -180,7 +180,7 @@ def _patch_row(row: SeriesRow, views: list[View], report: SeriesReport) -> tuple
         Cell(row.name),
         Cell(answer.outcome.value, tone=tone),
         *_view_cells(answer, views, report),
-        Cell(most_in(answer.effects, report)),
+        Cell(means_of(report).most_in(answer.effects)),
         Cell(row.subject),
         Cell(answer.text or row.why),
     )
@@ -193,7 +193,7 @@ def _group_row(
         Cell(name),
         Cell(words.counted(len(group.patches), "patch", "patches"), tone="unresolved"),
         *_view_cells(group, views, report),
-        Cell(most_in(group.effects, report)),
+        Cell(means_of(report).most_in(group.effects)),
         cells.NOTHING,
         Cell(group.reason),
     )
@@ -233,7 +233,7 @@ def _minimal(report: SeriesReport, minimal: Minimal) -> Iterator[Block]:
     yield Prose(f"{text} {answer.note}".rstrip())
     if minimal.effects:
         mean = cell(means_of(report).of(minimal.effects))
-        most = most_in(minimal.effects, report)
+        most = means_of(report).most_in(minimal.effects)
         yield Prose(f"Together, without the others: {mean} in the mean, most in {most}.")
 
 
@@ -331,11 +331,6 @@ def unseen_rows(report: SeriesReport) -> list[SeriesRow]:
     """The patches that were measured, or cleared with others, and do nothing in any region."""
     measured = [*report.of(PatchOutcome.MEASURED), *report.of(PatchOutcome.CLEARED)]
     return [row for row in measured if not does_something(row.answer.effects)]
-
-
-def most_in(effects: Mapping[str, Estimate], report: SeriesReport) -> str:
-    """The region where an effect is the largest part, if its interval excludes zero."""
-    return means_of(report).most_in(effects)
 
 
 def parts_of(region: str, report: SeriesReport) -> list[Part]:

@@ -11,14 +11,12 @@ from kdelta.infer.search.search_model import PatchOutcome
 from kdelta.kernels.sources.measured_branch import (
     EFFECT,
     BranchPatch,
-    must_be_free,
     parse_branch,
     write_branch,
 )
 from kdelta.lab.progress import Progress
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
-from kdelta.studies.search.means import means_of
-from kdelta.studies.search.model import AblatedRegion
+from kdelta.studies.search.model import AblatedRegion, means_of
 from kdelta.studies.series.held import trailer_name
 from kdelta.studies.series.model import KeptBranch, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
@@ -27,11 +25,6 @@ from kdelta.studies.series.trees import Trees
 MARK, BASE = "Kdelta-mark", "Kdelta-base"
 _MOST = 4
 """Regions that a commit names: those in which the effect is the largest part."""
-
-
-def check_branch(word: str) -> None:
-    """UserError for a branch that cannot be written, before hours of building."""
-    must_be_free(parse_branch(word))
 
 
 def keep(

@@ -31,14 +31,13 @@ from kdelta.infer.search.search_model import (
 from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.series_plan import TRIES
 from kdelta.kernels.kbuild.built import VMLINUX
-from kdelta.kernels.sources.measured_branch import effects_of
+from kdelta.kernels.sources.measured_branch import effects_of, must_be_free, parse_branch
 from kdelta.kernels.sources.patches import Patch, PatchFailure
 from kdelta.kernels.sources.series import likely_needs
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of, works_of
 from kdelta.measures.cycles.comparable import end_notes
-from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.search.closer import reach_looked_closer
@@ -48,26 +47,27 @@ from kdelta.studies.search.measure import (
     measured_tree,
     nothing_to_compare,
     regions_between,
+    source_spec,
     warnings_of,
 )
 from kdelta.studies.search.study import SearchStudy
-from kdelta.studies.series.keep import check_branch, keep
+from kdelta.studies.series.keep import keep
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
-from kdelta.studies.series.trees import Trees, spec_of
+from kdelta.studies.series.trees import Trees
 
 NAMES = ("without", "with all")
 _EQUAL = "equal images: with all patches the kernel is, byte for byte, what it is without them"
 
 
 async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
-    """The effects of a series' patches; what of it is there already is not made again."""
+    """Return the effects of a series' patches; what of it is there already is not made again."""
     lab = lab.asked(request.lab)
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
     if request.keep:
-        check_branch(request.keep)
+        must_be_free(parse_branch(request.keep))  # before hours of building
     with interruptible():
-        spec = spec_of(request.tree, parse_kernel_spec(request.tree))
+        spec = source_spec(request.tree, "a series")
         trees = Trees(spec, request.patches, lab)
     bench = Bench(request.tree, works, lab)
     study = _SeriesStudy(request, trees, bench, lab)

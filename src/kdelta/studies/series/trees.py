@@ -166,13 +166,3 @@ def _does_not_apply(failure: PatchFailure, names: Sequence[str]) -> UserError:
         f"{failure.patch} ({place}) does not apply on top of those before it: {failure.detail}",
         "a series is measured as it stands: refresh the patch, or leave it out",
     )
-
-
-def spec_of(tree: str, spec: object) -> SourceSpec:
-    """The spec of a tree that can be patched. UserError for a kernel that is built already."""
-    if not isinstance(spec, SourceSpec):
-        raise UserError(
-            f"not a source tree: {tree}",
-            "a series builds kernels: name PATH, git:PATH@REV or deb-src:PACKAGE",
-        )
-    return spec
