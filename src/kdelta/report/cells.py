@@ -10,7 +10,6 @@ from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate, Quantity
 from kdelta.report import figures
 from kdelta.report.document import Cell
-from kdelta.report.figures import in_per_cent
 from kdelta.report.words import ORDER, TONES
 
 NOTHING = Cell("")
@@ -77,7 +76,7 @@ def ends(found: Interval) -> Cell:
 
 def relative(found: Interval) -> Cell:
     """Return an interval of a fraction in per cent."""
-    return Cell(in_per_cent(found), (found.low + found.high) / 2)
+    return Cell(figures.in_per_cent(found), (found.low + found.high) / 2)
 
 
 def verdict(word: Word) -> Cell:

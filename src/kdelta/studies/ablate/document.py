@@ -4,6 +4,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import PlacementEffect
@@ -31,7 +32,6 @@ from kdelta.report.figures import in_per_cent
 from kdelta.report.stored import Stored
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.search import document as searched
-from kdelta.studies.search.document import AccountWords, Part
 from kdelta.studies.search.model import about, averaged, bound_text, cell, means_of, totals
 
 _OUTCOMES = {
@@ -49,7 +49,7 @@ _WHYS = {
     ),
 }
 _TONES = {GroupOutcome.UNRESOLVED: "unresolved", GroupOutcome.TOGETHER: "unresolved"}
-WORDS = AccountWords("option groups", "B - A is", "total", "not accounted for")
+WORDS = searched.AccountWords("option groups", "B - A is", "total", "not accounted for", "B less A")
 
 WHOLE = "B - A"
 
@@ -123,26 +123,19 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     unseen = [(unit.name, unit.effects) for unit in unseen_units(report)]
     yield from searched.unseen_section(unseen, means)
     yield from searched.apart_section(report.regions)
-    together = [
-        f"{one.name}: {one.why}"
-        for one in report.option_groups
-        if one.outcome is GroupOutcome.TOGETHER
-    ]
-    if together:
-        yield Section("together", "Not distinguished", (Items(tuple(together)),))
+    together = (one for one in report.option_groups if one.outcome is GroupOutcome.TOGETHER)
+    yield from searched.items_section(
+        "together", "Not distinguished", (f"{one.name}: {one.why}" for one in together)
+    )
     yield from _ruled_out(report)
-    folds = searched.account_folds(report.regions, lambda name: parts_of(name, report), WORDS)
-    if folds:
-        lead = Prose("What did it in each region that changed; rows add up to B less A.")
-        yield Section("regions", "Regions", (lead, *folds), detail=True)
-    yield from searched.regions_section("A", "B", report.regions)
+    yield from searched.regions_sections(
+        report.regions, ("A", "B"), WORDS, partial(parts_of, report=report)
+    )
     yield from _cycles(report)
-    if report.interactions:
-        texts = tuple(
-            f"{' + '.join(one.option_groups)}: most in {means.most_in(one.effects) or 'nowhere'}"
-            for one in report.interactions
-        )
-        yield searched.interactions_section(texts)
+    yield from searched.interactions_section(
+        f"{' + '.join(one.option_groups)}: most in {means.most_in(one.effects) or 'nowhere'}"
+        for one in report.interactions
+    )
     yield from _switches(report)
     yield from searched.proof_section(report.proof)
     yield Section("configs", "How the configs differ", (_options_table(report),), detail=True)
@@ -370,8 +363,8 @@ def _measured(report: AblationReport) -> list[AblatedGroup]:
     ]
 
 
-def parts_of(region: str, report: AblationReport) -> list[Part]:
-    """A region's option groups, and what option groups do only together."""
+def parts_of(region: str, report: AblationReport) -> list[searched.Part]:
+    """Return a region's option groups, and what option groups do only together."""
     units = [
         (unit.name, unit.effects[region]) for unit in report.option_groups if region in unit.effects
     ]

@@ -26,7 +26,6 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.stored import Stored
-from kdelta.report.words import PERTURBED
 from kdelta.studies.against.model import AgainstRegion, AgainstReport
 from kdelta.studies.compare.functions import functions_table
 
@@ -63,7 +62,7 @@ def document(stored: Stored, report: AgainstReport, functions: int = 0) -> Docum
             ("old", report.old.line),
             ("new", report.new.line),
             ("kernel", common.kernel_fact(report.new.side)),
-            ("runs", f"{len(report.new.side.runs)} a program, perturbed by {PERTURBED}"),
+            ("runs", f"{len(report.new.side.runs)} a program, perturbed by {words.PERTURBED}"),
             ("counted", words.COUNTED),
             ("answer", f"exit code {int(report.decision.exit)}, {line}{_margin_text(report)}"),
         ),

@@ -45,6 +45,7 @@ from kdelta.studies.search.measure import (
     MeasuredKernel,
     cycles_name,
     nothing_to_compare,
+    regions_between,
     warnings_of,
 )
 from kdelta.studies.search.model import BisectBuild, BisectedRegion
@@ -307,23 +308,21 @@ def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
 
 def _regions(kernels: Commits, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
     cpu = kernels.request.cpu
-    good, bad = kernels.ends
-    cycles = {cycles_name(name, cpu) for name in good.regions} if cpu else set()
+    cycles = {cycles_name(name, cpu) for name in kernels.ends[0].regions} if cpu else set()
     return tuple(
         BisectedRegion(
-            workload=region.workload,
-            name=name,
-            good=region.path.code,
-            bad=bad.regions[name].path.code,
-            whole=answer.sums[name].whole,
-            explained=answer.sums[name].explained,
-            remainder=answer.sums[name].remainder,
-            rate=region.rate,
-            unit="model cycles" if name in cycles else "instructions",
-            widest=answer.sums[name].widest,
+            workload=one.workload,
+            name=one.name,
+            good=one.before,
+            bad=one.after,
+            whole=one.whole,
+            explained=one.explained,
+            remainder=one.remainder,
+            rate=one.rate,
+            unit="model cycles" if one.name in cycles else "instructions",
+            widest=one.widest,
         )
-        for name, region in good.regions.items()
-        if name in bad.regions and name in answer.sums
+        for one in regions_between(kernels.ends, answer.sums)
     )
 
 

@@ -23,7 +23,6 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.stored import Stored
-from kdelta.report.words import PERTURBED
 from kdelta.studies.crossing.model import NOT_AFFECTED, VARIANT_NAMES, VARIANT_TEXTS, CrossingReport
 
 HEADS = dict(zip(VARIANT_NAMES, ("stock", "mit.off", "kernel", "direct", "no entry"), strict=True))
@@ -46,7 +45,7 @@ def document(stored: Stored) -> Document:
                 for variant in report.variants
             ),
             *((("priced", f"{report.cpu.name} ({report.cpu.title})"),) if report.cpu else ()),
-            ("runs", f"{_runs(report)} a variant, perturbed by {PERTURBED}"),
+            ("runs", f"{_runs(report)} a variant, perturbed by {words.PERTURBED}"),
             ("counted", words.COUNTED),
         ),
         sections=(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What ablations, bisections and series have in common: effects, accounts, builds."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -114,20 +114,27 @@ def reach_cells(objects: int | None, alive: int | None) -> tuple[Cell, ...]:
     return tuple(Cell("" if one is None else str(one), one or 0) for one in (objects, alive))
 
 
-def interactions_section(texts: Sequence[str]) -> Section:
-    """What does more or less together than each alone."""
-    lead = Prose("Together these do more or less than each alone:")
-    return Section("interactions", "Interactions", (lead, Items(tuple(texts))))
+def items_section(
+    id_: str, title: str, texts: Iterable[str], lead: str = ""
+) -> tuple[Section, ...]:
+    """Return a section of these items, after a sentence about them; none without any."""
+    items = tuple(texts)
+    if not items:
+        return ()
+    return (Section(id_, title, (*((Prose(lead),) if lead else ()), Items(items))),)
+
+
+def interactions_section(texts: Iterable[str]) -> tuple[Section, ...]:
+    """Return what does more or less together than each alone."""
+    lead = "Together these do more or less than each alone:"
+    return items_section("interactions", "Interactions", texts, lead)
 
 
 def apart_section(regions: Iterable[AblatedRegion]) -> tuple[Section, ...]:
-    """The regions that are in no mean, with what their runs vary between."""
-    found = apart(regions)
-    if not found:
-        return ()
-    lead = Prose(f"In no mean: runs of one kernel vary by more than {percents(STEADY)}.")
-    texts = tuple(apart_text(one) for one in found)
-    return (Section("apart", "Regions that are in no mean", (lead, Items(texts))),)
+    """Return the regions that are in no mean, with what their runs vary between."""
+    lead = f"In no mean: runs of one kernel vary by more than {percents(STEADY)}."
+    texts = map(apart_text, apart(regions))
+    return items_section("apart", "Regions that are in no mean", texts, lead)
 
 
 def unseen_section(
@@ -179,14 +186,15 @@ Part = tuple[str, Estimate]
 
 
 class AccountWords(msgspec.Struct, frozen=True):
-    """How an account calls things. parts: what is named in it; whole: what they add up to; total:
-    the name of its last line; remainder: of the line for what no part explains.
+    """How an account calls things. parts: what is named in it; whole, sum: what they add up to, in
+    a sentence; total: the name of its last line; remainder: of the line for what no part explains.
     """
 
     parts: str
     whole: str
     total: str
     remainder: str
+    sum: str
 
 
 def changed_most(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
@@ -221,15 +229,6 @@ def account_rows(
             "this is an error of kdelta; please report it with the output of --json",
         )
     return rows
-
-
-def account_folds(
-    regions: Iterable[AblatedRegion],
-    parts: Callable[[str], Iterable[Part]],
-    accounts: AccountWords,
-) -> tuple[Block, ...]:
-    """Each region that changed, broken down by what did it, in rows that add up to the whole."""
-    return tuple(_account(region, parts(region.name), accounts) for region in changed_most(regions))
 
 
 def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWords) -> Fold:
@@ -358,12 +357,22 @@ def effects_case(name: str, effects: Mapping[str, Estimate], why: str = "") -> C
     return Case(name, outcome, f"{text}; {why}" if why else text, lines)
 
 
-def regions_section(
-    before: str, after: str, regions: Sequence[AblatedRegion]
-) -> tuple[Section, ...]:
-    """Return all regions, those first that changed by more than their spread, and by most."""
+def regions_sections(
+    regions: Sequence[AblatedRegion],
+    names: tuple[str, str],
+    accounts: AccountWords,
+    parts: Callable[[str], Iterable[Part]] | None,
+) -> Iterator[Section]:
+    """Return each region that changed, broken down by what did it, in rows that add up to the whole
+    (if `parts` are given, by region); and all regions, those first that changed by more than their
+    spread, and by most. names: of both ends.
+    """
+    changed = changed_most(regions) if parts else []
+    if folds := [_account(one, parts(one.name), accounts) for one in changed if parts]:
+        lead = Prose(f"What did it in each region that changed; rows add up to {accounts.sum}.")
+        yield Section("regions", "Regions", (lead, *folds), detail=True)
     if not regions:
-        return ()
+        return
 
     def size(region: Region) -> tuple[bool, Fraction]:
         part = Quantity(*ends_of(region)).percent
@@ -380,11 +389,11 @@ def regions_section(
     )
     columns = (
         Column("region", "name"),
-        *(Column(title, "number") for title in (before, after, "diff", "%", "spread")),
+        *(Column(title, "number") for title in (*names, "diff", "%", "spread")),
     )
     caption = f"In {' or '.join(dict.fromkeys(map(unit_of, regions)))}, of the measured tasks"
     table = Table("ends-table", caption, columns, rows, filtered=True)
-    return (Section("ends", "Both ends", (table,), detail=True),)
+    yield Section("ends", "Both ends", (table,), detail=True)
 
 
 def failed(document: Document, failure: str) -> Document:

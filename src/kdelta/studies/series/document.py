@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 
 from kdelta.infer.effects.estimate import MEAN, Estimate, is_seen
 from kdelta.infer.search.minimal import PatchRole
@@ -27,7 +28,6 @@ from kdelta.report.document import (
 )
 from kdelta.report.stored import Stored
 from kdelta.studies.search import document as searched
-from kdelta.studies.search.document import AccountWords, Part
 from kdelta.studies.search.model import about, averaged, cell, means_of, totals
 from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
@@ -39,7 +39,9 @@ _TONES = {
     PatchOutcome.CLEARED: "same",
 }
 
-WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
+WORDS = searched.AccountWords(
+    "patches", "all do", "all patches", "patches without effect", "all patches"
+)
 
 HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
 
@@ -112,27 +114,20 @@ def _sections(report: SeriesReport) -> Iterator[Section]:
     yield from searched.apart_section(report.regions)
     if report.minimal:
         yield Section("minimal", "The smallest set", tuple(_minimal(report, report.minimal)))
-    if report.groups:
-        texts = tuple(
-            f"group {number}: {', '.join(group.patches)}; {group.reason}"
-            for number, group in enumerate(report.groups, start=1)
-        )
-        yield Section("groups", "Not split", (Items(texts),))
+    groups = (
+        f"group {number}: {', '.join(group.patches)}; {group.reason}"
+        for number, group in enumerate(report.groups, start=1)
+    )
+    yield from searched.items_section("groups", "Not split", groups)
     yield from _ruled_out(report)
     yield from _held(report)
-    folds = searched.account_folds(report.regions, lambda name: parts_of(name, report), WORDS)
-    if folds and report.minimal is None:
-        lead = Prose("What did it in each region that changed; rows add up to all patches.")
-        yield Section("regions", "Regions", (lead, *folds), detail=True)
-    yield from searched.regions_section("without", "with all", report.regions)
+    parts = None if report.minimal else partial(parts_of, report=report)
+    yield from searched.regions_sections(report.regions, ("without", "with all"), WORDS, parts)
     yield from _needs(report)
-    if report.interactions:
-        texts = tuple(
-            f"{' + '.join(one.units)}: most in {every.most_in(one.effects) or 'nowhere'}; "
-            f"{one.text}"
-            for one in report.interactions
-        )
-        yield searched.interactions_section(texts)
+    yield from searched.interactions_section(
+        f"{' + '.join(one.units)}: most in {every.most_in(one.effects) or 'nowhere'}; {one.text}"
+        for one in report.interactions
+    )
     yield from searched.proof_section(report.proof)
     yield from _kept(report)
     instead = f"one build a patch would be {len(report.rows) + 1}" if report.rows else ""
@@ -333,8 +328,8 @@ def unseen_rows(report: SeriesReport) -> list[SeriesRow]:
     return [row for row in measured if not does_something(row.answer.effects)]
 
 
-def parts_of(region: str, report: SeriesReport) -> list[Part]:
-    """A region's patches and groups of them."""
+def parts_of(region: str, report: SeriesReport) -> list[searched.Part]:
+    """Return a region's patches and groups of them."""
     return [
         (row.name, row.answer.effects[region])
         for row in report.of(PatchOutcome.MEASURED)
