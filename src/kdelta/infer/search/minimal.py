@@ -27,7 +27,7 @@ from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.search.search_model import Candidate, FlipSet, Needs, PlannedBuild, Step
+from kdelta.infer.search.search_model import Candidate, FlipSet, PlannedBuild, Step, needs_of
 from kdelta.infer.search.search_words import listed
 
 
@@ -138,7 +138,7 @@ class _MinimalPlan:
 
     def __init__(self, patches: Sequence[Candidate], tested: Sequence[Trial]) -> None:
         self.patches = {patch.name: patch for patch in patches}
-        self.needs = Needs(patches)
+        self.needs = needs_of(tuple(patches))
         self.order = [patch.name for patch in patches]
         self.places = {name: place for place, name in enumerate(self.order)}
         self.tests = {one.patches: one for one in tested}

@@ -11,11 +11,11 @@ from kdelta.infer.search.search_model import (
     Candidate,
     FlipSet,
     Limits,
-    Needs,
     Observation,
     PlannedBuild,
     Proof,
     builds_left,
+    needs_of,
 )
 
 
@@ -35,7 +35,7 @@ class ProofPlan:
         self.candidates = {one.name: one for one in candidates}
         self.observed = tuple(observed)
         self.limits = limits
-        self.needs = Needs(candidates)
+        self.needs = needs_of(tuple(candidates))
         self.kernels = ObservedKernels((one.flips, one.outcome) for one in observed)
         self.everything: FlipSet = frozenset(self.candidates)
         self.kept = self.needs.closure(one.name for one in candidates if not one.pruned)

@@ -45,6 +45,7 @@ from kdelta.infer.search.search_model import (
     SearchAnswer,
     Step,
     UnitAnswer,
+    needs_of,
 )
 from kdelta.infer.search.search_plan import Plan
 from kdelta.infer.search.search_words import listed
@@ -68,11 +69,11 @@ class Search(msgspec.Struct, frozen=True, dict=True):
     limits: Limits = Limits()
 
     def observe(self, flips: FlipSet, outcome: Outcome, built: FlipSet | None = None) -> "Search":
-        """The search after a kernel, asked for or not. `built` is what was flipped in truth, where
-        the tree grants the flips only with more of them. Raises ValueError for sets that are not
-        closed under needs.
+        """Return the search after a kernel, asked for or not. `built` is what was flipped in truth,
+        where the tree grants the flips only with more of them. Raises ValueError for sets that are
+        not closed under needs.
         """
-        needs = Needs(self.units)
+        needs = needs_of(self.units)
         for names in (flips, built or flips):
             if not (names <= frozenset(needs.names) and needs.is_closed(names)):
                 raise ValueError(f"no set of flips that can be built: {sorted(names)}")

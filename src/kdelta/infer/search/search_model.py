@@ -6,6 +6,7 @@ which sets can be flipped: closed under needs, and in orders that stay closed.
 import enum
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol, Self, TypeVar
 
 import msgspec
@@ -454,6 +455,12 @@ class Needs:
             ordered.append(first)
             pending.remove(first)
         return tuple(ordered)
+
+
+@lru_cache(maxsize=8)
+def needs_of(candidates: tuple[Candidate, ...]) -> Needs:
+    """Return what these need, which each step of a search asks for again."""
+    return Needs(candidates)
 
 
 def _followed(name: str, direct: Mapping[str, Sequence[str]]) -> FlipSet:
