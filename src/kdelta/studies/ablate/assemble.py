@@ -11,11 +11,10 @@ from kdelta.infer.search.search_model import GroupAnswer, How, SearchAnswer, Uni
 from kdelta.kernels.config.option_groups import OptionGroup
 from kdelta.lab.reports import machine_facts, reported_cpu
 from kdelta.lab.work import titles_of
-from kdelta.measures.cycles.comparable import end_notes
 from kdelta.measures.cycles.placement import caches_of
+from kdelta.measures.path.comparable import end_notes
 from kdelta.report.model import ReportedCPU
 from kdelta.store.store import Store
-from kdelta.studies.ablate.cycles import FoundCycles
 from kdelta.studies.ablate.model import (
     AblatedGroup,
     AblationReport,
@@ -23,6 +22,7 @@ from kdelta.studies.ablate.model import (
     Interaction,
     SwitchShare,
 )
+from kdelta.studies.ablate.pairs import FoundPairs
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision
 from kdelta.studies.search.measure import (
@@ -40,7 +40,7 @@ _NAMED = 2
 
 class AblationFindings(msgspec.Struct, frozen=True):
     """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped option
-    groups. `cycles`: model cycles, where a CPU was named.
+    groups. `pairs`: what measures besides the path say, where any was asked for.
     """
 
     options: int
@@ -49,7 +49,7 @@ class AblationFindings(msgspec.Struct, frozen=True):
     answer: SearchAnswer
     switches: Mapping[str, SwitchShare]
     sizes: Mapping[frozenset[str], int]
-    cycles: FoundCycles | None = None
+    pairs: FoundPairs | None = None
 
 
 _OUTCOMES = {
@@ -65,8 +65,8 @@ _OUTCOMES = {
 def assemble(
     request: AblateRequest, bench: Bench, ends: Ends, store: Store, findings: AblationFindings
 ) -> AblationReport:
-    """The report of an ablation that came to its end."""
-    answer, cycles = findings.answer, findings.cycles
+    """Return the report of an ablation that came to its end."""
+    answer, pairs = findings.answer, findings.pairs
     found = {one.name: one for one in answer.units}
     return msgspec.structs.replace(
         _begin(request, bench, ends, store),
@@ -81,11 +81,12 @@ def assemble(
         strategy=answer.strategy,
         notes=(
             *answer.notes,
-            *(cycles.notes if cycles else ()),
+            *(pairs.notes if pairs else ()),
             *end_notes(("A", "B"), (ends[0].done, ends[1].done), request.cpu, store),
         ),
-        cycles=cycles.whole if cycles else {},
-        mismatches=cycles.mismatches if cycles else (),
+        cycles=pairs.whole.cycles if pairs else {},
+        mismatches=pairs.mismatches if pairs else (),
+        measured=pairs.whole.measured if pairs else (),
         mean=answer.mean,
     )
 
@@ -138,7 +139,8 @@ def _unit(unit: OptionGroup, found: UnitAnswer, findings: AblationFindings) -> A
         how=found.text,
         vmlinux_bytes=_grown(unit, findings.sizes),
         switch=findings.switches.get(unit.name),
-        cycles=findings.cycles.units.get(unit.name) if findings.cycles else None,
+        cycles=findings.pairs.cycles.get(unit.name) if findings.pairs else None,
+        measured=findings.pairs.measured(unit.name) if findings.pairs else (),
     )
 
 

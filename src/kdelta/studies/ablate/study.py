@@ -4,8 +4,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.estimate import Estimate, effect_between
 from kdelta.infer.reach.reach import NotExcluded
@@ -19,21 +17,29 @@ from kdelta.kernels.config.switches import boot_switch
 from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.lab.lab import Lab
 from kdelta.lab.work import works_of
+from kdelta.measures.model import Measure, MeasureRequest, recording
+from kdelta.measures.registry import measures_of
 from kdelta.spec.errors import LabError
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
-from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
+from kdelta.studies.ablate.pairs import FoundPairs, PairStudy
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision, Recompiler, by_execution, decided
-from kdelta.studies.search.measure import Bench, MeasuredKernel, built_side, config_file, end_config
+from kdelta.studies.search.measure import (
+    Bench,
+    Ends,
+    MeasuredKernel,
+    built_side,
+    config_file,
+    end_config,
+)
 
 
 async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
-    """The ablation from one config to another; what of it is there already is not made again."""
+    """Measure what turns one config into another; what of it is there already is not made again."""
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
-    # Of each kernel one run is traced, if it is to be replayed.
-    asked = msgspec.structs.replace(request.lab, trace=request.cpu is not None)
-    bench = Bench(request.tree, works, lab.asked(asked))
+    measures = measures_of(MeasureRequest(request.cpu, request.layouts, request.margin))
+    bench = Bench(request.tree, works, lab.asked(recording(request.lab, measures)))
     bench.expect(2)
     paths = [
         end_config(Path(path), no_modules=request.no_modules)
@@ -49,8 +55,8 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
     ]
     if before.failure or after.failure:
         return failed(request, bench, (before, after), lab.store)
-    before, after = bench.comparable((before, after), request.cpu)
-    return await _AblateStudy(request, bench, before, after, lab).run()
+    before, after = bench.comparable((before, after), request.cpu, measures)
+    return await _AblateStudy(request, bench, (before, after), measures, lab).run()
 
 
 class _AblateStudy:
@@ -60,13 +66,14 @@ class _AblateStudy:
         self,
         request: AblateRequest,
         bench: Bench,
-        before: MeasuredKernel,
-        after: MeasuredKernel,
+        ends: Ends,
+        measures: Sequence[Measure],
         lab: Lab,
     ) -> None:
         self._request = request
         self._bench = bench
-        self._ends = before, after
+        self._ends = before, after = ends
+        self._measures = measures
         self._configs: tuple[Config, Config] = before.config(), after.config()
         self._lab = lab
         self._units: tuple[OptionGroup, ...] = ()
@@ -91,7 +98,7 @@ class _AblateStudy:
             answer=answer,
             switches=shares,
             sizes=self._sizes,
-            cycles=self._cycles(),
+            pairs=await self._pairs(),
         )
         return assemble(self._request, self._bench, self._ends, self._lab.store, findings)
 
@@ -199,14 +206,15 @@ class _AblateStudy:
             self._kernels[flips] = measured
         return flips
 
-    def _cycles(self) -> FoundCycles | None:
-        if self._request.cpu is None:
+    async def _pairs(self) -> FoundPairs | None:
+        """Return what measures besides the path say, where any is asked for."""
+        if not self._measures:
             return None
         names = [unit.name for unit in self._units]
         before, after = self._ends
         kernels = {**self._kernels, frozenset(): before, frozenset(names): after}
-        study = CycleStudy(self._request, self._request.cpu, self._bench, self._lab)
-        return study.find(kernels, names)
+        study = PairStudy(self._measures, self._bench, self._lab)
+        return await study.find(kernels, names, self._request.cpu)
 
     def _begin(self, units: Sequence[SearchUnit]) -> Search:
         before, after = (Run(end.code, end.parts, end.runs) for end in self._ends)

@@ -10,7 +10,7 @@ from kdelta.infer.search.bisect_model import BisectAnswer
 from kdelta.kernels.sources.history import Commit, CommitRange
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of
-from kdelta.measures.cycles.comparable import end_notes
+from kdelta.measures.path.comparable import end_notes
 from kdelta.store.store import Store
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import (
@@ -22,7 +22,7 @@ from kdelta.studies.bisect.model import (
     RuledOutCommit,
 )
 from kdelta.studies.bisect.request import BisectRequest
-from kdelta.studies.search.measure import Ends, cycles_name, nothing_to_compare, warnings_of
+from kdelta.studies.search.measure import Ends, nothing_to_compare, warnings_of
 from kdelta.studies.search.model import BisectedRegion
 
 
@@ -118,9 +118,12 @@ def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
 
 
 def _regions(search: BisectSearch, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
-    cpu = search.request.cpu
     good, bad = search.ends
-    cycles = {cycles_name(name, cpu) for name in good.regions} if cpu else set()
+    units = {
+        f"{name}{measure.where}": measure.unit
+        for measure in search.kernels.measures
+        for name in good.regions
+    }
     return tuple(
         BisectedRegion(
             workload=region.workload,
@@ -131,7 +134,7 @@ def _regions(search: BisectSearch, answer: BisectAnswer) -> tuple[BisectedRegion
             explained=answer.sums[name].explained,
             remainder=answer.sums[name].remainder,
             rate=region.rate,
-            unit="model cycles" if name in cycles else "instructions",
+            unit=units.get(name, "instructions"),
             widest=answer.sums[name].widest,
         )
         for name, region in good.regions.items()

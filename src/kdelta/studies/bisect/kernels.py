@@ -6,12 +6,8 @@ from collections.abc import Sequence
 import msgspec
 
 from kdelta.cpus.forced import FORCED_ON
-from kdelta.cpus.model import CPU
 from kdelta.host.dirs import data_dir
-from kdelta.host.interrupt import interruptible
 from kdelta.host.sealed import read_record, write_record
-from kdelta.infer.cycles.ensembles import mean_cycles
-from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.reach.alive import BuiltSide
@@ -27,10 +23,10 @@ from kdelta.kernels.sources.history import CommitRange
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import Source, source_of
 from kdelta.lab.cpus import lab_like, machine_for
-from kdelta.lab.lab import TRACES, Lab
+from kdelta.lab.lab import Lab
 from kdelta.lab.work import works_of
-from kdelta.measures.cycles.effects import SEED
-from kdelta.measures.cycles.placement import costs, drawn, placed_run
+from kdelta.measures.model import Measure, MeasureRequest, recording
+from kdelta.measures.registry import measures_of
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
@@ -43,7 +39,6 @@ from kdelta.studies.search.measure import (
     SearchedRegion,
     built_side,
     complete_kernel,
-    cycles_name,
 )
 from kdelta.studies.search.model import BisectBuild
 
@@ -109,9 +104,8 @@ class Commits:
     def __init__(self, request: BisectRequest, commits: CommitRange, lab: Lab) -> None:
         self._request = request
         asked = lab_like(request.lab, request.cpu)
-        if request.cpu is not None:  # model cycles need a trace
-            asked = msgspec.structs.replace(asked, trace=True)
-        self._lab = lab.asked(asked)
+        self.measures = measures_of(MeasureRequest(request.cpu, request.layouts))
+        self._lab = lab.asked(recording(asked, self.measures))
         works = works_of(request.workloads, request.operations, request.program)
         self._changes = tuple(parse_change(word) for word in request.changes)
         announce(self._changes, lab.progress.log)
@@ -156,7 +150,7 @@ class Commits:
         self._lab.progress.log(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
         found = self._kernel(commit)
         self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
-        measured = self._with_cycles(await self._bench.measure(label, found))
+        measured = self._with_figures(await self._bench.measure(label, found))
         if measured.failure:
             self._journal.add(
                 FailedCommit(commit, measured.status, measured.failure, found.identity)
@@ -171,29 +165,26 @@ class Commits:
         self._bench.expect(kernels)
 
     def comparable(self) -> tuple[MeasuredKernel, MeasuredKernel]:
-        """Both measured ends, and from now on all commits, without regions that a path decides
-        which one of the ends has lost in the guest.
+        """Return both measured ends, and from now on all commits, without regions that a path
+        decides which one of the ends has lost in the guest.
         """
         good, bad = (self._measured[name] for name in self._ends)
-        kept = self._bench.comparable((good, bad), self._request.cpu)
+        kept = self._bench.comparable((good, bad), self._request.cpu, self.measures)
         self._measured |= dict(zip(self._ends, kept, strict=True))
         return kept
 
     async def more_runs(self, commit: str) -> MeasuredKernel:
-        """A measured commit with as many runs as leave nothing to chance."""
-        again = self._with_cycles(await self._bench.more_runs(self._measured[commit]))
+        """Return a measured commit with as many runs as leave nothing to chance."""
+        again = self._with_figures(await self._bench.more_runs(self._measured[commit]))
         self._measured[commit] = again
         return again
 
-    def _with_cycles(self, measured: MeasuredKernel) -> MeasuredKernel:
-        """With model cycles as further regions, where a CPU was named."""
-        cpu, layouts = self._request.cpu, self._request.layouts
-        if cpu is None:
-            return measured
-        cycles = cycle_regions(measured, self._bench, cpu, layouts, self._lab)
-        parts = {**measured.parts, **{name: {} for name in cycles}}
+    def _with_figures(self, measured: MeasuredKernel) -> MeasuredKernel:
+        """Return the kernel with the figures of all measures as further regions."""
+        figures = figures_of(self.measures, measured, self._bench, self._lab)
+        parts = {**measured.parts, **{name: {} for name in figures}}
         found = msgspec.structs.replace(
-            measured, regions={**measured.regions, **cycles}, parts=parts
+            measured, regions={**measured.regions, **figures}, parts=parts
         )
         return found.without(self._bench.left_out)
 
@@ -242,37 +233,19 @@ def _entry(commit: str, label: str, found: Kernel | NoKernel, known: set[str]) -
     return BisectBuild(commit, label, RunStatus.OK.value, "", seconds, found.identity)
 
 
-def cycle_regions(
-    measured: MeasuredKernel,
-    bench: Bench,
-    cpu: CPU,
-    layouts: int,
-    lab: Lab,
+def figures_of(
+    measures: Sequence[Measure], measured: MeasuredKernel, bench: Bench, lab: Lab
 ) -> dict[str, SearchedRegion]:
-    """The model cycles of each region whose run was traced, over so many layouts, placement left
-    out: `cycles_name` -> region. Nothing for a kernel that failed.
+    """Return what measures besides the path say of each region of one kernel, by the region's name
+    and what follows it; nothing for a kernel that failed.
     """
     if measured.kernel is None:
         return {}
     found: dict[str, SearchedRegion] = {}
-    good = [one for one in measured.done if one.counts is not None]
-    for recorded in (one for one in good if TRACES in one.run.attachments):
-        step = f"replay {measured.kernel.release} on {cpu.name}"
-        lab.progress.begin(step)
-        with interruptible():
-            placed = placed_run(measured.kernel, recorded, lab.store)
-            every = [
-                one.counts
-                for one in good
-                if one.counts and one.run.workload == recorded.run.workload
-            ]
-            held = costs(placed, cpu, drawn(placed, layouts, SEED), runs=every)
-        lab.progress.end(step, f"{layouts} layouts")
-        for name, cost in held.items():
-            if not cost.ensemble.misses:
-                continue
-            value = mean_cycles(cost, prices_of(cpu))
-            nothing = Estimate(ZERO, ZERO, ZERO, value.n)
-            shown = cycles_name(bench.named(name, recorded.run.workload), cpu)
-            found[shown] = SearchedRegion(recorded.run.workload, RegionPath(value, value, nothing))
+    for workload, side in measured.sides().items():
+        for measure in measures:
+            for region, value in measure.figures(lab, side).items():
+                nothing = Estimate(ZERO, ZERO, ZERO, value.n)
+                shown = bench.named(region, workload) + measure.where
+                found[shown] = SearchedRegion(workload, RegionPath(value, value, nothing))
     return found

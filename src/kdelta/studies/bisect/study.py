@@ -19,19 +19,17 @@ from kdelta.kernels.sources.same_text import is_same
 from kdelta.kernels.sources.source import Source
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
+from kdelta.measures.model import Measure
 from kdelta.spec.errors import UserError
 from kdelta.studies.bisect.assemble import BisectSearch, assemble, failed
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.search.closer import same_configs
-from kdelta.studies.search.measure import MeasuredKernel, cycles_name
+from kdelta.studies.search.measure import MeasuredKernel
 
 RATE_MARGIN = Fraction(1, 100)
 """What interrupts and other tasks do a virtual second depends on when they come, too."""
-
-CYCLES_MARGIN = Fraction(1, 100)
-"""Of model cycles over drawn layouts, differences of less are not worth the builds."""
 
 
 NOTHING: frozenset[str] = frozenset()
@@ -89,7 +87,8 @@ async def _searched(
         clues=clues_of(reached, commits, kernels) if reached else Clues(),
     )
     good, bad = (Run(end.code, end.parts, end.runs) for end in search.ends)
-    found = begin(history, good, bad, _wants(search.request, search.ends[0]), kernels.alike)
+    wants = _wants(search.request, kernels.measures, search.ends[0])
+    found = begin(history, good, bad, wants, kernels.alike)
     rerun: set[str] = set()
     found = await _sure(found, kernels, rerun)
     while (plan := _next(found)) is not None:
@@ -121,11 +120,11 @@ def _next(found: Bisect) -> PlannedCommit | None:
     return found.next_commit()
 
 
-def _wants(request: BisectRequest, good: MeasuredKernel) -> Wants:
+def _wants(request: BisectRequest, measures: Sequence[Measure], good: MeasuredKernel) -> Wants:
     margins = {name: RATE_MARGIN for name, region in good.regions.items() if region.rate}
-    if request.cpu is not None:
-        names = [cycles_name(name, request.cpu) for name in good.regions]
-        margins |= {name: CYCLES_MARGIN for name in names if name in good.regions}
+    for measure in measures:
+        names = [f"{name}{measure.where}" for name in good.regions]
+        margins |= {name: measure.margin for name in names if name in good.regions}
     return Wants(
         first=request.first,
         regions=frozenset(request.regions) or None,

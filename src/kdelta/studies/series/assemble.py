@@ -11,7 +11,7 @@ from kdelta.kernels.sources.measured_branch import effects_of
 from kdelta.kernels.sources.patches import Patch
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of
-from kdelta.measures.cycles.comparable import end_notes
+from kdelta.measures.path.comparable import end_notes
 from kdelta.store.store import Store
 from kdelta.studies.search.measure import Ends, nothing_to_compare, regions_between, warnings_of
 from kdelta.studies.search.model import Proof
