@@ -3,9 +3,9 @@
 #ifndef KDELTA_FOLLOW_H
 #define KDELTA_FOLLOW_H
 
-#include "calls.h"
-#include "listener.h"
 #include "stack.h"
+
+struct followed;
 
 /* Why there is more to do at a block than the one before says. */
 enum change {
