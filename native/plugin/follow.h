@@ -28,7 +28,7 @@ struct calls {
     const struct arch *arch;
 };
 
-extern struct calls calls;
+extern LOCAL struct calls calls;
 
 void follow_init(void);
 void follow_begin(void);

@@ -3,7 +3,7 @@
 #ifndef KDELTA_FRAMES_H
 #define KDELTA_FRAMES_H
 
-#include "count.h"
+#include "segment.h"
 #include "stack.h"
 
 #define MOST_ENTRIES 64u

@@ -9,9 +9,9 @@
 
 struct region;
 
-extern struct tree tree;        /* to look at all of it */
-extern uint32_t nodes_epoch;    /* of cells: one more with each segment */
-extern uint32_t nodes_serial;   /* of numbers of nodes: another one when the numbers before are not used any more */
+extern struct tree tree;           /* to look at all of it */
+extern LOCAL uint32_t nodes_epoch; /* of cells: one more with each segment */
+extern uint32_t nodes_serial;      /* of numbers of nodes: another one when the numbers before are not used any more */
 
 void nodes_want(uint64_t limit);
 void nodes_forget(void);
