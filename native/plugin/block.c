@@ -85,6 +85,15 @@ struct block *block_dummy(void)
     return allocate(1);
 }
 
+uint64_t insns_from(const struct block *b, unsigned group)
+{
+    uint64_t n = 0;
+
+    for (; group < b->origin->n_groups; group++)
+        n += b->origin->groups[group].insns;
+    return n;
+}
+
 static struct shape *shapes_of(const struct code *code)
 {
     struct shape *shapes = zalloc(code->n, sizeof *shapes);

@@ -105,6 +105,8 @@ struct qemu_plugin_tb;
 /* The block of a translation; the same one each time for the same address, bytes and cut. */
 struct block *block_of(const struct qemu_plugin_tb *tb, const struct arch *arch, const struct insn *insns);
 struct block *block_dummy(void);
+/* The instructions of a block's groups from that one on. */
+uint64_t insns_from(const struct block *b, unsigned group);
 
 /* From power-on: which code was ever translated. */
 void seen_add(uint64_t vaddr, uint32_t size);

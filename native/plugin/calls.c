@@ -8,11 +8,11 @@
 #include "follow.h"
 #include "frames.h"
 #include "listener.h"
+#include "nodes.h"
 #include "programs.h"
 #include "trace.h"
 
 bool calls_wanted;
-struct calls calls;
 
 static uint8_t ending_of(const struct block *b)
 {
@@ -79,7 +79,8 @@ static void settle_silent(struct block *silent)
         extra_of(c, 0)->waiting.elements += elements;
 }
 
-void calls_settle(void)
+/* What string operations without a callback have done belongs to the node under way. */
+static void settle_all_silent(void)
 {
     for (size_t i = 0; i < now.n_silent; i++)
         settle_silent(now.silent[i]);
@@ -201,7 +202,7 @@ static void device(struct block *b)
 static void cut(enum context context)
 {
     settle(calls.last);
-    calls_settle();
+    settle_all_silent();
     nodes_cut(context);
     if (nodes_are_many()) {
         programs_merge(false, &calls.cell);
@@ -245,12 +246,18 @@ static void forget(void)
     follow_place();
 }
 
+static void entered(struct block *entry, unsigned depth, bool interrupt)
+{
+    settle_all_silent();
+    follow_entered(entry, depth, interrupt);
+}
+
 static void returned(unsigned depth, bool segment, enum context resumed)
 {
     if (segment)
         nodes_cut(INTERRUPTS);
     follow_return(depth);
-    calls_settle(); /* of a string operation that went on */
+    settle_all_silent(); /* of a string operation that went on */
     if (segment)
         nodes_cut(resumed);
     follow_place();
@@ -273,7 +280,7 @@ bool calls_want(const char *mode, uint64_t limit, const struct arch *arch)
         .started = follow_started,
         .switched = follow_switched,
         .event = follow_event,
-        .entered = follow_entered,
+        .entered = entered,
         .returned = returned,
         .is_interrupt = follow_is_interrupt,
         .no_interrupts = follow_no_interrupts,

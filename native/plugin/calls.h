@@ -16,7 +16,4 @@ bool calls_wants_slot(const struct block *b);
 void calls_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused);
 void count_called_block(unsigned int vcpu, void *link);
 
-/* What string operations without a callback have done belongs to the node under way. */
-void calls_settle(void);
-
 #endif

@@ -10,165 +10,8 @@
 
 #include "listener.h"
 #include "output.h"
-#include "symbols.h"
-#include "task.h"
 
 #define MAX_ITERATIONS (1u << 20)
-
-struct counting now;
-static struct block *before_all; /* stands in until the first block: complete, and without flags */
-
-void count_init(void)
-{
-    now.block = before_all = block_dummy();
-    now.epoch = 1;
-}
-
-static void touch(struct block *b)
-{
-    if (b == before_all)
-        return;
-    b->epoch = now.epoch;
-    if (now.n_touched == now.touched_capacity) {
-        now.touched_capacity = now.touched_capacity ? 2 * now.touched_capacity : 4096;
-        now.touched = must(realloc(now.touched, now.touched_capacity * sizeof *now.touched));
-    }
-    now.touched[now.n_touched++] = b;
-}
-
-static void region_add(struct block *b)
-{
-    struct region *r = &now.region;
-
-    if (b->origin->in_region)
-        return;
-    b->origin->in_region = true;
-    if (r->n_blocks == r->blocks_capacity) {
-        r->blocks_capacity = r->blocks_capacity ? 2 * r->blocks_capacity : 4096;
-        r->blocks = must(realloc(r->blocks, r->blocks_capacity * sizeof *r->blocks));
-    }
-    r->blocks[r->n_blocks++] = b;
-}
-
-static void flush_group(struct group *g, uint64_t entered, struct tally *sum)
-{
-    struct tally t = { entered, g->lost, g->elements, g->mmio };
-
-    if (sum) {
-        sum->entered += t.entered - g->flushed.entered;
-        sum->lost += t.lost - g->flushed.lost;
-        sum->elements += t.elements - g->flushed.elements;
-        sum->mmio += t.mmio - g->flushed.mmio;
-    }
-    g->flushed = t;
-}
-
-static void flush(struct block *b, enum context context)
-{
-    bool wanted = now.region.serial;
-    struct origin *o = b->origin;
-
-    if (wanted)
-        region_add(b);
-    for (uint16_t g = 0; g < o->n_groups; g++)
-        flush_group(&o->groups[g], b->live[g], wanted ? &o->groups[g].sum[context] : NULL);
-}
-
-static void flush_silent(enum context context)
-{
-    for (size_t i = 0; i < now.n_silent; i++)
-        if (now.silent[i]->live[0] != now.silent[i]->origin->groups[0].flushed.entered)
-            flush(now.silent[i], context);
-}
-
-static void flush_touched(enum context context)
-{
-    REPORT(cut, context);
-    for (size_t i = 0; i < now.n_touched; i++)
-        flush(now.touched[i], context);
-    flush_silent(context);
-    now.n_touched = 0;
-    now.epoch++;
-    touch(now.block); /* its later groups belong to the next segment */
-}
-
-/* Moves the running totals, less what is still to come of the block under way, into the iteration. */
-static void account(enum context context, uint64_t rest)
-{
-    struct iteration *sum = &now.region.sum;
-    uint64_t reached[2] = { now.run[0], now.run[1] };
-
-    reached[now.block->user] -= rest;
-    uint64_t kernel = reached[0] - now.run_flushed[0], user = reached[1] - now.run_flushed[1];
-
-    now.run_flushed[0] = reached[0];
-    now.run_flushed[1] = reached[1];
-    switch (context) {
-    case OWN: sum->own_kernel += kernel; sum->own_user += user; break;
-    case INTERRUPTS: sum->interrupts += kernel + user; break;
-    default: sum->other += kernel + user;
-    }
-}
-
-void segment_close(enum context context)
-{
-    account(context, 0);
-    flush_touched(context);
-}
-
-void count_returns(const struct block *b)
-{
-    flush_silent(INTERRUPTS);
-    now.returned = now.run[0] + b->insns;
-}
-
-void segment_close_interrupt(enum context resumed)
-{
-    account(INTERRUPTS, now.returned ? now.run[0] - now.returned : 0);
-    if (now.returned)
-        flush_silent(resumed);
-    now.returned = 0;
-    flush_touched(INTERRUPTS);
-}
-
-static uint64_t insns_from(const struct block *b, unsigned group)
-{
-    uint64_t n = 0;
-
-    for (; group < b->origin->n_groups; group++)
-        n += b->origin->groups[group].insns;
-    return n;
-}
-
-void segment_close_at(enum context context, const struct site *site)
-{
-    account(context, insns_from(site->block, site->group));
-    flush_touched(context);
-}
-
-void segment_close_after(enum context context, const struct site *site)
-{
-    account(context, insns_from(site->block, site->group + 1u));
-    flush_touched(context);
-}
-
-void count_lose(struct block *b, unsigned group)
-{
-    if (b->epoch != now.epoch && !is_silent(b))
-        touch(b);
-    b->origin->groups[group].lost++;
-    now.run[b->user]--;
-    REPORT(lost, b, group, 1);
-}
-
-void count_find(struct block *b, unsigned group)
-{
-    if (b->epoch != now.epoch)
-        touch(b);
-    b->origin->groups[group].lost--;
-    now.run[b->user]++;
-    REPORT(lost, b, group, -1);
-}
 
 /* QEMU left the last instruction out of the translation: it starts the next block. */
 static void drop_last(struct block *b)
@@ -332,7 +175,7 @@ void count_rare(struct block *b, struct block *before, bool early)
     if (b->flags & AT_EVENT)
         task_event(b->origin->event);
     if (b->epoch != now.epoch)
-        touch(b);
+        segment_touch(b);
 }
 
 void count_silently(struct block *b)
@@ -366,7 +209,7 @@ void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t
     if (!address || !qemu_plugin_hwaddr_is_io(address))
         return;
     if (b->epoch != now.epoch)
-        touch(b);
+        segment_touch(b);
     b->origin->groups[0].mmio++;
     REPORT(device, b);
     now.device_at = b->origin->vaddr;
@@ -419,7 +262,7 @@ void region_iteration(const struct site *site)
 
     if (!r->serial)
         return;
-    account(task_context(), insns_from(site->block, site->group));
+    segment_account(task_context(), insns_from(site->block, site->group));
     if (r->n_iterations == MAX_ITERATIONS) {
         r->iterations_lost++;
     } else {

@@ -7,10 +7,15 @@
  */
 #include "data.h"
 
-#include "trace.h"
+#include "piece.h"
 
 #define LEAST_SLOTS (1u << 12)
 #define STORE 1u
+
+/* Of a trace. */
+struct item {
+    uint32_t number, content;
+};
 
 struct line {
     uint64_t virtual; /* its lowest bit: STORE */
@@ -29,6 +34,7 @@ static uint32_t n_slots;
 static struct line last[2];   /* told: the newest first */
 static uint32_t last_number[2];
 static bool again;            /* the older one of them was accessed again, which was not told */
+static struct bytes held;     /* items of the unit that waits */
 
 static struct {
     bool known, contradicted;
@@ -99,7 +105,23 @@ static uint32_t number_of(const struct line *line)
 
 static void tell(uint32_t number)
 {
-    trace_data(DATA_ITEM | number, (uint32_t)(hash_of(&lines[number]) >> 32));
+    const struct item item = { DATA_ITEM | number, (uint32_t)(hash_of(&lines[number]) >> 32) };
+
+    if (trace_piece.waiting)
+        bytes_add(&held, &item, sizeof item);
+    else
+        piece_add(item.number, item.content);
+    if (n_lines > pieces.limit)
+        pieces_stop();
+}
+
+void data_release(void)
+{
+    const struct item *items = (const void *)held.data;
+
+    for (size_t i = 0; i < held.size / sizeof *items; i++)
+        piece_add(items[i].number, items[i].content);
+    held.size = 0;
 }
 
 void data_flush(void)
@@ -169,6 +191,7 @@ void data_forget(void)
     new_slots(LEAST_SLOTS);
     memset(last, 0xff, sizeof last);
     again = false;
+    held.size = 0;
 }
 
 uint32_t data_count(void)

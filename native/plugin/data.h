@@ -17,6 +17,8 @@ void data_want(const struct arch *arch);
 void data_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused);
 /* What was left out so far, since it might repeat, goes into the trace; and all is forgotten. */
 void data_flush(void);
+/* What the unit that waited has accessed comes now. */
+void data_release(void);
 void data_forget(void);
 
 uint32_t data_count(void);

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Each task has a stack of frames in the kernel, on top of those of its user code: one or, with coroutines, several. */
+#include "follow.h"
+
 #include "frames.h"
+#include "nodes.h"
 #include "programs.h"
 #include "symbols.h"
+
+struct calls calls;
 
 static struct followed *new_task(void)
 {
@@ -234,7 +239,6 @@ void follow_entered(struct block *entry, unsigned depth, bool interrupt)
     bool returned = calls.changed & RETURNED, early = calls.changed & LEFT_EARLY;
     const struct pending p = pending_of(last);
     const struct origin *o = last->block->origin;
-    calls_settle();
     struct frame f = { .way = { .entry = interrupt ? ENTRY_INTERRUPT : ENTRY_EXCEPTION, .block = entry } };
 
     if (last->user) {

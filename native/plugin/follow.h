@@ -3,9 +3,9 @@
 #ifndef KDELTA_FOLLOW_H
 #define KDELTA_FOLLOW_H
 
-#include "calls.h"
-#include "listener.h"
 #include "stack.h"
+
+struct followed;
 
 /* Why there is more to do at a block than the one before says. */
 enum change {
@@ -28,7 +28,7 @@ struct calls {
     const struct arch *arch;
 };
 
-extern struct calls calls;
+extern LOCAL struct calls calls;
 
 void follow_init(void);
 void follow_begin(void);

@@ -2,6 +2,8 @@
 /* A frame's node is found when it is pushed in a region, or when its task first runs in one. */
 #include "frames.h"
 
+#include "nodes.h"
+
 struct followed *task;
 
 struct stack *new_stack(void)

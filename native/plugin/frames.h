@@ -3,7 +3,8 @@
 #ifndef KDELTA_FRAMES_H
 #define KDELTA_FRAMES_H
 
-#include "follow.h"
+#include "segment.h"
+#include "stack.h"
 
 #define MOST_ENTRIES 64u
 

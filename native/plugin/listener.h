@@ -3,8 +3,9 @@
 #ifndef KDELTA_LISTENER_H
 #define KDELTA_LISTENER_H
 
-#include "count.h"
+#include "block.h"
 
+struct region;
 struct followed; /* what a listener keeps with a task */
 
 /* An event that a listener does not need is NULL. */

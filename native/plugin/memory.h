@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a variable that is used for each block: it is in this library, so its address is not looked up in a table. */
+#define LOCAL __attribute__((visibility("hidden")))
+
 static inline void *must(void *p)
 {
     if (!p) {

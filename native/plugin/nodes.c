@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Nodes and cells in tables by what distinguishes them. Memory is bounded by the limit on nodes. */
-#include "tree.h"
+#include "nodes.h"
 
 #define MOST_DEPTH 512u
 #define CELLS_A_NODE 8u      /* the limit on cells, as a multiple of that on nodes */
@@ -14,11 +14,6 @@ uint32_t nodes_serial;
 void nodes_want(uint64_t limit)
 {
     tree.limit = limit < UINT32_MAX / (2 * CELLS_A_NODE) ? limit : UINT32_MAX / (2 * CELLS_A_NODE);
-}
-
-bool nodes_wanted(void)
-{
-    return tree.limit;
 }
 
 static void reset_ways(size_t n)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The tree of calls of a region, written. */
+#include "nodes.h"
+
 #include "output.h"
-#include "tree.h"
 
 static void add_nodes(struct bytes *rows)
 {

@@ -3,7 +3,7 @@
 #ifndef KDELTA_OUTPUT_H
 #define KDELTA_OUTPUT_H
 
-#include "count.h"
+#include "segment.h"
 
 bool output_open(const char *path, const struct arch *arch);
 void output_message(const struct bytes *message);

@@ -342,7 +342,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
         return 1;
     plugin = id;
     channel_off = off;
-    count_init();
+    segment_init();
     task_init();
     halt_init(&arch);
     if (options.now) {

@@ -9,7 +9,7 @@
 #include "programs.h"
 
 #include "frames.h"
-#include "tree.h"
+#include "nodes.h"
 
 #define PAGE_BYTES 4096u
 #define LEAST_PAGES 256u

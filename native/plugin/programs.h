@@ -3,7 +3,7 @@
 #ifndef KDELTA_PROGRAMS_H
 #define KDELTA_PROGRAMS_H
 
-#include "nodes.h"
+#include "tree.h"
 
 struct followed;
 

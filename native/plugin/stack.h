@@ -3,7 +3,7 @@
 #ifndef KDELTA_STACK_H
 #define KDELTA_STACK_H
 
-#include "nodes.h"
+#include "tree.h"
 
 enum ending { ENDS_OTHERWISE, ENDS_CALL, ENDS_RETURN };
 

@@ -3,7 +3,10 @@
 #ifndef KDELTA_TASK_H
 #define KDELTA_TASK_H
 
-#include "count.h"
+#include "qemu_api.h"
+#include "segment.h"
+
+extern LOCAL unsigned task_depth; /* frames of interrupts and exceptions on the running task's stack */
 
 void task_init(void);
 enum context task_context(void);

@@ -1,195 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Distinct pieces by content, and the sequence of them. Memory is bounded by limits on both. */
+/* Units as they are executed: straight code in one, with its data after it. What a region's trace was is written when it ends. */
 #include "trace.h"
 
+#include "count.h"
 #include "data.h"
 #include "listener.h"
 #include "output.h"
+#include "unit.h"
 
-#define NONE UINT32_MAX
 #define LARGEST_TRACES 8 /* so many have room in the file */
-#define LEAST_SLOTS (1u << 12)
-#define KEPT_SLOTS (1u << 16) /* a larger table is not kept for the next region */
-
-struct piece trace_piece;
-
-/* A vector of u32. */
-struct numbers {
-    uint32_t *data;
-    size_t size, capacity;
-};
-
-/* What is known of a distinct piece. */
-struct kept {
-    uint64_t start, hash;
-    uint32_t length;
-    uint32_t next; /* the piece that followed it last: a guess that spares the hash */
-};
 
 static struct {
-    uint64_t limit;
-    struct numbers items, sequence;
     struct bytes contexts;  /* of the sequence, as far as its segments are closed */
-    struct kept *kept;
-    size_t n_kept, kept_capacity;
-    uint32_t *slots;        /* open-addressed: piece, or NONE */
-    size_t n_slots;
     struct site begin, end;
-    uint32_t last;          /* the piece before */
-    bool truncated;
-    struct numbers held;    /* data of the unit that waits: items, each with its content */
 } trace;
-
-
-static void *grown(void *data, size_t *capacity, size_t needed, size_t each)
-{
-    if (needed <= *capacity)
-        return data;
-    while (*capacity < needed)
-        *capacity = *capacity ? 2 * *capacity : 4096;
-    return must(realloc(data, *capacity * each));
-}
-
-static void numbers_add(struct numbers *n, const uint32_t *data, size_t size)
-{
-    n->data = grown(n->data, &n->capacity, n->size + size, sizeof *data);
-    memcpy(n->data + n->size, data, size * sizeof *data);
-    n->size += size;
-}
-
-static void new_slots(size_t n)
-{
-    free(trace.slots);
-    trace.n_slots = n;
-    trace.slots = must(malloc(n * sizeof *trace.slots));
-    memset(trace.slots, 0xff, n * sizeof *trace.slots);
-}
 
 static void forget(void)
 {
-    trace.items.size = trace.sequence.size = trace.contexts.size = trace.n_kept = 0;
-    if (!trace.slots || trace.n_slots > KEPT_SLOTS)
-        new_slots(LEAST_SLOTS);
-    else
-        memset(trace.slots, 0xff, trace.n_slots * sizeof *trace.slots);
-    trace_piece.length = 0;
-    trace_piece.hash = 0;
-    trace_piece.waiting = NULL;
-    trace_piece.before = 0;
-    trace.last = NONE;
-    trace.held.size = 0;
+    pieces_forget();
+    trace.contexts.size = 0;
     if (data_wanted)
         data_forget();
-}
-
-static uint64_t hash_of(const uint32_t *items, uint32_t length)
-{
-    uint64_t h = length;
-
-    for (uint32_t i = 0; i < length; i++)
-        h = mixed(h ^ items[i]);
-    return h;
-}
-
-static bool is_same(const struct kept *k, const uint32_t *items, uint32_t length)
-{
-    return k->length == length && !memcmp(trace.items.data + k->start, items, length * sizeof *items);
-}
-
-static size_t slot_of(uint64_t hash, const uint32_t *items, uint32_t length)
-{
-    size_t mask = trace.n_slots - 1, i = hash & mask;
-
-    for (;; i = (i + 1) & mask) {
-        uint32_t piece = trace.slots[i];
-
-        if (piece == NONE || (trace.kept[piece].hash == hash && is_same(&trace.kept[piece], items, length)))
-            return i;
-    }
-}
-
-static void more_slots(void)
-{
-    new_slots(2 * trace.n_slots);
-    for (size_t piece = 0; piece < trace.n_kept; piece++) {
-        size_t mask = trace.n_slots - 1, i = trace.kept[piece].hash & mask;
-
-        while (trace.slots[i] != NONE)
-            i = (i + 1) & mask;
-        trace.slots[i] = (uint32_t)piece;
-    }
-}
-
-static void stop_at_limit(void)
-{
-    trace.truncated = true;
-    trace_piece.recording = false;
-    trace_piece.length = 0;
-    trace_piece.waiting = NULL;
-    trace_piece.before = 0;
-}
-
-/* The number of the piece of that content; NONE when there is no room for one more. */
-static uint32_t piece_of(const uint32_t *items, uint32_t length)
-{
-    uint64_t hash = hash_of(items, length);
-    size_t slot = slot_of(hash, items, length);
-
-    if (trace.slots[slot] != NONE)
-        return trace.slots[slot];
-    if (trace.items.size + length > trace.limit)
-        return NONE;
-    uint32_t piece = (uint32_t)trace.n_kept++;
-
-    trace.kept = grown(trace.kept, &trace.kept_capacity, trace.n_kept, sizeof *trace.kept);
-    trace.kept[piece] = (struct kept){ trace.items.size, hash, length, NONE };
-    numbers_add(&trace.items, items, length);
-    trace.slots[slot] = piece;
-    if (2 * trace.n_kept > trace.n_slots)
-        more_slots();
-    return piece;
-}
-
-/* Keeps the first items of the piece that is open, and leaves the others in it. */
-static void keep(uint32_t length)
-{
-    struct piece *p = &trace_piece;
-
-    if (trace.truncated) { /* nothing may follow the gap */
-        p->length = 0;
-        return;
-    }
-    uint32_t guess = trace.last == NONE ? NONE : trace.kept[trace.last].next;
-    uint32_t piece = guess != NONE && is_same(&trace.kept[guess], p->items, length)
-        ? guess : piece_of(p->items, length);
-
-    if (piece == NONE || trace.sequence.size == trace.limit) {
-        stop_at_limit();
-        return;
-    }
-    if (trace.last != NONE)
-        trace.kept[trace.last].next = piece;
-    trace.last = piece;
-    numbers_add(&trace.sequence, &piece, 1);
-    p->length -= length;
-    memmove(p->items, p->items + length, p->length * sizeof *p->items);
-    memmove(p->hashes, p->hashes + length, p->length * sizeof *p->hashes);
-}
-
-/* After which item of a full piece the hash was least; the last such place. */
-static uint32_t least_hash(void)
-{
-    uint32_t least = PIECE_LEAST - 1;
-
-    for (uint32_t i = least; i < PIECE_MOST; i++)
-        if (trace_piece.hashes[i] <= trace_piece.hashes[least])
-            least = i;
-    return least + 1;
-}
-
-void trace_full(void)
-{
-    keep(trace_piece.length < PIECE_MOST ? trace_piece.length : least_hash());
 }
 
 static void translated(struct block *b)
@@ -211,22 +42,9 @@ static uint32_t unit_that_waited(void)
 /* And the data that it accessed. */
 static void add_unit(uint32_t unit)
 {
-    trace_add(unit, (uint32_t)(units[unit].content >> 32));
-    for (size_t i = 0; i < trace.held.size; i += 2)
-        trace_add(trace.held.data[i], trace.held.data[i + 1]);
-    trace.held.size = 0;
-}
-
-void trace_data(uint32_t item, uint32_t content)
-{
-    const uint32_t held[2] = { item, content };
-
-    if (trace_piece.waiting)
-        numbers_add(&trace.held, held, 2);
-    else
-        trace_add(item, content);
-    if (data_count() > trace.limit)
-        stop_at_limit();
+    piece_add(unit, (uint32_t)(units[unit].content >> 32));
+    if (data_wanted)
+        data_release();
 }
 
 void trace_wait(struct block *b)
@@ -250,7 +68,7 @@ void trace_wait(struct block *b)
     else if (p->before)
         add_unit(unit_join(p->before, b));
     else
-        trace_add(b->unit, b->content);
+        piece_add(b->unit, b->content);
     if (!p->waiting)
         p->before = 0;
 }
@@ -258,7 +76,7 @@ void trace_wait(struct block *b)
 static void begin(const struct site *site)
 {
     forget();
-    trace.truncated = false;
+    pieces.truncated = false;
     trace.begin = *site;
     trace_piece.recording = true;
     trace_block(site->block); /* its callback came before the mark */
@@ -275,9 +93,8 @@ static void cut(enum context context)
         trace_piece.waiting = NULL;
         add_unit(unit);
     }
-    if (trace_piece.length)
-        keep(trace_piece.length);
-    while (trace.contexts.size < trace.sequence.size)
+    piece_end();
+    while (trace.contexts.size < pieces.sequence.size)
         bytes_add(&trace.contexts, &value, 1);
 }
 
@@ -330,9 +147,9 @@ static uint64_t add_units(struct bytes *rows)
     uint8_t *occurs = zalloc(unit_count(), 1);
     uint64_t n = 0, ram = ram_in_host();
 
-    for (size_t i = 0; i < trace.items.size; i++)
-        if (!(trace.items.data[i] & DATA_ITEM))
-            occurs[trace.items.data[i]] = 1;
+    for (size_t i = 0; i < pieces.items.size; i++)
+        if (!(pieces.items.data[i] & DATA_ITEM))
+            occurs[pieces.items.data[i]] = 1;
     for (uint32_t unit = 0; unit < unit_count(); unit++) {
         const struct unit *u = &units[unit];
 
@@ -354,7 +171,7 @@ static void add_head(struct bytes *head, const struct region *region, uint64_t n
 {
     uint32_t length = (uint32_t)strlen(region->name);
 
-    bytes_u32(head, trace.truncated | (uint32_t)data_wanted << 1 | (uint32_t)(ram_in_host() != 0) << 2 |
+    bytes_u32(head, pieces.truncated | (uint32_t)data_wanted << 1 | (uint32_t)(ram_in_host() != 0) << 2 |
                     (data_wanted ? data_line_bytes : 0) << 8);
     bytes_u32(head, trace.begin.block->id);
     bytes_u32(head, trace.begin.group);
@@ -364,9 +181,9 @@ static void add_head(struct bytes *head, const struct region *region, uint64_t n
     bytes_u64(head, region->n_iterations + region->iterations_lost);
     bytes_u64(head, region->n_blocks);
     bytes_u64(head, n_units);
-    bytes_u64(head, trace.items.size);
-    bytes_u64(head, trace.n_kept);
-    bytes_u64(head, trace.sequence.size);
+    bytes_u64(head, pieces.items.size);
+    bytes_u64(head, pieces.n_kept);
+    bytes_u64(head, pieces.sequence.size);
     bytes_u64(head, data_wanted ? data_count() : 0);
     bytes_add(head, region->name, length);
 }
@@ -376,33 +193,33 @@ static void say_truncated(const struct region *region)
     char line[sizeof region->name + 64];
 
     snprintf(line, sizeof line, "the trace of region %s was cut at its limit: pieces kept", region->name);
-    output_warning(line, trace.sequence.size);
+    output_warning(line, pieces.sequence.size);
 }
 
 static void output(const struct region *region)
 {
     struct bytes head = { 0 }, rows = { 0 }, unit_rows = { 0 }, lengths = { 0 }, lines = { 0 };
 
-    if (!output_has_room(trace.items.size * sizeof(uint32_t) + trace.sequence.size * 5)) {
+    if (!output_has_room(pieces.items.size * sizeof(uint32_t) + pieces.sequence.size * 5)) {
         forget();
-        trace.truncated = true;
+        pieces.truncated = true;
     }
-    if (trace.truncated)
+    if (pieces.truncated)
         say_truncated(region);
     add_head(&head, region, add_units(&unit_rows));
     for (size_t i = 0; i < region->n_blocks; i++)
         add_block(&rows, region->blocks[i]);
-    for (size_t i = 0; i < trace.n_kept; i++)
-        bytes_u32(&lengths, trace.kept[i].length);
+    for (size_t i = 0; i < pieces.n_kept; i++)
+        bytes_u32(&lengths, pieces.kept[i].length);
     if (data_wanted)
         data_rows(&lines);
     const struct part parts[] = {
         { head.data, head.size },
         { rows.data, rows.size },
         { unit_rows.data, unit_rows.size },
-        { trace.items.data, trace.items.size * sizeof *trace.items.data },
+        { pieces.items.data, pieces.items.size * sizeof *pieces.items.data },
         { lengths.data, lengths.size },
-        { trace.sequence.data, trace.sequence.size * sizeof *trace.sequence.data },
+        { pieces.sequence.data, pieces.sequence.size * sizeof *pieces.sequence.data },
         { trace.contexts.data, trace.contexts.size },
         { lines.data, lines.size },
     };
@@ -433,7 +250,7 @@ void trace_want(uint64_t limit)
         .output = output,
     };
 
-    trace.limit = limit < NONE ? limit : NONE - 1;
-    output_limit_traces(LARGEST_TRACES * trace.limit * sizeof(uint32_t));
+    pieces.limit = limit < NONE ? limit : NONE - 1;
+    output_limit_traces(LARGEST_TRACES * pieces.limit * sizeof(uint32_t));
     listener_add(&listener);
 }

@@ -1,10 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a tree of calls is made of, for those who look at all of it. */
+/* What a tree of calls is made of.
+ *
+ * A cell is a block as part of a node: how often it was entered there. What is not as of the whole block (groups that were not reached,
+ * attempts that faulted, elements of string operations) is kept next to it, by group. So the sum over all nodes is what the groups counted
+ * alone, which the reader checks.
+ */
 #ifndef KDELTA_TREE_H
 #define KDELTA_TREE_H
 
 #include "arena.h"
-#include "nodes.h"
+#include "block.h"
+
+#define NO_NODE 0u
+
+/* How control came to a node: as Entry in counts/profile.py, which knows TAIL, too. */
+enum entry { ENTRY_ROOT, ENTRY_CALL, ENTRY_SYSCALL = 3, ENTRY_EXCEPTION, ENTRY_INTERRUPT, ENTRY_SIGNAL, ENTRY_FOLDED };
+
+/* Of one group in a cell, what differs from the whole block. Negative numbers wrap around. */
+struct extra {
+    struct extra *next;
+    struct tally waiting;       /* in the segment under way */
+    struct tally sum[CONTEXTS];
+    uint16_t group;
+};
+
+struct cell {
+    uint64_t n;                 /* entries in the segment under way */
+    struct block *block;        /* NULL: of the node itself, how often control came to it */
+    uint32_t node, epoch;
+    struct cell *next;          /* what was counted after it the last time: as a rule, the next time, too */
+    uint64_t sum[CONTEXTS];
+    struct extra *extras;
+};
+
+/* How a node was entered, which is what tells it from others. */
+struct way {
+    uint32_t parent, task;      /* the task's number; of a root only */
+    enum entry entry;
+    struct block *block;        /* that was entered; by its address */
+    struct block *site_block;   /* from which; or NULL */
+    uint64_t site;              /* address of the instruction there, or 0 */
+    bool site_is_return;        /* the address after that instruction: it itself was not seen */
+};
 
 struct node {
     struct way way;
@@ -42,16 +79,5 @@ struct tree {
     size_t n_touched, touched_capacity;
     struct arena arena;
 };
-
-extern struct tree tree;
-
-/* The number of each node's program, by the node's number; the caller frees it. */
-uint32_t *tree_programs(void);
-/* The cell of how often control came to the node, or NULL. */
-const struct cell *tree_entered(uint32_t node);
-/* All nodes again, the roots of program n as those of to[n]: what is alike then is one. Nothing may be waiting. `kept` is a cell, or NULL,
- * and becomes the one that stands for it.
- */
-void tree_renumber(const uint32_t *to, struct cell **kept);
 
 #endif

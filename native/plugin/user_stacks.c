@@ -3,6 +3,8 @@
  */
 #include "frames.h"
 
+#include "nodes.h"
+
 #define NEAR_BYTES (UINT64_C(64) << 10)
 #define FAR_BYTES (UINT64_C(8) << 20)   /* a usual limit of stacks */
 #define JUMP_BYTES 4096u                /* how far below the top a return address is pushed that is only jumped to */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Who puts out whose lines: each miss is laid to the function whose touch evicted that line the last time. */
-#include "worker.h"
+#include "replay.h"
 
 #include "replacement.h"
+#include "worker.h"
 
 struct collisions {
     struct replay_collision *all;

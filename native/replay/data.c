@@ -10,6 +10,7 @@
  */
 #include "replay.h"
 
+#include "places.h"
 #include "replacement.h"
 
 #ifndef MOST_KEPT_OF_DATA /* tests have a smaller one */

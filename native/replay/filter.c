@@ -2,6 +2,7 @@
 /* Data through its first-level cache. Layouts do not move data, so this is done once, and what hits there is seen by nothing else. */
 #include "replay.h"
 
+#include "places.h"
 #include "replacement.h"
 
 struct filter {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which lines the runs touch under one layout. */
-#include "replay.h"
+#include "places.h"
 
 static bool same_value(const void *owner, uint32_t id, const void *key)
 {

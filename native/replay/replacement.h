@@ -8,7 +8,7 @@
 #ifndef KDELTA_REPLACEMENT_H
 #define KDELTA_REPLACEMENT_H
 
-#include "replay.h"
+#include "job.h"
 
 #include "kdelta_cache.h"
 

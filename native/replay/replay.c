@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Many layouts on many threads. */
+#include "replay.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 

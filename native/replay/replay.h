@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The replay of a plan under one layout after the other; native.py mirrors the public part. */
+/* The library's functions, and what they take and give; native.py mirrors it. */
 #ifndef KDELTA_REPLAY_H
 #define KDELTA_REPLAY_H
 
-#include "plan.h"
+#include "job.h"
 
 #define EXPORTED __attribute__((visibility("default")))
-
-enum kind { LINES, BRANCHES, HIERARCHY };
-enum { L1I, L2, CACHES }; /* of a HIERARCHY; else there is one cache */
-enum { L1I_MISSES, L2_CODE, L2_DATA, KINDS }; /* of misses; functions have the first two */
-enum { WARM = 1, MEMO = 2, PORTABLE = 4 };
-enum status { DONE, NO_MEMORY, TOO_MANY_LINES };
-#define NOT_HERE UINT8_MAX
-
-enum { TOUCHES, UNITS, SIMULATED, STATES, STATS };
-
-enum replacement { LEAST_RECENT, ROUND_ROBIN, RANDOM }; /* replacement.h */
-
-struct replay_cache { uint32_t sets, ways, line_shift, replacement; };
-
-/* What is asked for. total: n_layouts x CONTEXTS; by_function: n_layouts x n_functions or NULL; stats: STATS sums. With a HIERARCHY,
- * total is n_layouts x KINDS x CONTEXTS, by_function n_layouts x 2 x n_functions. shifts: NULL, or of each function the size of its
- * lines; NOT_HERE if they do not go through this cache. A shift is 8 at least.
- */
-struct replay_job {
-    uint32_t kind, flags, threads;
-    struct replay_cache caches[CACHES];
-    uint64_t n_layouts, n_functions;
-    const uint64_t *layouts; /* n_layouts x n_functions: where each function starts */
-    const uint8_t *shifts;
-    uint64_t *total, *by_function, *stats;
-};
 
 /* A trace's items, starts and sequence with those accesses to data alone that miss in their own first-level cache, which no layout of
  * code changes; and how many these are.
@@ -105,71 +79,5 @@ struct replay_collision { uint64_t misses; uint32_t set, function, evictor; };
 EXPORTED int replay_collisions(const struct plan *plan, const struct replay_job *job,
                                struct replay_collision **all, uint64_t *n);
 EXPORTED void replay_forget(struct replay_collision *all);
-
-/* One touch of a line. `line` holds the set in its low bits; the tag above them is a number from 1 on. */
-struct touch { uint32_t line, function; };
-
-struct touches { struct touch *all; uint64_t n, capacity; };
-
-/* Makes room for `more` touches. */
-static inline bool touches_reserve(struct touches *t, uint64_t more)
-{
-    if (t->n + more <= t->capacity)
-        return true;
-    uint64_t capacity = 2 * t->capacity > t->n + more ? 2 * t->capacity : t->n + more;
-    struct touch *larger = realloc(t->all, capacity * sizeof *larger);
-
-    if (!larger)
-        return false;
-    t->all = larger;
-    t->capacity = capacity;
-    return true;
-}
-
-/* Numbers from 1 on for 64-bit values, in the order in which they are seen. */
-struct numbers { struct table table; uint64_t *values; uint32_t n, capacity, last; };
-
-uint32_t number_of(struct numbers *numbers, uint64_t value); /* 0 if memory is short */
-void numbers_clear(struct numbers *numbers);
-void numbers_free(struct numbers *numbers);
-
-/* How a cache's state lies in memory. */
-struct geometry {
-    uint32_t sets, ways, set_bits, line_shift, replacement;
-    uint32_t lanes;     /* tags that a set has room for */
-    uint32_t tag_bytes;
-    size_t times_at;    /* under RANDOM, where in the state is how many times something left */
-    size_t state_bytes;
-};
-
-/* Makes the touches in turn and appends the function of each miss to the log. Returns the log's new end. */
-typedef uint32_t *touch_fn(const struct geometry *g, void *state, const struct touch *touches, size_t n,
-                           uint32_t *log);
-
-/* Chooses the fastest one and lays out the state for it. few: tags fit in 16 bits. */
-touch_fn *touch_choose(struct geometry *g, bool few, bool portable);
-
-/* The same for policies other than LEAST_RECENT. It lays out the sets. */
-touch_fn *touch_choose_other(struct geometry *g, bool few, bool portable);
-
-/* What the state takes at most, whichever is chosen. */
-size_t touch_most_state_bytes(const struct replay_cache *cache);
-
-/* Where a run lies under one layout: its first line, and its second or again its first one; 0 if it is not in this cache. */
-struct place { uint32_t lines[2], function, more; };
-
-struct places {
-    struct numbers tags;
-    struct place *all;    /* of each run, and one that says where `more` ends */
-    uint32_t *more;       /* the third and later lines: of place i, more[i.more]..more[(i + 1).more) */
-    uint64_t n_more, capacity;
-    const uint8_t *shifts;
-    uint64_t value;       /* the tag that was looked up last, */
-    uint32_t tag;         /* and its number or 0 */
-};
-
-enum status places_make(struct places *p, const struct plan *plan, const uint64_t *layout,
-                        const struct geometry *g);
-void places_free(struct places *p);
 
 #endif

@@ -4,6 +4,8 @@
  * There is no branch on hit or miss: both move the tags before the line's old place by one and put the line first. The other policies
  * are in touch_other.c.
  */
+#include "touch.h"
+
 #include "replacement.h"
 
 #define SET_OF(g, touch) ((touch).line & ((g)->sets - 1))

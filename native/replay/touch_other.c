@@ -4,6 +4,8 @@
  * Here, too, is no branch on hit or miss, since in code that is larger than the cache it could not be predicted. On a hit, ROUND_ROBIN
  * stores the set as it was, and RANDOM writes the tag elsewhere.
  */
+#include "touch.h"
+
 #include "replacement.h"
 
 #define SET_OF(g, touch) ((touch).line & ((g)->sets - 1))

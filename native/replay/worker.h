@@ -3,7 +3,7 @@
 #ifndef KDELTA_WORKER_H
 #define KDELTA_WORKER_H
 
-#include "replay.h"
+#include "places.h"
 
 struct worker;
 

@@ -15,7 +15,7 @@ import numpy as np
 from kdelta.infer.effects.chance import FEW
 from kdelta.infer.effects.effects import MARGIN, Word, verdict_on
 from kdelta.infer.effects.estimate import LOOKS, Quantity, estimate
-from kdelta.lab.judges import MOST_RUNS
+from kdelta.measures.path.judges import MOST_RUNS
 
 BASE = 10_000
 """Instructions of the operation; a margin is 50 of them."""

@@ -19,10 +19,10 @@ from kdelta.measures.cycles.placement import (
     OWN,
     PlacedKernel,
     alignment_of,
-    kept_digest,
     vmlinux_of,
     was_merged,
 )
+from kdelta.measures.path.shared import kept_digest
 from kdelta.replay.functions import placement_of
 from kdelta.replay.kernel_text import vmlinux_symbols
 from kdelta.replay.simulate import PreparedTrace

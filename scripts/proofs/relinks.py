@@ -38,6 +38,7 @@ from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import workload_work
 from kdelta.measures.cycles.effects import Cycles, Traced, traced_runs
+from kdelta.measures.cycles.measure import cycles_of
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
@@ -223,7 +224,7 @@ class Proof:
         )
         found = asyncio.run(run_compare(request, Lab(self._store, _Telling(self._log))))
         for one in found:
-            if one.effects is None or one.cycles is None:
+            if one.effects is None or cycles_of(one.judged) is None:
                 raise LabError(f"{one.base.spec} and {one.other.spec} did not both run")
         return found
 
@@ -321,9 +322,10 @@ def _path_words(found: Comparison) -> dict[str, str]:
 
 
 def _cycles(found: Comparison) -> Cycles:
-    if found.cycles is None:
+    cycles = cycles_of(found.judged)
+    if cycles is None:
         raise LabError(f"{found.other.spec} has no model cycles")
-    return found.cycles
+    return cycles
 
 
 def _path_effect(found: Comparison, region: str) -> Interval:

@@ -37,6 +37,7 @@ from kdelta.lab.lab import Lab, open_store
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import workload_work
 from kdelta.measures.cycles.effects import Traced, traced_runs
+from kdelta.measures.cycles.measure import cycles_of
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
@@ -235,9 +236,10 @@ class Study:
 
 
 def _steps_of(found: Comparison, base: str, other: str) -> Iterator[Step]:
-    if found.effects is None or found.cycles is None:
+    judged = cycles_of(found.judged)
+    if found.effects is None or judged is None:
         raise LabError(f"{base} and {other} did not both run")
-    cycles = {one.region: one for one in found.cycles.effects}
+    cycles = {one.region: one for one in judged.effects}
     for one in found.effects.operations:
         if one.costs is None or one.name not in cycles:
             raise LabError(f"{one.name} cannot be compared: {one.verdict.reason}")
@@ -246,7 +248,7 @@ def _steps_of(found: Comparison, base: str, other: str) -> Iterator[Step]:
             base=base,
             other=other,
             region=one.name,
-            code=found.cycles.codes[one.name],
+            code=judged.codes[one.name],
             path=one.verdict.word,
             insns=(float(effect.low), float(effect.high)),
             cycles=on_cpu.verdict.word,

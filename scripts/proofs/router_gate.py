@@ -34,6 +34,7 @@ from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import source_of
 from kdelta.lab.lab import Lab, open_store
 from kdelta.lab.request import LabRequest
+from kdelta.measures.cycles.measure import cycles_of
 from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
@@ -243,7 +244,8 @@ async def judge_step(folder: Path, step: Step) -> Judgement:
 
 
 def _regions(plain: Comparison, placed: Comparison) -> dict[str, Said]:
-    cycles = {one.region: one for one in placed.cycles.effects} if placed.cycles else {}
+    judged = cycles_of(placed.judged)
+    cycles = {one.region: one for one in judged.effects} if judged else {}
     found = {}
     for one in plain.effects.operations if plain.effects else ():
         if one.costs is None:

@@ -10,11 +10,13 @@ from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.measures.cycles.effects import Cycles
+from kdelta.measures.cycles.measure import ModelCycles
+from kdelta.measures.model import Judgement, MeasureRequest, RunSide
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import Comparison, RunSide
+from kdelta.studies.compare.study import Comparison
 from kdelta.studies.run.request import RunRequest
 from tests.report.example import base_counts, other_counts, report
 from tests.report.example_cycles import cycle_effects
@@ -51,10 +53,15 @@ def make_run(store: Store, status: RunStatus, index: int = 0, **more: object) ->
     return RunResult(made, counts)
 
 
+def of_cycles(cycles: Cycles, cpu: CPU) -> Judgement:
+    """Return model cycles as a comparison has them."""
+    return ModelCycles(MeasureRequest(cpu), cpu).judgement(cycles)
+
+
 def _on(cpu: CPU, comparison: Comparison) -> Comparison:
     effects = cycle_effects(report().others[0].effects, cpu.name)
     cycles = Cycles(effects, {"uname": CodeChange.RELINKED})
-    return msgspec.structs.replace(comparison, cpu=cpu, cycles=cycles)
+    return msgspec.structs.replace(comparison, cpu=cpu, judged=(of_cycles(cycles, cpu),))
 
 
 class Studies:

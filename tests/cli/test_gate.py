@@ -32,12 +32,15 @@ from kdelta.infer.effects.gate import Decision, Exit, decide
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.measures.cycles.effects import Cycles
+from kdelta.measures.cycles.measure import ModelCycles
+from kdelta.measures.model import Judgement, MeasureRequest, RunSide
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import Comparison, RunSide
+from kdelta.studies.compare.study import Comparison
 from kdelta.studies.gate.document import gate_line
 from kdelta.studies.gate.study import GateAnswer, judge
+from tests.cli.studies import of_cycles
 from tests.report.example import report, stored
 from tests.report.example_cycles import cycle_effects
 from tests.synthetic import own, region, run
@@ -257,6 +260,10 @@ def test_a_line_that_nothing_reads_does_not_turn_bad_into_good(
     assert cli.ended(["gate", *KERNELS]) == 1
 
 
+ZEN3 = load_cpu("zen3")
+NOT_KNOWN = Judgement(ModelCycles(MeasureRequest(ZEN3), ZEN3).found())
+
+
 def more_of(count: float) -> ComparedEnsembles:
     """So many more in the other kernel."""
     draws = [Draws(one, one, one, one, one, None) for one in (5, 5 + count)]
@@ -286,7 +293,9 @@ def on_zen3(
     cycles = Cycles((effect,), {"open-close": code})
     relinked = [name for name, one in cycles.codes.items() if one is CodeChange.RELINKED]
     effects = of_relinked(plain.effects, relinked)
-    return msgspec.structs.replace(plain, effects=effects, cpu=load_cpu("zen3"), cycles=cycles)
+    return msgspec.structs.replace(
+        plain, effects=effects, cpu=ZEN3, judged=(of_cycles(cycles, ZEN3),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -336,7 +345,7 @@ def on_zen3(
                 on_zen3(word, relative=(-0.3, -0.2), unpriced=2),
                 "1",
                 125,
-                "cannot tell: open-close on zen3: hlt: more of it, and it has no price on zen3",
+                "cannot tell: open-close on zen3: hlt: more of it, at no known cost on zen3",
             )
             for word in (Word.UNRESOLVED, Word.FASTER, Word.SAME)
         ),
@@ -349,7 +358,7 @@ def on_zen3(
             "not slower: 2 placement only",
         ),
         (
-            msgspec.structs.replace(on_zen3(Word.SAME), cycles=None),
+            msgspec.structs.replace(on_zen3(Word.SAME), judged=(NOT_KNOWN,)),
             "1",
             125,
             "cannot tell: open-close on zen3: its model cycles are not known",

@@ -15,7 +15,6 @@ from kdelta.infer.effects.effects import OperationEffect, Word
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab, RunPlan, RunResult
 from kdelta.lab.request import LabRequest
-from kdelta.measures.cycles.effects import Traced
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
@@ -113,16 +112,19 @@ def _names(work: RunPlan) -> tuple[str, ...]:
     return tuple(work.job.argv) or OPERATIONS
 
 
-async def traced(kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab) -> list[Traced]:
-    """Stand in for `traced_runs`: nothing is traced."""
+async def recorded(
+    kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab
+) -> list[list[RunResult]]:
+    """Stand in for `recorded_runs`: nothing is traced."""
     assert lab.request.machine.cpu
-    return [Traced(tuple(done)) for done in await lab.runs(kernels, works, parts=True)]
+    plain = lab.asked(msgspec.structs.replace(lab.request, trace=False))
+    return await plain.runs(kernels, works, parts=True)
 
 
 def without_guests(patch: pytest.MonkeyPatch) -> None:
     """Replace what studies do besides for kernels and programs that are not there."""
     patch.setattr("kdelta.studies.compare.study.check_kernels", lambda *_: None)
-    patch.setattr("kdelta.studies.compare.study.traced_runs", traced)
+    patch.setattr("kdelta.studies.compare.study.recorded_runs", recorded)
     patch.setattr("kdelta.lab.work.workload_work", work)
 
 

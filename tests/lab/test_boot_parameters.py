@@ -21,8 +21,8 @@ from kdelta.spec.parameters import REFUSED, parameter
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.log.cycles import CachedKernels
 from kdelta.studies.log.lineage import lineages
+from kdelta.studies.log.steps import CachedKernels
 from kdelta.studies.recorded.recorded import kernel_of
 
 PLAIN = Kernel("a" * 64, "deb:linux-image-x=1", "/vmlinuz", "x86_64", "6.12.0")
@@ -170,7 +170,7 @@ def test_the_kernel_of_a_run_is_found_with_its_parameters(
     own_data: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = cached(own_cache)
-    for module in ("kdelta.studies.recorded.recorded", "kdelta.studies.log.cycles"):
+    for module in ("kdelta.studies.recorded.recorded", "kdelta.studies.log.steps"):
         monkeypatch.setattr(f"{module}.cached_kernels", lambda: [entry])
     with Store.open(own_data) as store:
         runs = [ran(store, kernel) for kernel in (PLAIN, BOOTED)]

@@ -19,9 +19,9 @@ from kdelta.lab.budget import (
     cost_of_operation,
     cost_of_runs,
 )
-from kdelta.lab.judges import BUDGET_ENDED, MAY_BE_CHANCE
 from kdelta.lab.request import LabRequest
 from kdelta.measures.cycles.effects import Cycles
+from kdelta.measures.path.judges import BUDGET_ENDED, MAY_BE_CHANCE
 from kdelta.store.store import Store
 from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.request import CompareRequest
@@ -44,7 +44,9 @@ from tests.synthetic import own, region, run
 def test_table_so_far_marks_what_is_run_further(
     lab: CostsByName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpus: tuple[CPU, ...]
 ) -> None:
-    monkeypatch.setattr("kdelta.studies.compare.study.cycles_between", lambda *_, **__: Cycles(()))
+    monkeypatch.setattr(
+        "kdelta.measures.cycles.measure.cycles_between", lambda *_, **__: Cycles(())
+    )
     shown: list[Comparison] = []
     request = CompareRequest(
         base="base",

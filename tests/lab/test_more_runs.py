@@ -13,17 +13,18 @@ from kdelta.cpus import load_cpu
 from kdelta.guests.job import Job
 from kdelta.infer.effects.chance import ENOUGH, MOVED
 from kdelta.infer.effects.effects import MARGIN, Word
-from kdelta.lab.judges import LEFT_OPEN, CountedKernel, Judge, SharedCode
 from kdelta.lab.lab import RunPlan
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
 from kdelta.measures.cycles.effects import Cycles, Traced
+from kdelta.measures.path.judges import LEFT_OPEN, CountedKernel, Judge, SharedCode
+from kdelta.measures.path.measure import path_judge
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.model import comparison
 from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import path_judge, run_compare
+from kdelta.studies.compare.study import run_compare
 from kdelta.studies.documents import document_text
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import failures_of, judge, run_gate
@@ -144,7 +145,7 @@ def test_kernels_that_are_built_have_digests_that_show_the_same_code(
         "lucky": digest({"kernel/f.o": {"f": body}}, data_f=9),
     }
     monkeypatch.setattr(
-        "kdelta.studies.compare.study.kept_digest", lambda kernel: digests[kernel.spec]
+        "kdelta.measures.path.shared.kept_digest", lambda kernel: digests[kernel.spec]
     )
     (found,) = compared(lab, tmp_path, "base", "lucky")
     chdir = operation(found, "chdir")
@@ -256,7 +257,7 @@ def test_model_cycles_are_judged_with_that_spread(
         judged.append([*base.counts, *other.counts])
         return Cycles(())
 
-    monkeypatch.setattr("kdelta.studies.compare.study.cycles_between", between)
+    monkeypatch.setattr("kdelta.measures.cycles.measure.cycles_between", between)
     zen2, zen3 = (load_cpu(name) for name in ("zen2", "zen3"))
     found = compared(lab, tmp_path, "base", "lucky", cpus=(zen2, zen3))
     assert [one.cpu and one.cpu.name for one in found] == ["zen2", "zen3"]

@@ -8,7 +8,7 @@ import pytest
 from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.objects import CodePiece as ObjectCode
-from kdelta.lab.same_code import KernelCode, codes_of
+from kdelta.measures.path.same_code import KernelCode, codes_of
 from tests.synthetic import interrupts, own, region, run, user
 
 BODIES = {

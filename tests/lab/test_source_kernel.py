@@ -26,7 +26,7 @@ from tests.kernels.trees import built
 
 pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow]
 
-CONFIG = Path(__file__).parents[3] / "docs/cases/options/speed.config"
+CONFIG = Path(__file__).parents[2] / "docs/cases/options/speed.config"
 PLAIN = f"deb-src:linux-source-6.12 +base:{CONFIG} +sections"
 SYSRQ = f"{PLAIN} +CONFIG_MAGIC_SYSRQ=y"
 

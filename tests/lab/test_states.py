@@ -11,10 +11,11 @@ from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
 from kdelta.kernels.model import Kernel
 from kdelta.lab.budget import INSNS_A_SECOND, Budget, cost_of_operation
-from kdelta.lab.judges import NOT_IN_STATES, OtherStates, depends_on_state
 from kdelta.lab.lab import RunPlan, RunResult
+from kdelta.measures.model import RunSide
+from kdelta.measures.path.judges import NOT_IN_STATES, OtherStates, depends_on_state
 from kdelta.spec.run import MachineOptions
-from kdelta.studies.compare.study import Comparison, RunSide
+from kdelta.studies.compare.study import Comparison
 from kdelta.studies.gate.study import judge
 from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run

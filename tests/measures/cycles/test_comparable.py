@@ -22,8 +22,11 @@ from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
-from kdelta.measures.cycles.comparable import comparable, end_notes, guest_of
+from kdelta.measures.cycles.comparable import comparable_cycles
 from kdelta.measures.cycles.effects import Cycles
+from kdelta.measures.cycles.measure import ModelCycles
+from kdelta.measures.model import MeasureRequest
+from kdelta.measures.path.comparable import comparable, end_notes, guest_of
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
@@ -76,9 +79,9 @@ def cycles_of(base: Runs, other: Runs) -> Cycles:
 def judged(
     base: GuestFacts, other: GuestFacts, sides: tuple[Runs, Runs] = (BASE, OTHER)
 ) -> tuple[Effects, Cycles]:
-    effects, cycles = comparable(compare(*sides), cycles_of(*sides), ZEN4, (base, other))
-    assert cycles is not None
-    return effects, cycles
+    path, guests = compare(*sides), (base, other)
+    cycles = comparable_cycles(cycles_of(*sides), path, ZEN4, guests)
+    return comparable(path, ZEN4, guests), cycles
 
 
 def words(effects: Effects) -> dict[str, Word]:
@@ -148,9 +151,7 @@ def test_without_a_lost_path_nothing_changes(other: GuestFacts) -> None:
 
 def test_without_a_cpu_the_path_alone_is_judged() -> None:
     sides = with_returns(400, 40), with_returns(400, 0)
-    effects, cycles = comparable(compare(*sides), None, None, RETURNS)
-    assert cycles is None
-    assert words(effects) == {"getppid": Word.NOT_COMPARABLE}
+    assert words(comparable(compare(*sides), None, RETURNS)) == {"getppid": Word.NOT_COMPARABLE}
 
 
 def test_what_a_guest_says_is_that_of_the_first_run_that_went_well(tmp_path: Path) -> None:
@@ -214,7 +215,7 @@ def test_a_search_leaves_out_what_a_lost_path_decides(tmp_path: Path) -> None:
         good = end(ended(store, (run(rows, little, loop),) * 2, RETURNS[0], ""))
         bad = end(ended(store, (run(lost, fewer, loop),) * 2, RETURNS[1], ""))
         searched = bench(store)
-        kept = searched.comparable((good, bad), ZEN4)
+        kept = searched.comparable((good, bad), ZEN4, [ModelCycles(MeasureRequest(ZEN4), ZEN4)])
         assert [set(one.regions) for one in kept] == [{"open", "loop"}] * 2
         assert [set(one.parts) for one in kept] == [{"open", "loop"}] * 2
         left_out = {"getppid", "getppid on zen4", "open on zen4"}

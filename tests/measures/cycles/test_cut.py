@@ -19,12 +19,14 @@ from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
 from kdelta.measures.cycles.cut import CutRegion, cut_note, rounded_up
 from kdelta.measures.cycles.effects import Traced, cycles_between
+from kdelta.measures.cycles.measure import ModelCycles, cycles_of
 from kdelta.measures.cycles.placement import PlacedKernel, costs, drawn, place_traces
+from kdelta.measures.model import MeasureRequest, RunSide
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import ITEMS_A_GIB
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import Comparison, RunSide, run_compare
+from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import failures_of, judge, run_gate
 from kdelta.studies.layout.model import LayoutReport
@@ -112,21 +114,27 @@ def _compared(base: PlacedKernel, other: PlacedKernel) -> Comparison:
     cycles = cycles_between(sides[0], sides[1], cpu, layouts=8, margin=0.01, progress=Silent())
     base_side, other_side = (RunSide("made", KERNEL, one.done) for one in sides)
     effects = compare(base_side.counts, other_side.counts)
-    return Comparison("made", base_side, other_side, effects, cpu, cycles)
+    assert cycles is not None
+    judged = ModelCycles(MeasureRequest(cpu, 8, 0.01), cpu).judgement(cycles)
+    return Comparison("made", base_side, other_side, effects, cpu, (judged,))
 
 
 def test_without_a_whole_trace_a_verdict_is_unresolved_and_not_same() -> None:
     found = _compared(_placed(*NAMES), _placed(*NAMES))
-    assert found.cycles is not None
-    assert [one.region for one in found.cycles.effects] == ["all"]
-    half, none = found.cycles.cut
+    cycles = cycles_of(found.judged)
+    assert cycles is not None
+    assert [one.region for one in cycles.effects] == ["all"]
+    half, none = cycles.cut
     assert half.gib is not None
     for one, reason in ((half, f"would need {half.gib:g} GiB: --trace-l"), (none, "does not fit")):
         assert one.verdict is not None
         assert one.verdict.word is Word.UNRESOLVED
         assert reason in one.verdict.reason
-    assert list(found.cycles.codes) == list(NAMES)
-    assert [note.partition(":")[0] for note in found.cycles.notes[:2]] == ["half", "none"]
+    assert list(cycles.codes) == list(NAMES)
+    assert [note.partition(":")[0] for note in cycles.notes[:2]] == [
+        "half",
+        "none",
+    ]
     judged = {one.region: one for one in judge(found, Fraction(0))}
     for one in (half, none):
         assert one.verdict is not None
@@ -139,7 +147,7 @@ def test_region_that_was_cut_off_in_one_kernel_is_unresolved() -> None:
     symbols = parse_symbols(kallsyms(text_rows(SIZES, LINE)))
     whole_one = _placed("all")
     cut_one = place_traces(KERNEL, RUN, whole_one.counts, (_empty("all"),), symbols)
-    found = _compared(whole_one, cut_one).cycles
+    found = cycles_of(_compared(whole_one, cut_one).judged)
     assert found is not None
     assert found.effects == ()
     (row,) = found.cut
@@ -228,9 +236,10 @@ def test_two_real_kernels_without_a_trace_are_not_the_same(tmp_path: Path) -> No
     )
     with Store.open(tmp_path / "store") as store:
         (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
-        assert found.cycles is not None
-        assert found.cycles.effects == ()
-        (row,) = found.cycles.cut
+        cycles = cycles_of(found.judged)
+        assert cycles is not None
+        assert cycles.effects == ()
+        (row,) = cycles.cut
         assert row.name == "mmap-munmap"
         assert row.verdict is not None
         assert row.verdict.word is Word.UNRESOLVED

@@ -13,19 +13,18 @@ from kdelta.counts.model import Cost
 from kdelta.counts.symbols import parse_symbols
 from kdelta.cpus import load_cpu
 from kdelta.infer.effects.effects import Word
+from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import RunResult
-from kdelta.measures.cycles.effects import Traced
-from kdelta.measures.cycles.placement import place_traces
-from kdelta.spec.run import RunStatus
+from kdelta.measures.cycles.placement import PlacedKernel, place_traces
+from kdelta.measures.model import RunSide
 from kdelta.store.store import Store
-from kdelta.studies.ablate.cycles import CycleStudy, pair_of
 from kdelta.studies.ablate.model import AblationReport, GroupOutcome
+from kdelta.studies.ablate.pairs import pair_of
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text
 from kdelta.studies.search.measure import MeasuredKernel
 from tests.replay.made_kernel import kallsyms, text_rows
-from tests.report.example import stored
 from tests.report.shown import shown
 from tests.studies.ablated import AblatedLab, config_of, on, plain
 from tests.studies.placed import KERNEL, LINE, RUN, SIZES, made_trace
@@ -37,20 +36,17 @@ RUNS = 3
 LAYOUTS = 8
 
 
-def traced(measured: MeasuredKernel) -> Traced:
+def placed(kernel: Kernel) -> PlacedKernel:
     """A run in which one function executes what the truth says, and nothing is missed."""
-    assert measured.kernel
-    truth = plain(config_of(measured.kernel))
+    truth = plain(config_of(kernel))
     assert truth
     regions = [region(name, {own("alpha"): Cost(count)}, 1) for name, count in truth.items()]
     traces = tuple(
         msgspec.structs.replace(made_trace([0], [0], name), iterations=1) for name in truth
     )
-    counts = run(*regions)
-    kernel = msgspec.structs.replace(KERNEL, identity=measured.kernel.identity)
+    made = msgspec.structs.replace(KERNEL, identity=kernel.identity)
     symbols = parse_symbols(kallsyms(text_rows(SIZES, LINE)))
-    done = tuple(RunResult(stored(index, RunStatus.OK), counts) for index in range(RUNS))
-    return Traced(done, place_traces(kernel, RUN, counts, traces, symbols))
+    return place_traces(made, RUN, run(*regions), traces, symbols)
 
 
 @pytest.fixture
@@ -58,13 +54,18 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The debugging options of each kernel whose traces were asked for, in that order."""
     asked: list[tuple[str, ...]] = []
 
-    def fake(_: CycleStudy, measured: MeasuredKernel) -> dict[str, Traced]:
-        assert measured.kernel
-        config = config_of(measured.kernel)
-        asked.append(tuple(n for n in ("DEBUG_LIST", "ZERO_PAGES") if on(config, n)))
-        return {"syscalls": traced(measured)}
+    def recorded(side: RunSide) -> RunResult:
+        assert side.kernel
+        made = msgspec.structs.replace(side.done[0].run, id=side.kernel.identity)
+        return msgspec.structs.replace(side.done[0], run=made)
 
-    monkeypatch.setattr(CycleStudy, "_traced", fake)
+    def fake(kernel: Kernel, *_: object) -> PlacedKernel:
+        config = config_of(kernel)
+        asked.append(tuple(n for n in ("DEBUG_LIST", "ZERO_PAGES") if on(config, n)))
+        return placed(kernel)
+
+    monkeypatch.setattr("kdelta.measures.cycles.measure._recorded", recorded)
+    monkeypatch.setattr("kdelta.measures.cycles.measure.placed_run", fake)
     return asked
 
 

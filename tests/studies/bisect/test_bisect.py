@@ -301,7 +301,7 @@ def test_model_cycles_are_regions_of_their_own(
     planted.change("core: slower", CORE, *SLOWER)
     cpu = load_cpu("generic-x86-64")
 
-    def cycles(measured: MeasuredKernel, *_: Any, **__: Any) -> dict[str, SearchedRegion]:
+    def cycles(_: object, measured: MeasuredKernel, *__: Any) -> dict[str, SearchedRegion]:
         lock = planted.read(lab.measured[-1], LOCK)
         assert measured.kernel
         cost = exactly(1000 + 200 * lock.count("+= 2"))
@@ -311,7 +311,7 @@ def test_model_cycles_are_regions_of_their_own(
             )
         }
 
-    monkeypatch.setattr("kdelta.studies.bisect.kernels.cycle_regions", cycles)
+    monkeypatch.setattr("kdelta.studies.bisect.kernels.figures_of", cycles)
     request = msgspec.structs.replace(request_for(planted, good), cpu=cpu, layouts=16)
     report = bisected(request, lab)
     assert effects(report) == {

@@ -15,6 +15,7 @@ from kdelta.host.dirs import data_dir
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
+from kdelta.measures.cycles.measure import cycles_of
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
@@ -62,8 +63,9 @@ def test_a_relinked_kernel_is_neither_faster_nor_slower(store: Store) -> None:
         lab=LabRequest(perturbations=2),
     )
     (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
-    assert found.cycles is not None
-    assert set(found.cycles.codes.values()) == {"relinked"}
-    words = {one.region: one.verdict.word for one in found.cycles.effects}
+    cycles = cycles_of(found.judged)
+    assert cycles is not None
+    assert set(cycles.codes.values()) == {"relinked"}
+    words = {one.region: one.verdict.word for one in cycles.effects}
     assert set(words) == set(OPERATIONS)
     assert set(words.values()) <= {"same", "placement only"}

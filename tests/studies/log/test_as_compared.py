@@ -10,10 +10,10 @@ import pytest
 
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
-from kdelta.lab.judges import CountedKernel, Judge, JudgedEffects, OperationRuns
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import USUAL_LAB
+from kdelta.measures.path.judges import CountedKernel, Judge, JudgedEffects, OperationRuns
 from kdelta.store.store import Store
 from tests.studies.log.histories import (
     DEBIAN,

@@ -19,10 +19,11 @@ from kdelta.infer.cycles.placement_model import (
 )
 from kdelta.infer.cycles.prices import FIXED, prices_of
 from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.packets import PhaseCost
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab, RunPlan, RunResult
 from kdelta.lab.progress import Progress
-from kdelta.lab.same_code import KernelCode, codes_of
+from kdelta.lab.recorded import recorded_runs
 from kdelta.measures.cycles.cut import CutRegion, cut_note, cut_reason
 from kdelta.measures.cycles.placement import (
     L2,
@@ -34,9 +35,9 @@ from kdelta.measures.cycles.placement import (
     notes_on_l2,
     placed_run,
     policies_of,
-    tracing,
     without_l2,
 )
+from kdelta.measures.path.same_code import KernelCode, codes_of
 
 SEED = 1
 """Of the layouts: the same ones always, so that asking again gives the same verdicts."""
@@ -45,7 +46,8 @@ SEED = 1
 class Cycles(msgspec.Struct, frozen=True):
     """The effects on model cycles. `codes`: how the code that a region executes differs. `notes`:
     what is to be known about regions. `regions`: what was judged. `cut`: the regions whose trace
-    was cut off, which have no effect, but a verdict there.
+    was cut off, which have no effect, but a verdict there. `phases`: by side and region that is
+    about packets, what each phase of the workload costs.
     """
 
     effects: tuple[PlacementEffect, ...]
@@ -53,6 +55,7 @@ class Cycles(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     regions: tuple[ComparedRegion, ...] = ()
     cut: tuple[CutRegion, ...] = ()
+    phases: dict[str, dict[str, tuple[PhaseCost, ...]]] = {}
 
 
 class Traced(msgspec.Struct, frozen=True, eq=False):
@@ -67,25 +70,11 @@ class Traced(msgspec.Struct, frozen=True, eq=False):
         return tuple(one.counts for one in self.done if one.counts is not None)
 
 
-async def recorded_runs(
-    kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab
-) -> list[list[RunResult]]:
-    """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
-    so the first is made once; but asked for `again`, it is first made as it was.
-    """
-    plain = lab.asked(msgspec.structs.replace(lab.request, trace=False, data_lines=False))
-    first = await plain.runs(kernels, works) if lab.request.rerun else None
-    known = lab.asked(msgspec.structs.replace(tracing(lab.request), rerun=False))
-    recorded = await known.runs(kernels, works)
-    every = first or await plain.runs(kernels, works)
-    return [[*one, *done[1:]] for one, done in zip(recorded, every, strict=True)]
-
-
 async def traced_runs(
     kernels: Sequence[Kernel], works: Sequence[RunPlan], lab: Lab
 ) -> list[Traced]:
-    """The same, and where the code of each kernel lies. UserError for a kernel whose symbols do not
-    say where its code is.
+    """Return all runs of each kernel, the first of which is traced, and where its code lies.
+    UserError for a kernel whose symbols do not say where its code is.
     """
     found = await recorded_runs(kernels, works, lab)
     with interruptible():

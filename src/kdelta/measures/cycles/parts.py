@@ -139,7 +139,7 @@ def cases(report: CycleReport) -> Iterator[Case]:
 def sections(
     cpu: ReportedCPU | None, found: CycleReport | None, about: str, mark: str
 ) -> Iterator[Section]:
-    """The effects and the ensembles of one pair, and what was not as on the CPU."""
+    """Yield the effects and the ensembles of one pair, and what was not as on the CPU."""
     if cpu is None or found is None:
         return
     if found.effects:
@@ -153,7 +153,7 @@ def sections(
         title = f"{name}: {about}" if about else name
         blocks = (Prose(lead), *ensembles(found.effects, mark=mark), *_besides(found))
         yield Section(f"placement{mark}", title, blocks)
-    yield from common.unlike_section(cpu.name, found.mismatches, f"unlike{mark}")
+    yield from common.unlike_section(cpu.name, found.mismatches, f"mismatches{mark}")
 
 
 def _about(cpu: ReportedCPU, effects: Sequence[PlacementEffect]) -> str:

@@ -7,7 +7,6 @@ A kernel is run once, traced, and from then on only replayed. Of one kernel:
     costs_of = costs(found, cpu, drawn(found, layouts, seed))
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -28,16 +27,15 @@ from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
 from kdelta.infer.cycles.prices import FIXED, L2_CODE, L2_DATA
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.kernels.config.kconfig import Config, number, parse_config
-from kdelta.kernels.kbuild.built import DIGEST, VMLINUX, built_folder, load_built
+from kdelta.kernels.kbuild.built import VMLINUX, built_folder, load_built
 from kdelta.kernels.kbuild.relink import Relink, orders_in_the_middle, relinking_variables
 from kdelta.kernels.kbuild.toolchain import toolchain
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest import Digest
-from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.lab.attachments import symbols_of
 from kdelta.lab.lab import RunResult, traces_of
-from kdelta.lab.request import LabRequest
 from kdelta.measures.cycles.cut import CutRegion, rounded_up
+from kdelta.measures.path.shared import kept_digest
 from kdelta.replay.as_executed import data_misses
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.hierarchy import PreparedHierarchy
@@ -129,11 +127,6 @@ class Drawn(msgspec.Struct, frozen=True, eq=False):
     orders: tuple[U64, ...] = ()
 
 
-def tracing(request: LabRequest) -> LabRequest:
-    """The same request for one traced run: perturbation 0, which is not shaken."""
-    return msgspec.structs.replace(request, trace=True, perturbations=1)
-
-
 def placed_run(kernel: Kernel, done: RunResult, store: Store) -> PlacedKernel:
     """A traced run that went well, placed; LabError for another, UserError for a kernel whose
     symbols do not say where its code is.
@@ -188,26 +181,6 @@ def _needed_gib(trace: Trace, region: RegionCounts | None) -> float | None:
         return None
     part = min(1.0, kept / max(1, region.cost("own").insns))
     return rounded_up(items / part / ITEMS_A_GIB)
-
-
-def kept_digest(kernel: Kernel) -> Digest | None:
-    """Of a kernel that was built, if it is still there and made by today's rules."""
-    if kernel.built is None:
-        return None
-    path = built_folder(kernel.built) / DIGEST
-    return _digest_at(path) if path.is_file() and is_current(path) else None
-
-
-@functools.lru_cache(maxsize=2)
-def _digest_at(path: Path) -> Digest:
-    """Return the digest, which takes half a second to read: a kernel has several neighbours."""
-    return load_digest(path)
-
-
-def was_relinked(kernel: Kernel) -> bool:
-    """Whether a kernel was made of the objects of another one, relinked."""
-    built = load_built(kernel.built) if kernel.built is not None else None
-    return built is not None and built.linked is not None
 
 
 def alignment_of(kernel: Kernel) -> int | None:

@@ -1,35 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The document of an ablation: which options do it, what was ruled out, how the configs differ."""
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 
-from kdelta.infer.cycles.ensembles import Interval
-from kdelta.infer.cycles.placement_model import PlacementEffect
-from kdelta.infer.effects.estimate import Estimate, is_seen, mean_percent, share_percent
-from kdelta.measures.cycles import parts as cycles
-from kdelta.measures.cycles.words import SIGNS, SIGNS_NOTE, cpu_line, margin_text
+from kdelta.infer.effects.estimate import Estimate, is_seen, share_percent
+from kdelta.measures import sections as measures
+from kdelta.measures.cycles.words import cpu_line
 from kdelta.report import cells, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,
-    Block,
     Case,
     Cell,
     Chip,
     Column,
     Document,
-    Items,
     Outcome,
     Prose,
     Section,
     Suite,
     Table,
 )
-from kdelta.report.figures import in_per_cent
 from kdelta.report.stored import Stored
+from kdelta.studies.ablate import measured
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.model import about, averaged, bound_text, cell, means_of, totals
@@ -55,9 +50,6 @@ WHOLE = "B - A"
 
 RULED_OUT = (GroupOutcome.DEAD, GroupOutcome.IDENTICAL)
 
-Effects = Mapping[str, PlacementEffect]
-"""By region."""
-
 
 def document(stored: Stored) -> Document:
     """Return the document of an ablation."""
@@ -79,7 +71,10 @@ def document(stored: Stored) -> Document:
         ),
         sections=tuple(_sections(report)),
         environment=common.environment(stored, report.machine, ends),
-        suites=searched.suites(names, report.ends, report.regions, Suite("options", cases)),
+        suites=(
+            *searched.suites(names, report.ends, report.regions, Suite("options", cases)),
+            *map(measures.suite, report.measured),
+        ),
         failures=common.failures(ends),
         notes=(*searched.undecided_texts(report.regions), *report.notes),
         warnings=report.warnings,
@@ -131,7 +126,7 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     yield from searched.regions_sections(
         report.regions, ("A", "B"), WORDS, partial(parts_of, report=report)
     )
-    yield from _cycles(report)
+    yield from measured.sections(report, [*ranked, *unseen_units(report)])
     yield from searched.interactions_section(
         f"{' + '.join(one.option_groups)}: most in {means.most_in(one.effects) or 'nowhere'}"
         for one in report.interactions
@@ -264,29 +259,6 @@ def _switches(report: AblationReport) -> Iterator[Section]:
     yield Section("switches", "At run time", (Table("switches-table", caption, columns, rows),))
 
 
-def _cycles(report: AblationReport) -> Iterator[Section]:
-    if report.cpu is None:
-        return
-    if not report.cycles:
-        text = "Not known: no operation was traced on both sides."
-        yield Section("placement", f"Model cycles on {report.cpu.name}", (Prose(text),))
-        return
-    effects = tuple(report.cycles.values())
-    blocks: tuple[Block, ...] = (
-        Prose(cycles.sentence(effects)),
-        region_cycles(report),
-        *cycles.effect_chart(sorted(effects, key=_by_cycles), report.cpu),
-        *cycles.ensembles(effects, ("A", "B")),
-        *unit_cycles(report, [*ranked_units(report), *unseen_units(report)]),
-    )
-    yield Section("placement", f"Model cycles on {report.cpu.name}, from A to B", blocks)
-
-
-def _by_cycles(effect: PlacementEffect) -> float:
-    """What is slower comes first."""
-    return -(effect.relative.low + effect.relative.high)
-
-
 def _options_table(report: AblationReport) -> Table:
     """Every option that differs, with the option group that it belongs to."""
     columns = (
@@ -373,97 +345,3 @@ def parts_of(region: str, report: AblationReport) -> list[searched.Part]:
         for pair in report.interactions
         if region in pair.effects
     ]
-
-
-def region_cycles(report: AblationReport) -> Table:
-    """The verdict on each region's model cycles from A to B."""
-    columns = (
-        Column("region", "name"),
-        Column("verdict", "word"),
-        Column("%", "number"),
-        Column("why"),
-    )
-    rows = tuple(
-        (
-            Cell(name),
-            Cell(str(effect.verdict.word), tone=str(effect.verdict.word)),
-            Cell(in_per_cent(effect.relative), effect.relative.low),
-            Cell(effect.verdict.reason),
-        )
-        for name, effect in report.cycles.items()
-    )
-    return Table("cycles-verdicts-table", "Verdicts on model cycles", columns, rows)
-
-
-def unit_cycles(report: AblationReport, ranked: Iterable[AblatedGroup]) -> Iterator[Block]:
-    """What is known of the option groups' model cycles, in this order; and of which only the path
-    is.
-    """
-    parts = [(unit.name, unit.effects, unit.cycles.effects) for unit in ranked if unit.cycles]
-    parts.append(("B - A", {region.name: region.whole for region in report.regions}, report.cycles))
-    rows = tuple(row for part in parts for row in _row(*part, report))
-    columns = (
-        Column("option group", "name"),
-        Column("path", "number"),
-        Column("model cycles", "number"),
-        Column("regions"),
-    )
-    yield Table("unit-cycles-table", "Means over regions, in per cent of each", columns, rows)
-    yield Prose(_about(report))
-    if contexts := tuple(_contexts(report)):
-        yield Prose("Not from A:")
-        yield Items(contexts)
-    known = {GroupOutcome.MEASURED, GroupOutcome.CLEARED}
-    only = [one.name for one in report.option_groups if one.cycles is None and one.outcome in known]
-    if only:
-        yield Prose(f"Path only, no two of these kernels differ by it alone: {', '.join(only)}.")
-
-
-def _row(
-    name: str, path: Mapping[str, Estimate], cycles: Effects, report: AblationReport
-) -> Iterator[tuple[Cell, ...]]:
-    """Both means are over the regions whose model cycles are known."""
-    held = [region for region in report.regions if region.name in cycles and region.before.value]
-    if not held:
-        return
-    mean = mean_percent(path, {region.name: region.before for region in held})
-    known = [cycles[region.name] for region in held]
-    words = Counter(effect.verdict.word for effect in known)
-    verdicts = " ".join(f"{words[word]}{sign}" for word, sign in SIGNS.items() if words[word])
-    both = _mean(known)
-    yield (
-        Cell(name),
-        Cell(cell(mean), float(mean.value) if mean else 0.0),
-        Cell(in_per_cent(both), both.low),
-        Cell(verdicts),
-    )
-
-
-def _mean(effects: Sequence[PlacementEffect]) -> Interval:
-    """The mean of either end; infinite where one is."""
-    ends = [(one.relative.low, one.relative.high) for one in effects]
-    low, high = (math.fsum(side) / len(ends) for side in zip(*ends, strict=True))
-    return Interval(low, high)
-
-
-def _about(report: AblationReport) -> str:
-    effect = next(iter(report.cycles.values()))
-    margin = margin_text(effect.margin)
-    unseen = [kind for kind in report.cpu.kinds if kind not in effect.misses] if report.cpu else []
-    left_out = f"; {', '.join(unseen)} misses are not in them" if unseen else ""
-    return (
-        f"Model cycles have their interval over the prices of misses and {effect.layouts[0]} "
-        f"random layouts of each kernel{left_out}. Regions: how many are which: "
-        f"{SIGNS_NOTE.format(margin=margin)}."
-    )
-
-
-def _contexts(report: AblationReport) -> Iterator[str]:
-    """On top of what the option groups were flipped, where that is not A."""
-    for unit in report.option_groups:
-        if unit.cycles and set(unit.cycles.flipped) - set(unit.needs):
-            yield f"{unit.name} on top of {_listed(unit.cycles.flipped)}"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{len(names)} others"

@@ -13,6 +13,7 @@ import msgspec
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.search_model import Proof, RegionSum
+from kdelta.measures.model import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
 
@@ -59,6 +60,7 @@ class AblatedGroup(msgspec.Struct, frozen=True):
     `alive` those of them that executed code depends on (None: not looked at). `effects` by region,
     empty unless measured; `how` says by which kernels. `vmlinux_bytes`: what flipping it adds to
     the image. `cycles`: None where no two kernels differ by it alone, and where no CPU was named.
+    `measured`: by further measures, of the same two kernels.
     """
 
     name: str
@@ -73,6 +75,7 @@ class AblatedGroup(msgspec.Struct, frozen=True):
     vmlinux_bytes: int | None = None
     switch: SwitchShare | None = None
     cycles: GroupCycles | None = None
+    measured: tuple[MeasuredEffects, ...] = ()
 
 
 class Interaction(msgspec.Struct, frozen=True):
@@ -86,6 +89,7 @@ class AblationReport(msgspec.Struct, frozen=True):
     """The whole. `names` are the two configs', for people. `cpu`: whose model cycles were judged,
     too; `cycles`: their effects from A to B, by region; `mismatches`: what A or B did otherwise.
     `mean`: the account of the mean over regions, in per cent of A, where runs have it.
+    `measured`: from A to B, by further measures.
     """
 
     tree: str
@@ -107,6 +111,7 @@ class AblationReport(msgspec.Struct, frozen=True):
     cycles: dict[str, PlacementEffect] = {}
     mismatches: tuple[Mismatch, ...] = ()
     mean: RegionSum | None = None
+    measured: tuple[MeasuredEffects, ...] = ()
 
     @property
     def vmlinux_bytes(self) -> tuple[int | None, int | None]:

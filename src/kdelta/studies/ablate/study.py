@@ -30,12 +30,13 @@ from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts, reported_cpu
 from kdelta.lab.work import titles_of, works_of
-from kdelta.measures.cycles.comparable import end_notes
 from kdelta.measures.cycles.placement import caches_of
+from kdelta.measures.model import Measure, MeasureRequest, recording
+from kdelta.measures.path.comparable import end_notes
+from kdelta.measures.registry import measures_of
 from kdelta.report.model import ReportedCPU
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import (
     AblatedGroup,
     AblationReport,
@@ -43,6 +44,7 @@ from kdelta.studies.ablate.model import (
     Interaction,
     SwitchShare,
 )
+from kdelta.studies.ablate.pairs import FoundPairs, PairStudy
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision, Recompiler, by_execution, decided
 from kdelta.studies.search.measure import (
@@ -73,13 +75,10 @@ _OUTCOMES = {
 
 
 async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
-    """Return the ablation from one config to another; what of it is there already is not made
-    again.
-    """
+    """Measure what turns one config into another; what of it is there already is not made again."""
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
-    # Of each kernel one run is traced, if it is to be replayed.
-    asked = msgspec.structs.replace(request.lab, trace=request.cpu is not None)
-    bench = Bench(request.tree, works, lab.asked(asked))
+    measures = measures_of(MeasureRequest(request.cpu, request.layouts, request.margin))
+    bench = Bench(request.tree, works, lab.asked(recording(request.lab, measures)))
     bench.expect(2)
     paths = [
         end_config(Path(path), no_modules=request.no_modules)
@@ -95,16 +94,24 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
     ]
     if before.failure or after.failure:
         return failed(request, bench, (before, after), lab.store)
-    ends = bench.comparable((before, after), request.cpu)
-    return await _AblateStudy(request, bench, ends, lab).run(ends)
+    ends = bench.comparable((before, after), request.cpu, measures)
+    return await _AblateStudy(request, bench, ends, measures, lab).run(ends)
 
 
 class _AblateStudy(SearchStudy):
     """Two measured ends, and what is found out between them."""
 
-    def __init__(self, request: AblateRequest, bench: Bench, ends: Ends, lab: Lab) -> None:
+    def __init__(
+        self,
+        request: AblateRequest,
+        bench: Bench,
+        ends: Ends,
+        measures: Sequence[Measure],
+        lab: Lab,
+    ) -> None:
         super().__init__(bench)
         self._request = request
+        self._measures = measures
         self._configs: tuple[Config, Config] = ends[0].config(), ends[1].config()
         self._lab = lab
         self._units: tuple[OptionGroup, ...] = ()
@@ -122,7 +129,7 @@ class _AblateStudy(SearchStudy):
         shares: dict[str, SwitchShare] = {}
         if self._request.switches:
             shares = await switch_shares(self._bench, self.ends[0], kept, self._configs[0])
-        return self._assembled(answer, shares, self._cycles())
+        return self._assembled(answer, shares, await self._pairs())
 
     def _decide(self, ends: Ends) -> dict[str, GroupDecision]:
         """Return the option groups, and which of them need no kernel."""
@@ -214,11 +221,13 @@ class _AblateStudy(SearchStudy):
             self._measured.setdefault(flips, measured)
         return flips
 
-    def _cycles(self) -> FoundCycles | None:
-        if self._request.cpu is None:
+    async def _pairs(self) -> FoundPairs | None:
+        """Return what measures besides the path say, where any is asked for."""
+        if not self._measures:
             return None
-        study = CycleStudy(self._request, self._request.cpu, self._bench, self._lab)
-        return study.find(self._measured, [unit.name for unit in self._units])
+        names = [unit.name for unit in self._units]
+        study = PairStudy(self._measures, self._bench, self._lab)
+        return await study.find(self._measured, names, self._request.cpu)
 
     def _begin(self, units: Sequence[Candidate]) -> Search:
         before, after = (end.run for end in self.ends)
@@ -233,7 +242,7 @@ class _AblateStudy(SearchStudy):
         return fresh
 
     def _assembled(
-        self, answer: SearchAnswer, shares: Mapping[str, SwitchShare], cycles: FoundCycles | None
+        self, answer: SearchAnswer, shares: Mapping[str, SwitchShare], pairs: FoundPairs | None
     ) -> AblationReport:
         """Return the report of an ablation that came to its end."""
         store, (before, after) = self._lab.store, self.ends
@@ -244,15 +253,16 @@ class _AblateStudy(SearchStudy):
             options=len(explain_diff(*self._configs)),
             regions=regions_between(self.ends, answer.sums),
             option_groups=(
-                *(self._group(one, found[one.name], shares, cycles) for one in self._units),
+                *(self._group(one, found[one.name], shares, pairs) for one in self._units),
                 *map(_together, answer.groups),
             ),
             interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
             proof=answer.proof,
             strategy=answer.strategy,
-            notes=(*answer.notes, *(cycles.notes if cycles else ()), *ended),
-            cycles=cycles.whole if cycles else {},
-            mismatches=cycles.mismatches if cycles else (),
+            notes=(*answer.notes, *(pairs.notes if pairs else ()), *ended),
+            cycles=pairs.whole.cycles if pairs else {},
+            mismatches=pairs.mismatches if pairs else (),
+            measured=pairs.whole.measured if pairs else (),
             mean=answer.mean,
         )
 
@@ -261,7 +271,7 @@ class _AblateStudy(SearchStudy):
         unit: OptionGroup,
         found: UnitAnswer,
         shares: Mapping[str, SwitchShare],
-        cycles: FoundCycles | None,
+        pairs: FoundPairs | None,
     ) -> AblatedGroup:
         decision = self._decisions[unit.name]
         ruled_out = found.how is How.RULED_OUT and decision.outcome is not None
@@ -277,7 +287,8 @@ class _AblateStudy(SearchStudy):
             how=found.text,
             vmlinux_bytes=self._grown(unit),
             switch=shares.get(unit.name),
-            cycles=cycles.units.get(unit.name) if cycles else None,
+            cycles=pairs.cycles.get(unit.name) if pairs else None,
+            measured=pairs.measured(unit.name) if pairs else (),
         )
 
     def _grown(self, unit: OptionGroup) -> int | None:

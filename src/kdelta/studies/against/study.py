@@ -23,7 +23,6 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
 from kdelta.lab.found import with_files
-from kdelta.lab.judges import LEFT_OPEN
 from kdelta.lab.lab import Lab, RunPlan, RunResult, profiles_of
 from kdelta.lab.program import check_program
 from kdelta.lab.reports import attachment, machine_facts, reported_side
@@ -31,6 +30,7 @@ from kdelta.lab.request import LabRequest
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
 from kdelta.machines.arch import arch_machine
+from kdelta.measures.path.judges import LEFT_OPEN
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus

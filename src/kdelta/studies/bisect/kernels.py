@@ -6,12 +6,8 @@ from collections.abc import Sequence
 import msgspec
 
 from kdelta.cpus.forced import FORCED_ON
-from kdelta.cpus.model import CPU
 from kdelta.host.dirs import data_dir
-from kdelta.host.interrupt import interruptible
 from kdelta.host.sealed import read_record, write_record
-from kdelta.infer.cycles.ensembles import mean_cycles
-from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.reach.alive import BuiltSide
@@ -29,10 +25,10 @@ from kdelta.kernels.sources.history import CommitRange
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import Source, source_of
 from kdelta.lab.cpus import lab_like, machine_for
-from kdelta.lab.lab import TRACES, Lab
+from kdelta.lab.lab import Lab
 from kdelta.lab.work import works_of
-from kdelta.measures.cycles.effects import SEED
-from kdelta.measures.cycles.placement import costs, drawn, placed_run
+from kdelta.measures.model import Measure, MeasureRequest, recording
+from kdelta.measures.registry import measures_of
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
@@ -46,7 +42,6 @@ from kdelta.studies.search.measure import (
     SearchedRegion,
     built_side,
     complete_kernel,
-    cycles_name,
 )
 from kdelta.studies.search.study import SearchStudy
 
@@ -112,9 +107,8 @@ class Commits(SearchStudy):
     def __init__(self, request: BisectRequest, commits: CommitRange, lab: Lab) -> None:
         self.request, self.range = request, commits
         asked = lab_like(request.lab, request.cpu)
-        if request.cpu is not None:  # model cycles need a trace
-            asked = msgspec.structs.replace(asked, trace=True)
-        self._lab = lab.asked(asked)
+        self.measures = measures_of(MeasureRequest(request.cpu, request.layouts))
+        self._lab = lab.asked(recording(asked, self.measures))
         works = works_of(request.workloads, request.operations, request.program)
         self._changes = tuple(parse_change(word) for word in request.changes)
         announce(self._changes, lab.progress.log)
@@ -173,7 +167,7 @@ class Commits(SearchStudy):
         self.builds.announce(f"{commit[:12]}: {label}")
         found = self._kernel(commit)
         self.builds.add(label, found)
-        measured = self._with_cycles(await self._bench.measure(label, found))
+        measured = self._with_figures(await self._bench.measure(label, found))
         if measured.failure:
             self._journal.add(
                 FailedCommit(commit, measured.status, measured.failure, found.identity)
@@ -187,18 +181,15 @@ class Commits(SearchStudy):
 
     async def more_runs(self, flips: FlipSet) -> MeasuredKernel:
         """Return a measured commit with as many runs as leave nothing to chance."""
-        self._measured[flips] = self._with_cycles(await super().more_runs(flips))
+        self._measured[flips] = self._with_figures(await super().more_runs(flips))
         return self._measured[flips]
 
-    def _with_cycles(self, measured: MeasuredKernel) -> MeasuredKernel:
-        """With model cycles as further regions, where a CPU was named."""
-        cpu, layouts = self.request.cpu, self.request.layouts
-        if cpu is None:
-            return measured
-        cycles = cycle_regions(measured, self._bench, cpu, layouts, self._lab)
-        parts = {**measured.parts, **{name: {} for name in cycles}}
+    def _with_figures(self, measured: MeasuredKernel) -> MeasuredKernel:
+        """Return the kernel with the figures of all measures as further regions."""
+        figures = figures_of(self.measures, measured, self._bench, self._lab)
+        parts = {**measured.parts, **{name: {} for name in figures}}
         found = msgspec.structs.replace(
-            measured, regions={**measured.regions, **cycles}, parts=parts
+            measured, regions={**measured.regions, **figures}, parts=parts
         )
         return found.without(self._bench.left_out)
 
@@ -239,37 +230,19 @@ class Commits(SearchStudy):
         )
 
 
-def cycle_regions(
-    measured: MeasuredKernel,
-    bench: Bench,
-    cpu: CPU,
-    layouts: int,
-    lab: Lab,
+def figures_of(
+    measures: Sequence[Measure], measured: MeasuredKernel, bench: Bench, lab: Lab
 ) -> dict[str, SearchedRegion]:
-    """The model cycles of each region whose run was traced, over so many layouts, placement left
-    out: `cycles_name` -> region. Nothing for a kernel that failed.
+    """Return what measures besides the path say of each region of one kernel, by the region's name
+    and what follows it; nothing for a kernel that failed.
     """
     if measured.kernel is None:
         return {}
     found: dict[str, SearchedRegion] = {}
-    good = [one for one in measured.done if one.counts is not None]
-    for recorded in (one for one in good if TRACES in one.run.attachments):
-        step = f"replay {measured.kernel.release} on {cpu.name}"
-        lab.progress.begin(step)
-        with interruptible():
-            placed = placed_run(measured.kernel, recorded, lab.store)
-            every = [
-                one.counts
-                for one in good
-                if one.counts and one.run.workload == recorded.run.workload
-            ]
-            held = costs(placed, cpu, drawn(placed, layouts, SEED), runs=every)
-        lab.progress.end(step, f"{layouts} layouts")
-        for name, cost in held.items():
-            if not cost.ensemble.misses:
-                continue
-            value = mean_cycles(cost, prices_of(cpu))
-            nothing = Estimate(ZERO, ZERO, ZERO, value.n)
-            shown = cycles_name(bench.named(name, recorded.run.workload), cpu)
-            found[shown] = SearchedRegion(recorded.run.workload, RegionPath(value, value, nothing))
+    for workload, side in measured.sides().items():
+        for measure in measures:
+            for region, value in measure.figures(lab, side).items():
+                nothing = Estimate(ZERO, ZERO, ZERO, value.n)
+                shown = bench.named(region, workload) + measure.where
+                found[shown] = SearchedRegion(workload, RegionPath(value, value, nothing))
     return found

@@ -28,7 +28,8 @@ from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of
-from kdelta.measures.cycles.comparable import end_notes
+from kdelta.measures.model import Measure
+from kdelta.measures.path.comparable import end_notes
 from kdelta.spec.errors import UserError
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import (
@@ -43,7 +44,6 @@ from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.search.closer import same_configs
 from kdelta.studies.search.measure import (
     MeasuredKernel,
-    cycles_name,
     nothing_to_compare,
     regions_between,
     warnings_of,
@@ -52,9 +52,6 @@ from kdelta.studies.search.model import BisectBuild, BisectedRegion
 
 RATE_MARGIN = Fraction(1, 100)
 """What interrupts and other tasks do a virtual second depends on when they come, too."""
-
-CYCLES_MARGIN = Fraction(1, 100)
-"""Of model cycles over drawn layouts, differences of less are not worth the builds."""
 
 
 NOTHING: frozenset[str] = frozenset()
@@ -77,7 +74,7 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     bad = await kernels.measure(commits.bad.name, "the bad end")
     if good.failure or bad.failure:
         return failed(kernels)
-    _must_have(request.regions, kernels.comparable(request.cpu)[0])
+    _must_have(request.regions, kernels.comparable(request.cpu, kernels.measures)[0])
     reached: dict[str, Reach] = {}
     if request.rule_out and commits.commits:
         with interruptible():
@@ -107,7 +104,7 @@ async def _searched(kernels: Commits, reached: Mapping[str, Reach], progress: Pr
         clues=clues_of(reached, commits, kernels) if reached else Clues(),
     )
     good, bad = kernels.ends
-    wants = _wants(kernels.request, good)
+    wants = _wants(kernels.request, kernels.measures, good)
     found = await kernels.settled(begin(history, good.run, bad.run, wants, kernels.alike))
     while plans := _next(found):
         plan = plans[0]
@@ -125,11 +122,11 @@ def _next(found: Bisect) -> tuple[PlannedBuild, ...]:
     return found.next_builds()
 
 
-def _wants(request: BisectRequest, good: MeasuredKernel) -> Wants:
+def _wants(request: BisectRequest, measures: Sequence[Measure], good: MeasuredKernel) -> Wants:
     margins = {name: RATE_MARGIN for name, region in good.regions.items() if region.rate}
-    if request.cpu is not None:
-        names = [cycles_name(name, request.cpu) for name in good.regions]
-        margins |= {name: CYCLES_MARGIN for name in names if name in good.regions}
+    for measure in measures:
+        names = [f"{name}{measure.where}" for name in good.regions]
+        margins |= {name: measure.margin for name in names if name in good.regions}
     return Wants(
         first=request.first,
         regions=frozenset(request.regions) or None,
@@ -307,8 +304,11 @@ def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
 
 
 def _regions(kernels: Commits, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
-    cpu = kernels.request.cpu
-    cycles = {cycles_name(name, cpu) for name in kernels.ends[0].regions} if cpu else set()
+    units = {
+        f"{name}{measure.where}": measure.unit
+        for measure in kernels.measures
+        for name in kernels.ends[0].regions
+    }
     return tuple(
         BisectedRegion(
             workload=one.workload,
@@ -319,7 +319,7 @@ def _regions(kernels: Commits, answer: BisectAnswer) -> tuple[BisectedRegion, ..
             explained=one.explained,
             remainder=one.remainder,
             rate=one.rate,
-            unit="model cycles" if one.name in cycles else "instructions",
+            unit=units.get(one.name, "instructions"),
             widest=one.widest,
         )
         for one in regions_between(kernels.ends, answer.sums)

@@ -11,7 +11,6 @@ from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.infer.effects.effects import Effects, compare
 from kdelta.infer.effects.packets import packet_effects
 from kdelta.lab.attachments import KERNEL_LOG
-from kdelta.lab.judges import OperationRuns
 from kdelta.lab.reports import (
     attachment,
     config_changes,
@@ -23,13 +22,16 @@ from kdelta.lab.reports import (
     unlike,
 )
 from kdelta.lab.work import Work
-from kdelta.measures.cycles.gains import like_of
+from kdelta.measures.cycles.measure import cycles_of
 from kdelta.measures.cycles.model import CycleReport
+from kdelta.measures.model import RunSide
+from kdelta.measures.path.gains import like_of
+from kdelta.measures.path.judges import OperationRuns
 from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns
 from kdelta.studies.compare.parameters import GuestWords, warnings_on_parameters
-from kdelta.studies.compare.study import Comparison, RunSide
+from kdelta.studies.compare.study import Comparison
 
 _SHOWN = ("cpuinfo", "vulnerabilities")
 """What guests show of their CPU, and of what their kernel does about it."""
@@ -59,11 +61,12 @@ def _compare_report(comparisons: Sequence[Comparison], store: Store) -> CompareR
                 _cycle_report(one, store),
                 tuple(_more(more, store) for more in one.more),
                 packet_effects(one.base.counts, one.other.counts),
-                one.phases,
+                cycles.phases if (cycles := cycles_of(one.judged)) else {},
                 config_changes(one.base.kernel, one.other.kernel),
                 _unlike_default(one, store),
                 one.gains,
                 _output_differs(one, store) if work.program else "",
+                tuple(of.found for of in one.judged if of.found.effects and not of.detail),
             )
             for one in comparisons
         ),
@@ -105,11 +108,12 @@ def _output_differs(one: Comparison, store: Store) -> str:
 
 
 def _cpu(comparisons: Sequence[Comparison]) -> ReportedCPU | None:
-    """The CPU; of prices that were not measured, those that are in the effects."""
+    """Return the CPU; of costs that were not measured, those that are in the effects."""
     if comparisons[0].cpu is None:
         return None
     cpu = reported_cpu(comparisons[0].cpu)
-    effects = [effect for one in comparisons if one.cycles for effect in one.cycles.effects]
+    found = filter(None, (cycles_of(one.judged) for one in comparisons))
+    effects = [effect for cycles in found for effect in cycles.effects]
     if not effects:
         return cpu
     guessed = dict.fromkeys(kind for effect in effects for kind in effect.without_measured_cost)
@@ -117,11 +121,12 @@ def _cpu(comparisons: Sequence[Comparison]) -> ReportedCPU | None:
 
 
 def _cycle_report(one: Comparison, store: Store) -> CycleReport | None:
-    if one.cpu is None or one.cycles is None:
+    cycles = cycles_of(one.judged)
+    if one.cpu is None or cycles is None:
         return None
-    relinked = tuple(name for name, code in one.cycles.codes.items() if code is CodeChange.RELINKED)
+    relinked = tuple(name for name, code in cycles.codes.items() if code is CodeChange.RELINKED)
     found = _unlike(one, one.cpu, store)
-    return CycleReport(one.cycles.effects, relinked, found, one.cycles.notes, one.cycles.cut)
+    return CycleReport(cycles.effects, relinked, found, cycles.notes, cycles.cut)
 
 
 def _unlike_default(one: Comparison, store: Store) -> tuple[Mismatch, ...]:

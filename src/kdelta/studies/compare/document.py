@@ -10,6 +10,7 @@ import msgspec
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
+from kdelta.measures import sections as measures
 from kdelta.measures.cycles import parts as cycles
 from kdelta.measures.cycles.words import cpus_lines, path_words
 from kdelta.report import cells, figures, words
@@ -196,7 +197,7 @@ def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
 
 
 def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
-    """What is known of the path, and of model cycles."""
+    """Return what is known of the path, and by other measures."""
     operations = pair.operations
     if not any(one.costs for one in operations):
         text = "Nothing can be compared: no operation succeeded on both sides."
@@ -209,11 +210,12 @@ def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
         f"instructions executed{f', {pair.about}' if pair.about else ''}",
         words.tone_of(Counter({word: found.get(word, 0) for word in Word})),
     )
-    return (path, *cycles.answers(pair.report.cpu, pair.compared.cycles, pair.about))
+    measured = (measures.answer(one, pair.about) for one in pair.compared.measured)
+    return (path, *cycles.answers(pair.report.cpu, pair.compared.cycles, pair.about), *measured)
 
 
 def sections_of(pair: ComparedPair) -> Iterator[Section]:
-    """The sections of one pair."""
+    """Yield the sections of one pair."""
     compared = pair.compared
     operations = pair.operations
     if not any(one.costs for one in operations):
@@ -226,8 +228,11 @@ def sections_of(pair: ComparedPair) -> Iterator[Section]:
     yield Section(f"operations{pair.mark}", pair.title("Operations"), tuple(_tables(pair)))
     yield from packets.sections(compared, pair.cycles, pair.report.cpu, pair.about, pair.mark)
     yield from cycles.sections(pair.report.cpu, compared.cycles, pair.about, pair.mark)
+    for found in compared.measured:
+        title = pair.title(f"By {found.measure}")
+        yield measures.section(found, title, pair.mark)
     like = pair.report.cpu.name if pair.report.cpu else like_name(pair.report)
-    yield from common.unlike_section(like, compared.mismatches, f"unlike{pair.mark}")
+    yield from common.unlike_section(like, compared.mismatches, f"mismatches{pair.mark}")
     yield from common.gains_section(like, compared.gains, f"gains{pair.mark}")
     folds = functions.folds(in_order(operations), pair.mark, pair.functions)
     folds += functions.background_folds(compared.effects.background, pair.mark, pair.functions)
@@ -390,6 +395,7 @@ def _suites(pair: ComparedPair) -> Iterator[Suite]:
         yield Suite(f"{pair.who}path{pair.on_cpu}", cases)
     if pair.compared.cycles and (found := tuple(cycles.cases(pair.compared.cycles))):
         yield Suite(f"{pair.who}model cycles{pair.on_cpu}", found)
+    yield from (measures.suite(one, pair.who) for one in pair.compared.measured)
 
 
 def _path_case(one: OperationEffect) -> Case:
@@ -424,6 +430,7 @@ def _notes(pair: ComparedPair) -> Iterator[str]:
         yield from (f"{operation.name}: {text}" for text in operation.notes)
     if pair.compared.cycles:
         yield from pair.compared.cycles.notes
+    yield from (note for one in pair.compared.measured for note in one.notes)
 
 
 def _further(compared: Compared) -> list[tuple[tuple[str, ...], MoreRuns]]:

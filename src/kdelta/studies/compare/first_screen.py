@@ -13,6 +13,7 @@ from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import FIRM, OPEN, OperationEffect, Word
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
+from kdelta.measures import sections as measures
 from kdelta.report import figures, words
 from kdelta.report.document import (
     Answer,
@@ -110,9 +111,9 @@ def _footer(pairs: Sequence[Pair]) -> str:
 
 def _of_variants(document: Document, pairs: Sequence[Pair]) -> Document:
     """One table with a column a kernel, and what is known of model cycles."""
-    cycles = [section for pair in pairs for section in _cycles(pair)]
+    measured = [section for pair in pairs for section in _measured(pair)]
     return msgspec.structs.replace(
-        _begun(document, pairs), sections=(variants_section(pairs), *cycles)
+        _begun(document, pairs), sections=(variants_section(pairs), *measured)
     )
 
 
@@ -153,7 +154,7 @@ def _sections(found: Sequence[tuple[Pair, Groups]], budgets: Sequence[int]) -> I
         own, left = left[: len(groups)], left[len(groups) :]
         blocks = (*_specs(pair), *_table(pair, groups, own), *_lists(pair, groups))
         yield Section(f"changes-{at}", title, blocks)
-        yield from _cycles(pair)
+        yield from _measured(pair)
 
 
 def _specs(pair: Pair) -> Iterator[Facts]:
@@ -304,6 +305,13 @@ def _list(
 ) -> str:
     names = ", ".join(f"{one.name} {figure(one)}" if figure else one.name for one in operations)
     return f"{title}: {names}" + (f" ({note})" if note else "") if operations else ""
+
+
+def _measured(pair: Pair) -> Iterator[Section]:
+    """The verdicts of all measures besides the path, a line for each word."""
+    yield from _cycles(pair)
+    for found in pair.compared.measured:
+        yield Section(found.measure, f"By {found.measure}", (measures.lines(found),))
 
 
 def _cycles(pair: Pair) -> Iterator[Section]:

@@ -9,6 +9,7 @@ from kdelta.infer.effects.effects import Effects
 from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.measures.cycles.model import CycleReport
+from kdelta.measures.model import MeasuredEffects
 from kdelta.report.groups import groups_text
 from kdelta.report.model import (
     Facts,
@@ -38,7 +39,8 @@ class Compared(msgspec.Struct, frozen=True):
     """Another kernel, and its effects against the base. `config`: how their configs differ; None
     where one of them is not known. `mismatches`: what kernels did otherwise than on the default
     CPU, where none is named (else `cycles` has it). `gains`: what paths could add that QEMU cannot
-    offer. `output`: how what a program printed under both differs.
+    offer. `output`: how what a program printed under both differs. `measured`: by the measures that
+    have no field of their own here.
     """
 
     side: KernelRuns
@@ -51,6 +53,7 @@ class Compared(msgspec.Struct, frozen=True):
     mismatches: tuple[Mismatch, ...] = ()
     gains: tuple[PathGain, ...] = ()
     output: str = ""
+    measured: tuple[MeasuredEffects, ...] = ()
 
 
 class CompareReport(msgspec.Struct, frozen=True):

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Yes or no for CI and `git bisect run`: is the other kernel slower?"""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
 
-from kdelta.cpus.model import CPU
-from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
 from kdelta.infer.effects.gate import Decision, Judged, decide, judge_path
-from kdelta.lab.judges import NOT_IN_STATES
 from kdelta.lab.lab import Lab
 from kdelta.lab.work import Work
-from kdelta.measures.cycles.cut import cut_note
+from kdelta.measures.model import Effect, MeasuredEffects, RunSide
+from kdelta.measures.path.judges import NOT_IN_STATES
 from kdelta.store.model import Run
-from kdelta.studies.compare.study import Comparison, RunSide, SameKernelError, run_compare
+from kdelta.studies.compare.study import Comparison, SameKernelError, run_compare
 from kdelta.studies.gate.request import GateRequest
-
-_NOT_SLOWER = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})
-"""Words by which, or by whose interval, a region passes: what has no price is in none of them."""
 
 
 class GateAnswer(msgspec.Struct, frozen=True):
@@ -46,56 +41,46 @@ async def run_gate(request: GateRequest, lab: Lab) -> GateAnswer:
     judged = tuple(
         one
         for comparison in found
-        for one in judge(
-            _without(comparison, request.left_out), request.exact_margin, asked.path_margin
-        )
+        for one in judge(comparison, request.exact_margin, asked.path_margin, request.left_out)
     )
     failures = dict.fromkeys(text for comparison in found for text in failures_of(comparison))
-    notes = dict.fromkeys(text for comparison in found for text in _notes(comparison))
+    notes = dict.fromkeys(text for one in found for of in one.judged for text in of.found.notes)
     if request.left_out:
         notes[f"left out: {', '.join(request.left_out)}"] = None
     return GateAnswer(decide(judged, tuple(failures), request.mixed), judged, tuple(notes), found)
 
 
 def judge(
-    comparison: Comparison, exact: Fraction, margin: Fraction | None = None
+    comparison: Comparison,
+    exact: Fraction,
+    margin: Fraction | None = None,
+    left_out: Sequence[str] = (),
 ) -> Iterator[Judged]:
-    """The verdicts of a comparison as a gate sees them, those on larger effects first. The margins
-    are those of `judge_path`.
+    """Yield the verdicts of a comparison as a gate sees them, those on larger effects first. The
+    margins are those of `judge_path`; operations that are left out have none.
     """
     if comparison.effects is None:
         return
-    decided = _decided_by_cycles(comparison)
-    for operation in sorted(comparison.effects.operations, key=_percent, reverse=True):
+    operations = [one for one in comparison.effects.operations if one.name not in left_out]
+    measured = [one.found.without(left_out) for one in comparison.judged]
+    decided = {e.region for one in measured for e in one.effects if e.word not in OPEN}
+    for operation in sorted(operations, key=_percent, reverse=True):
         if operation.verdict.reason == NOT_IN_STATES:
             yield Judged(operation.name, Word.UNRESOLVED, NOT_IN_STATES)
             continue
         judged = judge_path(operation, exact, margin)
+        # What a mixed operation has more of may be weighed by another measure.
         if judged.word is not Word.MIXED or operation.name not in decided:
             yield judged
-    if comparison.cpu:
-        effects = comparison.cycles.effects if comparison.cycles else ()
-        for effect in sorted(effects, key=lambda one: -one.relative.low):
-            yield _on_cycles(effect, comparison.cpu)
-        yield from _without_cycles(comparison, comparison.cpu)
-
-
-def _without(comparison: Comparison, names: Collection[str]) -> Comparison:
-    """The comparison without the operations of these names."""
-    effects, cycles = comparison.effects, comparison.cycles
-    if effects is not None:
-        kept = tuple(one for one in effects.operations if one.name not in names)
-        effects = msgspec.structs.replace(effects, operations=kept)
-    if cycles is not None:
-        regions = tuple(one for one in cycles.effects if one.region not in names)
-        cycles = msgspec.structs.replace(cycles, effects=regions)
-    return msgspec.structs.replace(comparison, effects=effects, cycles=cycles)
-
-
-def _decided_by_cycles(comparison: Comparison) -> set[str]:
-    """Regions whose bytes of string operations the CPU's costs could weigh."""
-    effects = comparison.cycles.effects if comparison.cycles else ()
-    return {one.region for one in effects if one.verdict.word not in OPEN}
+    for found in measured:
+        known = [one for one in found.effects if one.change]
+        for effect in sorted(known, key=lambda one: -one.change.low if one.change else 0.0):
+            yield _judged(effect, found)
+        untold = {one.region: one.reason for one in found.effects if one not in known}
+        names = {one.region for one in known}
+        for one in (one for one in operations if one.costs and one.name not in names):
+            reason = untold.get(one.name) or f"its {found.unit} are not known"
+            yield Judged(f"{one.name}{found.where}", Word.UNRESOLVED, reason)
 
 
 def failures_of(comparison: Comparison) -> Iterator[str]:
@@ -109,12 +94,6 @@ def failures_of(comparison: Comparison) -> Iterator[str]:
                 line = f"{word}, {more.operation}: {_first_line(_failure(one.run))}"
                 further.setdefault(one.run.id, line)
     yield from further.values()
-
-
-def _notes(comparison: Comparison) -> Iterator[str]:
-    if comparison.cycles and comparison.cpu:
-        for one in comparison.cycles.cut:
-            yield f"on {comparison.cpu.name}, {cut_note(one)}"
 
 
 def _failures(side: RunSide) -> Iterator[str]:
@@ -139,28 +118,11 @@ def _percent(operation: OperationEffect) -> Fraction:
     return operation.costs.insns.effect.value * 100 if part is None else part
 
 
-def _on_cycles(effect: PlacementEffect, cpu: CPU) -> Judged:
-    verdict, name = effect.verdict, f"{effect.region} on {cpu.name}"
-    if verdict.word is Word.SLOWER:
-        low, high = (f"{100 * end:+.3g}%" for end in (effect.relative.low, effect.relative.high))
-        return Judged(f"{name} {low} to {high} model cycles", Word.SLOWER, name=name)
-    reason = verdict.reason
-    if verdict.layouts is not None:
-        reason += f"; --layouts {verdict.layouts} would probably do"
-    if (grows := effect.grows_unpriced) and verdict.word in _NOT_SLOWER:
-        text = f"{', '.join(grows)}: more of it, and it has no price on {cpu.name}"
-        return Judged(name, Word.UNRESOLVED, text)
-    return Judged(name, verdict.word, reason, bounded=effect.within_bound)
-
-
-def _without_cycles(comparison: Comparison, cpu: CPU) -> Iterator[Judged]:
-    """The regions that both kernels have, and of whose model cycles nothing is known."""
-    operations = comparison.effects.operations if comparison.effects else ()
-    cycles = comparison.cycles
-    known = {one.region for one in cycles.effects} if cycles else set()
-    untraced = {one.name: one.verdict for one in cycles.cut if one.verdict} if cycles else {}
-    for one in operations:
-        if one.costs is not None and one.name not in known:
-            verdict = untraced.get(one.name)
-            reason = verdict.reason if verdict else "its model cycles are not known"
-            yield Judged(f"{one.name} on {cpu.name}", Word.UNRESOLVED, reason)
+def _judged(effect: Effect, found: MeasuredEffects) -> Judged:
+    name = effect.region + found.where
+    if effect.word is Word.SLOWER and effect.change:
+        low, high = (f"{100 * end:+.3g}%" for end in (effect.change.low, effect.change.high))
+        return Judged(f"{name} {low} to {high} {found.unit}", Word.SLOWER, name=name)
+    if effect.doubt:
+        return Judged(name, Word.UNRESOLVED, effect.doubt)
+    return Judged(name, effect.word, effect.reason, bounded=effect.bounded)

@@ -11,10 +11,10 @@ from kdelta.kernels.model import Kernel
 from kdelta.lab.cpus import lab_like, must_fit, must_replay_data
 from kdelta.lab.found import with_all_files
 from kdelta.lab.lab import Lab, RunPlan, RunResult
+from kdelta.lab.recorded import tracing
 from kdelta.lab.request import LabRequest
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
-from kdelta.measures.cycles.placement import tracing
 
 
 class TracedKernel(msgspec.Struct, frozen=True, eq=False):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from kdelta.infer.effects.effects import Word
+from kdelta.measures import sections as measures
 from kdelta.measures.cycles.words import cpu_line
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
@@ -101,6 +102,7 @@ def _case(track: HistoryTrack, series: HistorySeries) -> Case:
         "-" if one is None else figures.number(one.value)
         for one in (track.points[-2].figure, point.figure)
     )
+    verdict += "".join(f"; {name} {one.word}" for name, one in point.measured.items())
     text = f"{ends} instructions an iteration, {figures.spread(point.step.effect)}"
     outcome = words.OUTCOMES[point.step.word]
     return Case(track.operation, outcome, verdict, (text, series.kernels[-1].name))
@@ -275,8 +277,15 @@ def _table(track: HistoryTrack, series: HistorySeries, mark: str) -> Table:
             Column("over layouts", "number"),
             Column("as linked", "number"),
         )
+    further = dict.fromkeys(name for point in track.points for name in point.measured)
+    columns += tuple(column for name in further for column in measures.step_columns(name))
     rows = tuple(
-        (Cell(name), *_cells(point), *(_cycle_cells(point) if series.cpu else ()))
+        (
+            Cell(name),
+            *_cells(point),
+            *(_cycle_cells(point) if series.cpu else ()),
+            *(cell for one in further for cell in measures.step_cells(point.measured.get(one))),
+        )
         for name, point in zip(_names(series), track.points, strict=True)
     )
     return Table(f"track{mark}", f"{track.operation}, kernel by kernel", columns, rows)

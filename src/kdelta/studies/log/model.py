@@ -14,6 +14,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.history import GeometricChange
+from kdelta.measures.model import Effect
 from kdelta.report.model import Facts, ReportedCPU
 
 REAL = (Word.SLOWER, Word.FASTER)
@@ -67,12 +68,14 @@ class CycleStep(msgspec.Struct, frozen=True):
 
 class HistoryPoint(msgspec.Struct, frozen=True):
     """An operation on one kernel: None where it did not succeed, or for the first kernel's steps.
-    `cycles` is known only on a CPU, where traces of both kernels are kept.
+    `cycles` is known only on a CPU, where traces of both kernels are kept. `measured`: the steps by
+    further measures.
     """
 
     figure: Estimate | None
     step: PathStep | None = None
     cycles: CycleStep | None = None
+    measured: dict[str, Effect] = {}
 
 
 class HistoryTrack(msgspec.Struct, frozen=True):

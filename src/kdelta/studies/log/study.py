@@ -16,20 +16,21 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.effects import FIRM, Effects, OperationEffect
 from kdelta.infer.effects.estimate import Estimate, Scale
 from kdelta.infer.effects.history import overall_change, step_effects
-from kdelta.lab.judges import MOST_RUNS, STATES, in_other_state
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.plan import same_program
 from kdelta.lab.reports import controllers, machine_facts, reported_cpu
 from kdelta.lab.run_facts import mode_of
-from kdelta.measures.cycles.comparable import comparable, guest_of
+from kdelta.measures.model import Judgement, Measure, MeasureRequest
+from kdelta.measures.path.comparable import comparable, guest_of
+from kdelta.measures.path.judges import MOST_RUNS, STATES, in_other_state
+from kdelta.measures.path.shared import relinked_regions, same_regions
+from kdelta.measures.registry import measures_of
 from kdelta.report.groups import groups_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import Mode, RunStatus
 from kdelta.spec.versions import compare_versions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.compare.study import relinked_regions, same_regions
-from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
 from kdelta.studies.log.lineage import (
     Lineage,
     RunGroup,
@@ -40,7 +41,6 @@ from kdelta.studies.log.lineage import (
     worth_showing,
 )
 from kdelta.studies.log.model import (
-    CycleStep,
     HistoryKernel,
     HistoryPoint,
     HistoryReport,
@@ -50,6 +50,7 @@ from kdelta.studies.log.model import (
     PathStep,
 )
 from kdelta.studies.log.request import HistoryRequest
+from kdelta.studies.log.steps import CachedKernels, cycle_step, measured_steps, plain_steps
 from kdelta.workloads.catalog import find_workload, workloads
 
 MOST_SERIES = 4
@@ -241,24 +242,17 @@ class _HistoryStudy:
         notes: Sequence[str],
     ) -> HistorySeries:
         names = self._names(kernels)
-        pairs = list(itertools.pairwise([guest_of(one.done, self._lab.store) for one in kernels]))
-        cycles: list[dict[str, CycleStep]] = [{} for _ in effects]
-        more: tuple[str, ...] = ()
-        if cpu is not None:
-            cycles, more = cycle_steps(
-                Placing(cpu, self._request.layouts, self._request.margin, tuple(names)),
-                [(one.lineage, one.done) for one in kernels],
-                list(zip(effects, pairs, strict=True)),
-                kernels=self._cache,
-                lab=self._lab,
-            )
+        asked = MeasureRequest(cpu, self._request.layouts, self._request.margin)
+        judged, more = self._measured(measures_of(asked), kernels, effects, tuple(names))
+        guests = [guest_of(one.done, self._lab.store) for one in kernels]
         effects = [
-            comparable(one, None, cpu, pair)[0] for one, pair in zip(effects, pairs, strict=True)
+            comparable(one, cpu, pair)
+            for one, pair in zip(effects, itertools.pairwise(guests), strict=True)
         ]
         return HistorySeries(
             machine=machine_facts([kernels[-1].done[0]], self._lab.store),
             kernels=tuple(map(_reported, kernels)),
-            tracks=tuple(_track(name, kernels, effects, cycles) for name in names),
+            tracks=tuple(_track(name, kernels, effects, judged) for name in names),
             totals=tuple(_totals(effects, names)),
             ordered=ordered_by([one.lineage for one in kernels]),
             cpu=reported_cpu(cpu) if cpu else None,
@@ -270,6 +264,18 @@ class _HistoryStudy:
                 ]
             ),
         )
+
+    def _measured(
+        self,
+        measures: Sequence[Measure],
+        kernels: Sequence[_Kernel],
+        effects: Sequence[Effects],
+        regions: tuple[str, ...],
+    ) -> tuple[list[list[Judgement | None]], list[str]]:
+        """Return by measure the steps between kernels, and notes."""
+        sides = [(one.lineage, self._cache.side(one.lineage, one.done)) for one in kernels]
+        every = [measured_steps(one, sides, effects, regions, self._lab) for one in measures]
+        return [judged for judged, _ in every], [note for _, notes in every for note in notes]
 
     def _names(self, kernels: Sequence[_Kernel]) -> list[str]:
         """The operations that are asked for and that any kernel has, in the order of the first."""
@@ -379,12 +385,11 @@ def _track(
     name: str,
     kernels: Sequence[_Kernel],
     effects: Sequence[Effects],
-    cycles: Sequence[dict[str, CycleStep]],
+    judged: Sequence[Sequence[Judgement | None]],
 ) -> HistoryTrack:
     steps: list[PathStep | None] = [None, *(_step_of(name, one) for one in effects)]
-    judged: list[CycleStep | None] = [None, *(one.get(name) for one in cycles)]
     points = []
-    for at, (kernel, step, cycle) in enumerate(zip(kernels, steps, judged, strict=True)):
+    for at, (kernel, step) in enumerate(zip(kernels, steps, strict=True)):
         # The figures of a step are the comparison's, which may be of more runs.
         compared = _operation(name, effects[max(0, at - 1)]) if effects else None
         if compared and compared.costs:
@@ -392,7 +397,8 @@ def _track(
             figure: Estimate | None = insns.other if at else insns.base
         else:
             figure = _figure(name, kernel)
-        points.append(HistoryPoint(figure, step, cycle))
+        here = [found for of in judged if at and (found := of[at - 1])]
+        points.append(HistoryPoint(figure, step, cycle_step(name, here), plain_steps(name, here)))
     return HistoryTrack(name, tuple(points))
 
 

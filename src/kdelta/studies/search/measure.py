@@ -35,11 +35,12 @@ from kdelta.kernels.sources.given import given_in
 from kdelta.lab.found import with_all_files
 from kdelta.lab.lab import EXECUTED, Lab, RunResult
 from kdelta.lab.progress import Progress
+from kdelta.lab.recorded import recorded_runs
 from kdelta.lab.reports import reported_side
 from kdelta.lab.steps import expect_runs
 from kdelta.lab.work import Work
-from kdelta.measures.cycles.comparable import judged_ends
-from kdelta.measures.cycles.effects import recorded_runs
+from kdelta.measures.model import Measure, RunSide
+from kdelta.measures.path.comparable import judged_ends
 from kdelta.report.model import KernelRuns
 from kdelta.spec.change import BaseConfigChange
 from kdelta.spec.errors import LabError, UserError
@@ -105,6 +106,16 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
     def side(self, name: str, store: Store) -> KernelRuns:
         """What is reported of it, under that name."""
         return reported_side(name, self.kernel, self.done, self.failure, store)
+
+    def sides(self) -> dict[str, RunSide]:
+        """Return its runs that went well, by workload."""
+        good = [one for one in self.done if one.counts is not None]
+        return {
+            name: RunSide(
+                self.label, self.kernel, tuple(one for one in good if one.run.workload == name)
+            )
+            for name in dict.fromkeys(one.run.workload for one in good)
+        }
 
     def without(self, names: Collection[str]) -> "MeasuredKernel":
         """The same without these regions."""
@@ -294,20 +305,23 @@ class Bench:
         return found.without(self.left_out)
 
     def comparable(
-        self, ends: tuple[MeasuredKernel, MeasuredKernel], cpu: CPU | None
+        self,
+        ends: tuple[MeasuredKernel, MeasuredKernel],
+        cpu: CPU | None,
+        measures: Sequence[Measure] = (),
     ) -> tuple[MeasuredKernel, MeasuredKernel]:
-        """Both ends without the regions that a path decides which one of them has lost in the
-        guest, and without model cycles of regions that have such a path at all; kernels that are
-        measured later are without them, too. UserError if none is left.
+        """Return both ends without the regions that a path decides which one of them has lost in
+        the guest, and without these measures' figures of regions that have such a path at all;
+        kernels that are measured later are without them, too. UserError if none is left.
         """
         decided: dict[str, str] = {}
-        cycles: list[str] = []
+        others: list[str] = []
         found = judged_ends((ends[0].done, ends[1].done), cpu, self._lab.store)
         for workload, judged in found.items():
             decided |= {self.named(name, workload): why for name, why in judged.decided.items()}
-            if cpu is not None:
-                cycles += [cycles_name(self.named(name, workload), cpu) for name in judged.lost]
-        self.left_out = frozenset((*decided, *cycles))
+            lost = [self.named(name, workload) for name in judged.lost]
+            others += [f"{name}{measure.where}" for measure in measures for name in lost]
+        self.left_out = frozenset((*decided, *others))
         kept = ends[0].without(self.left_out), ends[1].without(self.left_out)
         if decided and all(region.rate for region in kept[0].regions.values()):
             raise UserError(
@@ -332,11 +346,6 @@ class Bench:
     def _named(self, region: str, work: Work) -> str:
         owners = [one for one in self._works if one.has(region)]
         return f"{work.name}/{region}" if len(owners) > 1 else region
-
-
-def cycles_name(region: str, cpu: CPU) -> str:
-    """What the model cycles of a region are called among regions."""
-    return f"{region} on {cpu.name}"
 
 
 def source_spec(tree: str, who: str) -> SourceSpec:

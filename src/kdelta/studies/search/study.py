@@ -3,10 +3,13 @@
 those of which few leave a difference to chance.
 """
 
+from collections.abc import Sequence
+
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.estimate import effect_between, is_seen
 from kdelta.infer.search.search_model import NOTHING, FlipSet, S
+from kdelta.measures.model import Measure
 from kdelta.studies.search.measure import Bench, Ends, MeasuredKernel
 
 
@@ -24,11 +27,11 @@ class SearchStudy:
         """Return both ends, once they are measured."""
         return self._measured[self._first], self._measured[self._last]
 
-    def comparable(self, cpu: CPU | None = None) -> Ends:
+    def comparable(self, cpu: CPU | None = None, measures: Sequence[Measure] = ()) -> Ends:
         """Return both ends, and from now on have all kernels, without regions that a path decides
         which one of the ends has lost in the guest.
         """
-        kept = self._bench.comparable(self.ends, cpu)
+        kept = self._bench.comparable(self.ends, cpu, measures)
         self._measured |= zip((self._first, self._last), kept, strict=True)
         return kept
 

@@ -37,7 +37,7 @@ from kdelta.kernels.sources.series import likely_needs
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of, works_of
-from kdelta.measures.cycles.comparable import end_notes
+from kdelta.measures.path.comparable import end_notes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.search.closer import reach_looked_closer

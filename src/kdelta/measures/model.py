@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a measure is: something that a change of a kernel can cost, region by region."""
+
+import abc
+import functools
+from collections.abc import Collection, Iterable, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.counts.model import RunCounts
+from kdelta.cpus.model import CPU
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.effects.effects import Effects, Word
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.gains import PathGain
+from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.progress import Progress
+from kdelta.lab.request import LabRequest
+from kdelta.spec.phase import PhaseRule
+
+
+class RunSide(msgspec.Struct, frozen=True):
+    """One kernel and its runs; `counts` has those that went well. No kernel: `failure` says why."""
+
+    spec: str
+    kernel: Kernel | None
+    done: tuple[RunResult, ...] = ()
+    failure: str = ""
+
+    @property
+    def counts(self) -> tuple[RunCounts, ...]:
+        """Return what the runs counted that went well."""
+        return tuple(done.counts for done in self.done if done.counts is not None)
+
+
+class RunPair(msgspec.Struct, frozen=True):
+    """What a measure judges: runs of one workload under two kernels.
+
+    path     the effects on the path
+    regions  the only ones to judge; None for all
+    """
+
+    base: RunSide
+    other: RunSide
+    path: Effects
+    regions: tuple[str, ...] | None = None
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """What a change does to one region, by one measure.
+
+    base, other  the figures, in the measure's unit; None where they are not known
+    change       other less base, as a fraction of the base; None where that is not known
+    reason       why the word is open, or what is peculiar about it
+    doubt        what may make the other kernel slower, whatever the word is; empty for nothing
+    bounded      whether the upper end of the change is within the margin
+    """
+
+    region: str
+    word: Word
+    base: Interval | None = None
+    other: Interval | None = None
+    change: Interval | None = None
+    reason: str = ""
+    doubt: str = ""
+    bounded: bool = False
+
+
+class MeasuredEffects(msgspec.Struct, frozen=True):
+    """What a measure found between two kernels.
+
+    measure  its name
+    unit     of its figures, a plural
+    where    what follows the name of a region, where only that tells it from the path's
+    notes    what is to be known about regions
+    """
+
+    measure: str
+    unit: str
+    effects: tuple[Effect, ...]
+    where: str = ""
+    notes: tuple[str, ...] = ()
+
+    def without(self, names: Collection[str]) -> "MeasuredEffects":
+        """Return the same without regions of these names."""
+        kept = tuple(one for one in self.effects if one.region not in names)
+        return msgspec.structs.replace(self, effects=kept)
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What a measure returns: effects, and in `detail` what its own sections show besides."""
+
+    found: MeasuredEffects
+    detail: msgspec.Struct | None = None
+
+
+class MeasureRequest(msgspec.Struct, frozen=True):
+    """What is asked of measures: the CPU that was named, if any; how many layouts of a kernel are
+    drawn; the margin as a fraction; whether misses of data count; the phases of the workload.
+    """
+
+    cpu: CPU | None = None
+    layouts: int = 0
+    margin: float = 0.0
+    data: bool = False
+    phases: tuple[PhaseRule, ...] = ()
+
+
+class Measure(abc.ABC):
+    """Something besides the path that a change can cost. Studies ask all measures of a request, and
+    know none by name.
+
+    name    a plural, as in "model cycles are not known"
+    unit    of its figures, a plural
+    where   what follows the name of a region that is judged by it: " on zen4"
+    margin  the part of a figure below which a difference is not worth a kernel, in a search
+    """
+
+    name: str
+    unit: str
+    margin: Fraction = Fraction(0)
+
+    @property
+    def where(self) -> str:
+        return f" ({self.name})"
+
+    def found(self, effects: Iterable[Effect] = (), notes: Iterable[str] = ()) -> MeasuredEffects:
+        """Return effects as its own."""
+        return MeasuredEffects(self.name, self.unit, tuple(effects), self.where, tuple(notes))
+
+    def recording(self, asked: LabRequest) -> LabRequest:
+        """Return the request of runs, with what it needs recorded."""
+        return asked
+
+    def expect(self, progress: Progress, pairs: int) -> None:
+        """Report how much work so many pairs will be."""
+
+    def lacks(self, lab: Lab, side: RunSide) -> str:
+        """Return why it can say nothing of a kernel; empty if it can."""
+        return ""
+
+    @abc.abstractmethod
+    def judge(self, lab: Lab, pair: RunPair) -> Judgement | None:
+        """Return the effects from a base to another kernel, of what is kept of their runs; None
+        where that says nothing.
+        """
+
+    async def measure(self, lab: Lab, pair: RunPair) -> Judgement | None:
+        """Return the same after having run what it takes."""
+        return self.judge(lab, pair)
+
+    def doubted(self, found: Judgement, gains: Sequence[PathGain]) -> Judgement:
+        """Return a judgement without verdicts that these gains could turn round: what paths of the
+        CPU could add to a kernel, which the emulator cannot offer.
+        """
+        return found
+
+    def figures(self, lab: Lab, side: RunSide) -> dict[str, Estimate]:
+        """Return by region what one kernel costs; nothing where that is no figure of one kernel. A
+        search builds kernels by it.
+        """
+        return {}
+
+
+def recording(asked: LabRequest, measures: Sequence[Measure]) -> LabRequest:
+    """Return the request of runs, with what all these measures need recorded."""
+    return functools.reduce(lambda request, one: one.recording(request), measures, asked)

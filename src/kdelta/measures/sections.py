@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What any measure found, in a document: the verdicts in words, a chart, a table, a suite."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kdelta.infer.effects.effects import FIRM
+from kdelta.measures.model import Effect, MeasuredEffects
+from kdelta.report import cells, words
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Case,
+    Cell,
+    Chart,
+    Charts,
+    Chip,
+    Column,
+    Items,
+    Point,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.figures import in_per_cent
+from kdelta.report.words import TONES
+
+_NAMED = 6
+
+
+def answer(found: MeasuredEffects, about: str = "") -> Answer:
+    """Return the verdicts of all regions, in a sentence and as chips. about: of which kernels."""
+    counts = Counter(one.word for one in found.effects)
+    shown = [word for word in words.ORDER if counts[word]]
+    text = ", ".join(f"{counts[word]} {word}" for word in shown)
+    of = words.counted(len(found.effects), "operation")
+    return Answer(
+        (f"By {found.measure}, of {of}: {text}.",),
+        tuple(Chip(word.value, counts[word], TONES[word]) for word in shown),
+        f"{found.measure}{f', {about}' if about else ''}",
+        words.tone_of(counts),
+    )
+
+
+def section(
+    found: MeasuredEffects,
+    title: str,
+    mark: str = "",
+    who: tuple[str, str] = ("base", "other"),
+    more: Sequence[Block] = (),
+) -> Section:
+    """Return the section of a measure: its effects as a chart and a table.
+
+    title: of the section. mark: what makes its ids unique. more: what follows the table.
+    """
+    caption = f"{found.measure[:1].upper()}{found.measure[1:]}, in {found.unit}"
+    rows = tuple((Cell(one.region), *_figures(one), *step_cells(one)) for one in found.effects)
+    columns = (
+        Column("operation", "name"),
+        *(Column(name, "number", found.unit) for name in who),
+        *step_columns(found.measure),
+        Column("why"),
+    )
+    rows = tuple((*row, Cell(one.reason)) for row, one in zip(rows, found.effects, strict=True))
+    table = Table(f"{_id(found)}-table{mark}", caption, columns, rows, filtered=True)
+    return Section(f"{_id(found)}{mark}", title, (*_charts(found), table, *more))
+
+
+def step_columns(measure: str) -> tuple[Column, Column]:
+    """Return the columns of `step_cells`."""
+    return (
+        Column(measure, "word", "the verdict on them"),
+        Column(f"% {measure}", "number", "the interval of the change, of the base"),
+    )
+
+
+def step_cells(one: Effect | None) -> tuple[Cell, Cell]:
+    """Return the verdict on a change, and its interval; empty cells for None."""
+    if one is None:
+        return cells.NOTHING, cells.NOTHING
+    return cells.verdict(one.word), cells.relative(one.change) if one.change else cells.NOTHING
+
+
+def suite(found: MeasuredEffects, who: str = "") -> Suite:
+    """Return a case for each region."""
+    cases = []
+    for one in found.effects:
+        size = f" ({in_per_cent(one.change)})" if one.change else ""
+        reason = f": {one.reason}" if one.reason else ""
+        ends = (
+            (f"{cells.ends(one.base).text} -> {cells.ends(one.other).text} {found.unit}",)
+            if one.base and one.other
+            else ()
+        )
+        cases.append(Case(one.region, words.OUTCOMES[one.word], f"{one.word}{size}{reason}", ends))
+    return Suite(f"{who}{found.measure}", tuple(cases))
+
+
+def lines(found: MeasuredEffects) -> Items:
+    """Return a line for each word, with the regions that have it: for a first screen."""
+    texts = []
+    for word in words.ORDER:
+        of = [one for one in found.effects if one.word is word]
+        names = [
+            f"{one.region} {in_per_cent(one.change)}" if one.change and word in FIRM else one.region
+            for one in of
+        ]
+        if names:
+            texts.append(f"{word} ({len(names)}): {words.some(names, _NAMED)}")
+    return Items(tuple(texts))
+
+
+def _figures(one: Effect) -> Iterator[Cell]:
+    for ends in (one.base, one.other):
+        yield cells.ends(ends) if ends else cells.NOTHING
+
+
+def _charts(found: MeasuredEffects) -> Iterator[Charts]:
+    known = [
+        (one, one.change)
+        for one in found.effects
+        if one.change and math.isfinite(one.change.low + one.change.high)
+    ]
+    if not known:
+        return
+    rows = tuple(
+        Point(
+            one.region,
+            50 * (change.low + change.high),
+            100 * change.low,
+            100 * change.high,
+            TONES[one.word],
+        )
+        for one, change in known
+    )
+    said = "; ".join(f"{one.region} {in_per_cent(change)} {one.word}" for one, change in known)
+    yield Charts(
+        (
+            Chart(
+                "effects",
+                rows,
+                f"% of the base's {found.measure}",
+                f"{found.measure}: other less base, with the interval",
+                f"Effects on {found.measure} by operation: {said}",
+                wide=True,
+            ),
+        )
+    )
+
+
+def _id(found: MeasuredEffects) -> str:
+    return found.measure.replace(" ", "-")

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What measures besides the path say, in the document of an ablation."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.cycles.placement_model import PlacementEffect
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.estimate import Estimate, mean_percent
+from kdelta.measures import sections as measures
+from kdelta.measures.cycles import parts as cycles
+from kdelta.measures.cycles.words import SIGNS, SIGNS_NOTE, margin_text
+from kdelta.report.document import Block, Cell, Column, Items, Prose, Section, Table
+from kdelta.report.figures import in_per_cent
+from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
+from kdelta.studies.search.model import cell
+
+Effects = Mapping[str, PlacementEffect]
+"""Effects on model cycles by region."""
+
+
+def sections(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator[Section]:
+    """Yield a section for each measure. ranked: the option groups that were measured, in order."""
+    yield from _cycles(report, ranked)
+    yield from _further(report)
+
+
+def _cycles(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator[Section]:
+    if report.cpu is None:
+        return
+    if not report.cycles:
+        text = "Not known: no operation was traced on both sides."
+        yield Section("placement", f"Model cycles on {report.cpu.name}", (Prose(text),))
+        return
+    effects = tuple(report.cycles.values())
+    blocks: tuple[Block, ...] = (
+        Prose(cycles.sentence(effects)),
+        _region_cycles(report),
+        *cycles.effect_chart(sorted(effects, key=_by_cycles), report.cpu),
+        *cycles.ensembles(effects, ("A", "B")),
+        *_unit_cycles(report, ranked),
+    )
+    yield Section("placement", f"Model cycles on {report.cpu.name}, from A to B", blocks)
+
+
+def _further(report: AblationReport) -> Iterator[Section]:
+    """Yield a section for each measure that has no form of its own."""
+    for whole in report.measured:
+        columns = (
+            Column("option group", "name"),
+            Column("operation", "name"),
+            *measures.step_columns(whole.measure),
+        )
+        rows = tuple(
+            (Cell(unit.name), Cell(one.region), *measures.step_cells(one))
+            for unit in report.option_groups
+            for found in unit.measured
+            if found.measure == whole.measure
+            for one in found.effects
+            if one.word is not Word.SAME
+        )
+        caption = "Option groups that are not the same"
+        more = (Table(f"groups-{whole.measure}", caption, columns, rows),) if rows else ()
+        title = f"By {whole.measure}, from A to B"
+        yield measures.section(whole, title, who=("A", "B"), more=more)
+
+
+def _by_cycles(effect: PlacementEffect) -> float:
+    """What is slower comes first."""
+    return -(effect.relative.low + effect.relative.high)
+
+
+def _region_cycles(report: AblationReport) -> Table:
+    """The verdict on each region's model cycles from A to B."""
+    columns = (
+        Column("region", "name"),
+        Column("verdict", "word"),
+        Column("%", "number"),
+        Column("why"),
+    )
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(str(effect.verdict.word), tone=str(effect.verdict.word)),
+            Cell(in_per_cent(effect.relative), effect.relative.low),
+            Cell(effect.verdict.reason),
+        )
+        for name, effect in report.cycles.items()
+    )
+    return Table("cycles-verdicts-table", "Verdicts on model cycles", columns, rows)
+
+
+def _unit_cycles(report: AblationReport, ranked: Iterable[AblatedGroup]) -> Iterator[Block]:
+    """What is known of the option groups' model cycles, in this order; and of which only the path
+    is.
+    """
+    parts = [(unit.name, unit.effects, unit.cycles.effects) for unit in ranked if unit.cycles]
+    parts.append(("B - A", {region.name: region.whole for region in report.regions}, report.cycles))
+    rows = tuple(row for part in parts for row in _row(*part, report))
+    columns = (
+        Column("option group", "name"),
+        Column("path", "number"),
+        Column("model cycles", "number"),
+        Column("regions"),
+    )
+    yield Table("unit-cycles-table", "Means over regions, in per cent of each", columns, rows)
+    yield Prose(_about(report))
+    if contexts := tuple(_contexts(report)):
+        yield Prose("Not from A:")
+        yield Items(contexts)
+    known = {GroupOutcome.MEASURED, GroupOutcome.CLEARED}
+    only = [one.name for one in report.option_groups if one.cycles is None and one.outcome in known]
+    if only:
+        yield Prose(f"Path only, no two of these kernels differ by it alone: {', '.join(only)}.")
+
+
+def _row(
+    name: str, path: Mapping[str, Estimate], cycles: Effects, report: AblationReport
+) -> Iterator[tuple[Cell, ...]]:
+    """Both means are over the regions whose model cycles are known."""
+    held = [region for region in report.regions if region.name in cycles and region.before.value]
+    if not held:
+        return
+    mean = mean_percent(path, {region.name: region.before for region in held})
+    known = [cycles[region.name] for region in held]
+    words = Counter(effect.verdict.word for effect in known)
+    verdicts = " ".join(f"{words[word]}{sign}" for word, sign in SIGNS.items() if words[word])
+    both = _mean(known)
+    yield (
+        Cell(name),
+        Cell(cell(mean), float(mean.value) if mean else 0.0),
+        Cell(in_per_cent(both), both.low),
+        Cell(verdicts),
+    )
+
+
+def _mean(effects: Sequence[PlacementEffect]) -> Interval:
+    """The mean of either end; infinite where one is."""
+    ends = [(one.relative.low, one.relative.high) for one in effects]
+    low, high = (math.fsum(side) / len(ends) for side in zip(*ends, strict=True))
+    return Interval(low, high)
+
+
+def _about(report: AblationReport) -> str:
+    effect = next(iter(report.cycles.values()))
+    margin = margin_text(effect.margin)
+    unseen = [kind for kind in report.cpu.kinds if kind not in effect.misses] if report.cpu else []
+    left_out = f"; {', '.join(unseen)} misses are not in them" if unseen else ""
+    return (
+        f"Model cycles have their interval over the prices of misses and {effect.layouts[0]} "
+        f"random layouts of each kernel{left_out}. Regions: how many are which: "
+        f"{SIGNS_NOTE.format(margin=margin)}."
+    )
+
+
+def _contexts(report: AblationReport) -> Iterator[str]:
+    """On top of what the option groups were flipped, where that is not A."""
+    for unit in report.option_groups:
+        if unit.cycles and set(unit.cycles.flipped) - set(unit.needs):
+            yield f"{unit.name} on top of {_listed(unit.cycles.flipped)}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{len(names)} others"
