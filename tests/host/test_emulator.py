@@ -187,3 +187,8 @@ def test_cpu_that_qemu_does_not_have_is_refused_with_like_names(tmp_path: Path) 
     assert raised.value.hint == "there is: Skylake-Client"
     with pytest.raises(UserError, match="no CPU called 'avx'"):
         qemu.must_have_cpu("avx")
+
+
+def test_qemu_that_lists_no_cpus_is_not_blamed_for_a_cpu(tmp_path: Path) -> None:
+    answer = f"echo qemu64; {refusing('cannot allocate memory')}"
+    find_qemu(X86, str(fake(tmp_path, answer))).must_have_cpu("Skylake")

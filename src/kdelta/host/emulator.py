@@ -76,9 +76,11 @@ class HostQemu(msgspec.Struct, frozen=True):
         return _plugin_apis(self)
 
     def must_have_cpu(self, model: str) -> None:
-        """Raise UserError for a model of a CPU that it does not have; features may follow."""
-        name = model.partition(",")[0]
-        if name and name not in (known := _cpus(self)):
+        """Raise UserError for a model of a CPU that it does not have; features may follow. One that
+        lists none does not start either, and the first boot reports why.
+        """
+        name, known = model.partition(",")[0], _cpus(self)
+        if name and known and name not in known:
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
             raise UserError(
                 f"QEMU {self.version} has no CPU called {name!r} for {self.emulates}",
@@ -227,9 +229,12 @@ def _cannot(path: str, why: str) -> UserError:
 
 @functools.cache
 def _cpus(qemu: HostQemu) -> frozenset[str]:
-    """The first words of lines before its list of flags, its models of CPUs among them."""
+    """The first words of lines before its list of flags, its models of CPUs among them; none where
+    it fails.
+    """
     machine = () if qemu.emulates in ("i386", "x86_64") else ("-machine", "virt")
-    listed = _asked(qemu, *machine, "-cpu", "help").stdout.partition("\nRecognized ")[0]
+    result = _asked(qemu, *machine, "-cpu", "help")
+    listed = result.stdout.partition("\nRecognized ")[0] if result.ok else ""
     return frozenset(re.findall(r"^ *(?:x86 )?([\w.+-]+)", listed, re.MULTILINE))
 
 
