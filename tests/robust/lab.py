@@ -69,6 +69,12 @@ def processes(name: str = "", data: Path | None = None) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
+def guests(*, resumed: bool) -> list[int]:
+    """The guests of this test's commands: those that boot, or those that began at a snapshot."""
+    others = processes("-incoming")
+    return others if resumed else [pid for pid in processes("-accel") if pid not in others]
+
+
 def wait_until(holds: Callable[[], object], what: str) -> None:
     """Returns when it holds; fails the test if it never does."""
     end = time.monotonic() + PATIENCE_SECONDS / 2
@@ -95,6 +101,11 @@ class Running:
         """Until it says these words."""
         wait_until(lambda: words in self.err or self.process.poll() is not None, words)
         assert words in self.err, self.err
+
+    def wait_for_guest(self, *, resumed: bool) -> None:
+        """Until there is one; see `guests`. Progress reports what has ended, and not all of it."""
+        wait_until(lambda: guests(resumed=resumed) or self.process.poll() is not None, "a guest")
+        assert self.process.poll() is None, self.err
 
     def send(self, number: signal.Signals) -> None:
         """To this process only, not to those that it started."""

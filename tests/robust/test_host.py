@@ -174,7 +174,7 @@ def test_a_store_without_space_for_what_a_run_left(
     disk = small_disk("1m")
     monkeypatch.setenv("KDELTA_DATA_DIR", str(disk))
     with Running(tmp_path, *run_words(program("good"))) as running:
-        running.wait_for("run ")
+        running.wait_for_guest(resumed=True)
         filler = _fill(disk)
         ended = running.end()
     assert ended.code == 3

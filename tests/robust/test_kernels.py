@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from reading import read_document
 
 from tests.machines.bench import OLD, kernel
 from tests.robust.lab import kdelta, run_words, shared_cache, stored
@@ -88,16 +89,16 @@ def test_an_image_that_changes_is_another_kernel(
     image = tmp_path / "bzImage"
     image.write_bytes(Path(kernel().image).read_bytes())
     shared_cache(own_cache, user_cache, "native", "guests")
-    words = run_words(program("good"), kernel=f"image:{image}")
+    words = run_words(program("good"), "--json", kernel=f"image:{image}")
     assert kdelta(*words).code == 0
-    assert "answered from the store" in " ".join(kdelta(*words).out.split())
+    assert read_document(kdelta(*words).out).run.from_store
     stamp = image.stat()
     with image.open("ab") as file:
         file.write(b"\0")
     os.utime(image, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     again = kdelta(*words)
     assert again.code == 0
-    assert "answered from" not in " ".join(again.out.split())
+    assert not read_document(again.out).run.from_store
     second, first = stored()
     assert second.kernel_identity != first.kernel_identity
     assert second.counts_blob == first.counts_blob

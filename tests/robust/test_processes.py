@@ -34,8 +34,7 @@ def _stop_moment(running: Running, moment: str) -> None:
         running.wait_for("downloading")
         wait_until(lambda: processes("apt-get"), "apt-get")
     else:
-        running.wait_for("run " if moment == "run" else "boot ")
-        wait_until(lambda: processes(_QEMU), _QEMU)
+        running.wait_for_guest(resumed=moment == "run")
 
 
 def test_ctrl_c_during_a_download(own_cache: Path, tmp_path: Path, program: Programs) -> None:
