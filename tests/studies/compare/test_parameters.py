@@ -75,6 +75,13 @@ def test_a_parameter_that_changes_what_the_guest_shows_is_not_doubted() -> None:
     )
 
 
+def test_of_several_parameters_that_change_something_any_may_be_without_effect() -> None:
+    other = GuestWords(CPU.replace("Vulnerable", "Mitigation: disabled"))
+    assert DOUBT in on_parameters(LESS, BOOTED, other, (K, f"{NOKMEM} +cmdline:nosmt"))
+    values = (f"{K} +cmdline:cgroup.memory=nosocket", NOKMEM)
+    assert DOUBT not in on_parameters(LESS, BOOTED, other, values)
+
+
 def test_what_only_one_guest_shows_is_named() -> None:
     other = GuestWords(CPU.replace("fpu ssbd", "fpu smep") + "tsa: Vulnerable\n")
     text = on_parameters(LESS, BOOTED, other)[-1]

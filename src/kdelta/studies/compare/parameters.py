@@ -9,6 +9,7 @@ from kdelta.infer.effects.effects import Effects
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.report import words
 from kdelta.report.names import own_parameters
+from kdelta.spec.parameters import parameter
 from kdelta.studies.compare.boot_messages import differing_messages
 
 _DOUBT = " may be without effect on "
@@ -51,15 +52,17 @@ def warnings_on_parameters(
     """Return the warnings of a comparison, with what is known of boot parameters.
 
     specs: those of both kernels; said: by the guests of each. Where nothing but parameters differs,
-    an executed function or what guests say that differs is their effect, so no doubt is left. What
-    they show of the CPU is for the CPU to do, which is not counted, and what a kernel logs may only
-    acknowledge the parameter: these are warnings, and so is it where nothing differs.
+    an executed function or what guests say that differs is their effect, so no doubt is left of a
+    single one; of several, any may be without effect. What they show of the CPU is for the CPU to
+    do, which is not counted, and what a kernel logs may only acknowledge the parameter: these are
+    warnings, and so is it where nothing differs.
     """
     ours, theirs = own_parameters(*specs)
     if not (ours or theirs) or not any(one.costs for one in effects.operations):
         return effects.warnings
     sides = _side_names(ours, theirs)
-    certain = [text for text in effects.warnings if _DOUBT not in text]
+    several = len({parameter(word)[0] for word in (*ours, *theirs)}) > 1
+    certain = [text for text in effects.warnings if several or _DOUBT not in text]
     lasting = _lasting(said[0].shown), _lasting(said[1].shown)
     shown = _shown_otherwise(*lasting, sides)
     base, other = differing_messages(said[0].logs, said[1].logs, (*ours, *theirs))
