@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kdelta.infer.effects.effects import Word
-from kdelta.lab.judges import STATES
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
+from kdelta.measures.path.judges import STATES
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
