@@ -42,6 +42,10 @@
 #ifndef KDELTA_H
 #define KDELTA_H
 
+#ifdef KDELTA_TIMED /* for a clock in place of kdelta */
+#include "kdelta_timed.h"
+#else
+
 #ifdef __KERNEL__ /* a kernel module can have regions as well, on the time of the task that calls it */
 #include <linux/types.h>
 #else
@@ -196,5 +200,7 @@ static inline void kdelta_message(const void *bytes, size_t size)
     kdelta_send(bytes, size);
     KDELTA_MARK(KDELTA_MESSAGE);
 }
+
+#endif /* KDELTA_TIMED */
 
 #endif

@@ -24,7 +24,7 @@
 #ifdef KDELTA_NOP
 #define KDELTA_REST_OF_PAGE KDELTA_JUMP " 1f\n\t.balign 4096\n1:"
 #else
-#define KDELTA_REST_OF_PAGE
+#define KDELTA_REST_OF_PAGE ""
 #endif
 
 /* The host finds it by its name. */

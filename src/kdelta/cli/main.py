@@ -69,6 +69,9 @@ COMMANDS: Mapping[str, _Command] = {
         "bisect", "Find all commits of a range that make a kernel faster or slower.", specs=True
     ),
     "series": _Command("series", "Find out what each patch of a series does.", specs=True),
+    "clock": _Command(
+        "clock", "Pack operations to be timed on any machine, and judge their times."
+    ),
     "build": _Command("kernels", "Build kernels without measuring them.", specs=True),
     "kernels": _Command("kernels", "List the kernels that are kept here, and how they came about."),
     "cpus": _Command(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a measure is: something that a change of a kernel can cost, region by region."""
 
-import abc
 import functools
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
@@ -99,6 +98,11 @@ class Judgement(msgspec.Struct, frozen=True):
 class MeasureRequest(msgspec.Struct, frozen=True):
     """What is asked of measures: the CPU that was named, if any; how many layouts of a kernel are
     drawn; the margin as a fraction; whether misses of data count; the phases of the workload.
+
+    clock       "kvm" or "emulated": time operations, in at most `most_pairs` pairs of boots, with
+                `clock_margin` as a fraction; empty: do not
+    workload    what is timed; None for a program
+    operations  of the workload; none: all
     """
 
     cpu: CPU | None = None
@@ -106,11 +110,16 @@ class MeasureRequest(msgspec.Struct, frozen=True):
     margin: float = 0.0
     data: bool = False
     phases: tuple[PhaseRule, ...] = ()
+    clock: str = ""
+    most_pairs: int = 0
+    clock_margin: float = 0.0
+    workload: str | None = None
+    operations: tuple[str, ...] = ()
 
 
-class Measure(abc.ABC):
+class Measure:
     """Something besides the path that a change can cost. Studies ask all measures of a request, and
-    know none by name.
+    know none by name. One overrides what it can answer.
 
     name    a plural, as in "model cycles are not known"
     unit    of its figures, a plural
@@ -137,15 +146,18 @@ class Measure(abc.ABC):
     def expect(self, progress: Progress, pairs: int) -> None:
         """Report how much work so many pairs will be."""
 
+    def check(self, lab: Lab, kernels: Sequence[Kernel]) -> None:
+        """Raise UserError where it cannot measure these kernels here; nothing was run so far."""
+
     def lacks(self, lab: Lab, side: RunSide) -> str:
         """Return why it can say nothing of a kernel; empty if it can."""
         return ""
 
-    @abc.abstractmethod
     def judge(self, lab: Lab, pair: RunPair) -> Judgement | None:
         """Return the effects from a base to another kernel, of what is kept of their runs; None
         where that says nothing.
         """
+        return None
 
     async def measure(self, lab: Lab, pair: RunPair) -> Judgement | None:
         """Return the same after having run what it takes."""

@@ -16,6 +16,7 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate import kind as ablate
 from kdelta.studies.against import kind as against
 from kdelta.studies.bisect import kind as bisect
+from kdelta.studies.clock import kind as clock
 from kdelta.studies.compare import kind as compare
 from kdelta.studies.crossing import kind as crossing
 from kdelta.studies.diff import kind as diff
@@ -32,6 +33,7 @@ KINDS: Mapping[str, Kind] = {
     "ablate": ablate.KIND,
     "against": against.KIND,
     "bisect": bisect.KIND,
+    "clock": clock.KIND,
     "compare": compare.KIND,
     "crossing": crossing.KIND,
     "diff": diff.KIND,

@@ -24,7 +24,7 @@ from kdelta.lab.reports import (
 from kdelta.lab.work import Work
 from kdelta.measures.cycles.measure import cycles_of
 from kdelta.measures.cycles.model import CycleReport
-from kdelta.measures.model import RunSide
+from kdelta.measures.model import MeasuredEffects, RunSide
 from kdelta.measures.path.gains import like_of
 from kdelta.measures.path.judges import OperationRuns
 from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU
@@ -66,13 +66,23 @@ def _compare_report(comparisons: Sequence[Comparison], store: Store) -> CompareR
                 _unlike_default(one, store),
                 one.gains,
                 _output_differs(one, store) if work.program else "",
-                tuple(of.found for of in one.judged if of.found.effects and not of.detail),
+                tuple(
+                    of.found
+                    for of in one.judged
+                    if (of.found.effects or of.found.notes) and not of.detail
+                ),
             )
             for one in comparisons
         ),
         bytes_worked_on=dict(work.bytes_worked_on),
         cpu=_cpu(comparisons),
     )
+
+
+def _measured(one: Comparison) -> tuple[MeasuredEffects, ...]:
+    """Return what measures found that have no form of their own here."""
+    found = (of.found for of in one.judged if not of.detail)
+    return tuple(of for of in found if of.effects or of.notes)
 
 
 def _effects(one: Comparison, store: Store) -> Effects:

@@ -71,7 +71,7 @@ async def run_compare(
     _must_replay(request)
     check_kernels((request.base, *request.others), progress.log)
     cpus: Sequence[CPU | None] = request.cpus or (None,)
-    asked = [_measures(request, work, cpu) for cpu in cpus]
+    asked = [_measures(request, work, cpu, timed=not at) for at, cpu in enumerate(cpus)]
     _expect(request, asked, lab)
     machines = [(cpu, lab.asked(lab_like(request.lab, cpu))) for cpu in cpus]
     wanted = await _sides(work, request, machines[0][1])
@@ -80,6 +80,8 @@ async def run_compare(
     _must_be_of_one_arch(kernels)
     for named, kernel in itertools.product(request.cpus, kernels):
         must_fit(named, kernel)
+    for measure in itertools.chain(*asked):
+        measure.check(machines[0][1], kernels)
     work = await with_files(work, kernels, machines[0][1])
     works = work.plans(kernels, request.lab, progress.log)
     found: list[Comparison] = []
@@ -105,9 +107,24 @@ async def run_compare(
     return tuple(found)
 
 
-def _measures(request: CompareRequest, work: Work, cpu: CPU | None) -> list[Measure]:
-    data = request.lab.data_lines
-    return measures_of(MeasureRequest(cpu, request.layouts, request.margin, data, work.phases))
+def _measures(
+    request: CompareRequest, work: Work, cpu: CPU | None, *, timed: bool
+) -> list[Measure]:
+    """Return the measures on one CPU. timed: besides, by the clock if one was named."""
+    return measures_of(
+        MeasureRequest(
+            cpu=cpu,
+            layouts=request.layouts,
+            margin=request.margin,
+            data=request.lab.data_lines,
+            phases=work.phases,
+            clock=request.clock or "" if timed else "",
+            most_pairs=request.most_pairs,
+            clock_margin=float(request.clock_margin),
+            workload=None if work.program else work.workload,
+            operations=work.operations,
+        )
+    )
 
 
 def _expect(request: CompareRequest, machines: Sequence[Sequence[Measure]], lab: Lab) -> None:

@@ -79,7 +79,7 @@ def judge(
         untold = {one.region: one.reason for one in found.effects if one not in known}
         names = {one.region for one in known}
         for one in (one for one in operations if one.costs and one.name not in names):
-            reason = untold.get(one.name) or f"its {found.unit} are not known"
+            reason = untold.get(one.name) or f"its {found.measure} are not known"
             yield Judged(f"{one.name}{found.where}", Word.UNRESOLVED, reason)
 
 

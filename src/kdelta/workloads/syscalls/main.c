@@ -108,10 +108,17 @@ static void measure(const struct operation *op, bool last)
         op->ready();
     kdelta_announce(op->name);
     begin = kdelta_clock_begin();
+#ifdef KDELTA_TIMED
+    while (kdelta_wants_more()) {
+        op->step();
+        kdelta_iter();
+    }
+#else
     for (unsigned long n = iterations; n; n--) {
         op->step();
         kdelta_iter();
     }
+#endif
     if (window.tv_sec)
         nanosleep(&window, NULL);
     end = kdelta_clock_end();

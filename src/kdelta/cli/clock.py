@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta clock`: a workload as a file for other machines, and what came of it there."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from kdelta.cli.output import emit, log
+from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.publish import publish
+from kdelta.cli.reading import one_of
+from kdelta.host.target import target
+from kdelta.lab.lab import open_store
+from kdelta.lab.plan import guest_compiler
+from kdelta.measures.clock.bundle import build_bundle, write_bundle
+from kdelta.spec.errors import UserError
+from kdelta.spec.option import Argument, option
+from kdelta.spec.run import MachineOptions
+from kdelta.studies.clock.request import ClockRequest
+from kdelta.studies.clock.study import run_clock
+from kdelta.workloads.catalog import find_workload
+
+_ACTIONS = ("pack", "judge")
+_NONE: list[str] = []
+
+
+class PackOptions(msgspec.Struct, frozen=True):
+    """What is packed, and where to."""
+
+    workload: Annotated[
+        str,
+        option(
+            "-w",
+            "--workload",
+            metavar="NAME",
+            values="WORKLOAD",
+            help="Pack this workload: syscalls or aes.",
+        ),
+    ] = "syscalls"
+    arch: Annotated[
+        str,
+        option("--arch", metavar="ARCH", values="ARCH", help="Pack it for this architecture."),
+    ] = "x86_64"
+    output: Annotated[
+        Path | None, option("--output", metavar="FILE", values="FILE", help="Write the tar there.")
+    ] = None
+
+
+def clock(
+    action: Annotated[
+        str,
+        Argument(metavar="|".join(_ACTIONS), help="What to do.", values="|".join(_ACTIONS)),
+    ],
+    folders: Annotated[
+        list[str],
+        Argument(metavar="[BASE OTHER]", help="To judge: a folder of each kernel's files."),
+    ] = _NONE,
+    *,
+    packed: PackOptions,
+    asked: ClockRequest,
+    printed: PrintOptions,
+) -> int:
+    """Pack operations to be timed on any machine, and judge their times.
+
+    `pack` makes one static program in a tar file. On the machine, `./bundle run >A/1.json` under
+    the one kernel and `./bundle run >B/1.json` under the other, boot by boot, in an order drawn at
+    random. `judge A B` compares the two folders, after as many boots as one likes: it may be asked
+    after each.
+    """
+    if one_of("ACTION", action, _ACTIONS) == "pack":
+        if folders:
+            raise UserError(
+                f"pack takes no folder: {folders[0]}", "kdelta clock pack --output FILE"
+            )
+        return _pack(packed)
+    if len(folders) != 2:
+        raise UserError(f"{len(folders)} folders, not two", "kdelta clock judge A B")
+    base, other = map(Path, folders)
+    report = run_clock(msgspec.structs.replace(asked, base=base, other=other))
+    with open_store() as store:
+        publish(store, "clock", [report], printed)
+    return 0
+
+
+def _pack(asked: PackOptions) -> int:
+    if asked.output is None:
+        raise UserError("pack needs a file to write", "kdelta clock pack --output bundle.tar")
+    workload, arch = find_workload(asked.workload), target(asked.arch).name
+    by = guest_compiler(arch, MachineOptions(), log)
+    size = write_bundle(build_bundle(workload, by, log), workload, arch, asked.output)
+    emit(f"{asked.output}: {size / 1e6:.1f} MB, {workload.name} for {arch}\n")
+    return 0

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs of bundles under two kernels as pairs of boots, where they belong together."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.measures.clock.results import TimedRun, read_run
+from kdelta.spec.errors import UserError
+
+EQUAL = {
+    "bundle": "another bundle",
+    "workload": "another workload",
+    "machine": "another architecture",
+    "cpu_model": "another CPU",
+    "microcode": "another microcode",
+    "online": "another set of online CPUs",
+    "cpu": "another processor of it",
+    "smt": "another setting of SMT",
+    "boost": "another setting of boost",
+    "no_turbo": "another setting of turbo",
+    "governor": "another cpufreq governor",
+    "driver": "another cpufreq driver",
+    "least_khz": "another lowest frequency",
+    "most_khz": "another highest frequency",
+    "file_system": "another kind of file system",
+}
+"""Facts that all runs must have alike, and what one is from that has not. What belongs to the
+kernel, such as its clock source, may differ: it is part of what is compared.
+"""
+
+
+class Boot(msgspec.Struct, frozen=True):
+    """One boot of a kernel, and its runs."""
+
+    runs: tuple[TimedRun, ...]
+
+    @property
+    def when(self) -> int:
+        """Return when its first run began, in seconds since 1970."""
+        return min(one.facts.when for one in self.runs)
+
+    def ns(self) -> dict[str, float]:
+        """Return by region the nanoseconds of an iteration, the median over runs."""
+        names = dict.fromkeys(name for one in self.runs for name in one.ns)
+        return {
+            name: statistics.median(one.ns[name] for one in self.runs if name in one.ns)
+            for name in names
+        }
+
+
+class BootPair(msgspec.Struct, frozen=True):
+    """A boot of each kernel, one after the other."""
+
+    base: Boot
+    other: Boot
+
+    @property
+    def is_base_first(self) -> bool:
+        """Return whether the base's boot was the first of the two."""
+        return self.base.when < self.other.when
+
+
+class TimedKernels(msgspec.Struct, frozen=True):
+    """All boots of two kernels, paired in the order of time. `alone`: how many boots of either have
+    no partner.
+    """
+
+    pairs: tuple[BootPair, ...]
+    alone: tuple[int, int]
+
+    def differences(self) -> dict[str, tuple[float, ...]]:
+        """Return by region, for each pair that has it on both sides, how the logarithm of its time
+        differs, other less base.
+        """
+        found: dict[str, list[float]] = {}
+        for pair in self.pairs:
+            base, other = pair.base.ns(), pair.other.ns()
+            for name in (one for one in base if one in other):
+                if base[name] > 0 and other[name] > 0:
+                    found.setdefault(name, []).append(math.log(other[name] / base[name]))
+        return {name: tuple(values) for name, values in found.items()}
+
+    @property
+    def is_of_fixed_order(self) -> bool:
+        """Return whether the same kernel came first in all of several pairs."""
+        return len(self.pairs) > 3 and len({one.is_base_first for one in self.pairs}) == 1
+
+
+def read_folder(folder: Path) -> list[TimedRun]:
+    """Read the runs of one kernel: all files of a folder. UserError for none, and for those of
+    several kernels.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder", "kdelta clock judge A B: folders of ./bundle run")
+    paths = sorted(one for one in folder.iterdir() if one.is_file())
+    if not paths:
+        raise UserError(f"{folder} has no file", f"./bundle run >{folder}/1.json")
+    runs = [read_run(path) for path in paths]
+    first, *others = runs
+    for one in others:
+        if one.facts.kernel != first.facts.kernel:
+            raise UserError(
+                f"{one.path} is from another kernel than {first.path}: {_kernel_words(first, one)}",
+                "a folder has the runs of one kernel",
+            )
+    return runs
+
+
+def paired(base: Sequence[TimedRun], other: Sequence[TimedRun]) -> TimedKernels:
+    """Return the boots of both kernels in pairs. UserError for runs that should be alike and are
+    not, and for boots that both kernels claim.
+    """
+    _must_be_alike([*base, *other])
+    ours, theirs = _boots(base), _boots(other)
+    if shared := next((one for one in ours if one in theirs), None):
+        raise UserError(
+            f"{ours[shared].runs[0].path} and {theirs[shared].runs[0].path} are from one boot",
+            "a boot has one kernel: reboot between the two",
+        )
+    sides = [sorted(boots.values(), key=lambda one: one.when) for boots in (ours, theirs)]
+    pairs = tuple(BootPair(*both) for both in zip(*sides, strict=False))
+    return TimedKernels(pairs, (len(ours) - len(pairs), len(theirs) - len(pairs)))
+
+
+def _boots(runs: Sequence[TimedRun]) -> dict[str, Boot]:
+    found: dict[str, list[TimedRun]] = {}
+    for one in runs:
+        found.setdefault(one.facts.boot_id, []).append(one)
+    return {boot: Boot(tuple(of)) for boot, of in found.items()}
+
+
+def _must_be_alike(runs: Sequence[TimedRun]) -> None:
+    first, *others = runs
+    for one in others:
+        for name, words in EQUAL.items():
+            mine, its = getattr(first.facts, name), getattr(one.facts, name)
+            if mine != its:
+                raise UserError(
+                    f"{one.path} is from {words} than {first.path}: {its!r}, not {mine!r}",
+                    "what belongs to the machine must be the same in all runs",
+                )
+
+
+def _kernel_words(first: TimedRun, other: TimedRun) -> str:
+    facts = first.facts, other.facts
+    for name in ("release", "version", "command_line", "build_id"):
+        mine, its = (getattr(one, name) for one in facts)
+        if mine != its:
+            return f"{name.replace('_', ' ')} {its!r}, not {mine!r}"
+    return "unknown"

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest that times a workload: a kernel with a bundle for its init, under KVM or emulated.
+
+Nothing repeats there: no instruction is counted, the clock is the host's, and the kernel draws its
+random layout as on any machine.
+"""
+
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.guests.cpio import Entry, archive, file, folder
+from kdelta.host.dirs import cache_dir
+from kdelta.host.emulator import find_qemu
+from kdelta.host.files import lab_errors, write_atomic
+from kdelta.host.target import target
+from kdelta.kernels.model import Kernel
+from kdelta.machines.arch import arch_machine
+from kdelta.measures.clock.results import TimedRun, parse_run
+from kdelta.spec.errors import LabError
+from kdelta.spec.identity import identity
+from kdelta.spec.run import MachineOptions
+
+_BEGIN, _END = '{"kdelta_bundle":', '{"regions":'
+_FOLDERS = ("dev", "proc", "sys", "tmp")
+_LAST_LINES = 3
+
+
+class ClockGuest(msgspec.Struct, frozen=True):
+    """How guests are booted to be timed. accel: "kvm" or "tcg"; seconds: that one takes at most."""
+
+    machine: MachineOptions
+    accel: str = "tcg"
+    seconds: float = 300.0
+
+
+def initramfs_of(program: Path) -> Path:
+    """Return an initramfs whose init is that program, made unless the cache has it."""
+    with lab_errors("reading", program):
+        init = file("init", program.read_bytes(), executable=True)
+    console = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
+    content = archive([*map(folder, _FOLDERS), console, init])
+    path = cache_dir("guests") / f"clock-{identity(str(program))[:32]}.cpio"
+    if not path.is_file() or path.read_bytes() != content:
+        write_atomic(path, content)
+    return path
+
+
+def guest_argv(
+    guest: ClockGuest, kernel: Kernel, initramfs: Path, operations: Sequence[str]
+) -> list[str]:
+    """Return QEMU's arguments for a guest that times these operations, then ends it."""
+    board = arch_machine(kernel.arch).board(guest.machine.cpu)
+    cpu = "host" if guest.accel == "kvm" else board.cpu_argument(guest.machine.cpu)
+    words = [
+        f"console={board.serial}", "loglevel=0", "panic=-1", *kernel.parameters,
+        guest.machine.append, "--", *operations,
+    ]  # fmt: skip
+    return [
+        "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-monitor", "none",
+        "-machine", board.machine, "-accel", guest.accel, "-cpu", cpu,
+        "-m", str(guest.machine.memory_mib), *board.arguments, "-serial", "stdio",
+        "-kernel", kernel.image, "-initrd", str(initramfs),
+        "-append", " ".join(filter(None, words)),
+    ]  # fmt: skip
+
+
+def timed_boot(
+    guest: ClockGuest, kernel: Kernel, initramfs: Path, operations: Sequence[str]
+) -> TimedRun:
+    """Boot a kernel, time operations, and return what the guest says. LabError for a guest that
+    does not come to its end.
+    """
+    emulator = find_qemu(target(kernel.arch), guest.machine.qemu)
+    argv = guest_argv(guest, kernel, initramfs, operations)
+    result = emulator.run(*argv, seconds=guest.seconds)
+    lines = result.stdout.replace("\r\n", "\n").splitlines(keepends=True)
+    starts = [at for at, line in enumerate(lines) if line.startswith(_BEGIN)]
+    ends = [at for at, line in enumerate(lines) if line.startswith(_END)]
+    if not starts or not ends:
+        last = "".join(lines[-_LAST_LINES:]).strip() or result.last_words(1)
+        raise LabError(f"{kernel.release} was booted and timed nothing: {last}")
+    content = "".join(lines[starts[0] : ends[-1] + 1]).encode()
+    return parse_run(content, f"the guest of {kernel.release}")

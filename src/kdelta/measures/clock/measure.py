@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The clock as a measure: pairs of boots, drawn and judged until all operations are decided."""
+
+import secrets
+from collections.abc import Sequence
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import make_folder, write_atomic
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.effects.effects import OPEN
+from kdelta.kernels.model import Kernel
+from kdelta.lab.lab import Lab
+from kdelta.lab.plan import guest_compiler
+from kdelta.lab.progress import Progress
+from kdelta.machines.kvm import why_no_kvm
+from kdelta.measures.clock.boots import paired
+from kdelta.measures.clock.bundle import build_bundle
+from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
+from kdelta.measures.clock.judged import NAME, UNIT, WHERE, timed_effects
+from kdelta.measures.clock.results import TimedRun
+from kdelta.measures.model import Judgement, Measure, MeasureRequest, RunPair
+from kdelta.spec.errors import LabError, UserError
+from kdelta.workloads.catalog import find_workload
+
+_LEAST_PAIRS = 2
+_EMULATED = "the guests were emulated: these are QEMU's times, and no hardware's"
+
+
+def of_request(asked: MeasureRequest) -> "GuestClock | None":
+    """Return the measure, where a clock was named."""
+    return GuestClock(asked) if asked.clock else None
+
+
+class GuestClock(Measure):
+    """The time that operations take in guests whose clock is the host's."""
+
+    name = NAME
+    unit = UNIT
+
+    def __init__(self, asked: MeasureRequest) -> None:
+        self._asked = asked
+        self._accel = "kvm" if asked.clock == "kvm" else "tcg"
+
+    @property
+    def where(self) -> str:
+        return WHERE
+
+    def check(self, lab: Lab, kernels: Sequence[Kernel]) -> None:
+        if self._asked.workload is None:
+            raise UserError(
+                "only workloads of kdelta are timed, and this is a program",
+                "leave out --clock; kdelta.h with -DKDELTA_TIMED times a program itself",
+            )
+        compiler = guest_compiler(kernels[0].arch, lab.request.machine, lab.progress.log)
+        build_bundle(find_workload(self._asked.workload), compiler, lab.progress.log)
+        for kernel in kernels if self._accel == "kvm" else ():
+            if why := why_no_kvm(kernel, lab.request.machine.qemu):
+                raise UserError(f"KVM cannot be used: {why}", "--clock emulated tries things out")
+
+    def expect(self, progress: Progress, pairs: int) -> None:
+        progress.expect("time", pairs)
+
+    async def measure(self, lab: Lab, pair: RunPair) -> Judgement | None:
+        """Boot and time both kernels, in pairs whose order is drawn, until all is decided or there
+        are as many pairs as were asked for.
+        """
+        kernels = pair.base.kernel, pair.other.kernel
+        if kernels[0] is None or kernels[1] is None or self._asked.workload is None:
+            return None
+        step = f"time {kernels[1].release}"
+        lab.progress.begin(step)
+        try:
+            with interruptible():
+                found, count = self._timed((kernels[0], kernels[1]), lab, step)
+        except LabError as error:
+            lab.progress.end(step, "failed")
+            return Judgement(self.found((), [f"not timed: {error.message}"]))
+        lab.progress.end(step, f"{count} pairs of boots")
+        return found
+
+    def _timed(self, kernels: tuple[Kernel, Kernel], lab: Lab, step: str) -> tuple[Judgement, int]:
+        machine, asked = lab.request.machine, self._asked
+        guest = ClockGuest(machine, self._accel)
+        workload = find_workload(asked.workload or "")
+        compiler = guest_compiler(kernels[0].arch, machine, lab.progress.log)
+        image = initramfs_of(build_bundle(workload, compiler, lab.progress.log))
+        runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
+        for count in range(1, asked.most_pairs + 1):
+            order = (0, 1) if secrets.randbelow(2) else (1, 0)
+            for side in order:
+                lab.progress.doing(step, f"pair {count} of at most {asked.most_pairs}")
+                run = timed_boot(guest, kernels[side], image, asked.operations)
+                _keep(run, kernels[side])
+                runs[side].append(run)
+            if count < _LEAST_PAIRS:
+                continue
+            effects = timed_effects(paired(*runs), asked.clock_margin, asked.operations)
+            if not any(one.word in OPEN for one in effects.effects):
+                break
+        notes = [] if self._accel == "kvm" else [_EMULATED]
+        notes += [f"{count} pairs of boots, each in an order that was drawn"]
+        return Judgement(self.found(effects.effects, notes)), count
+
+
+def _keep(run: TimedRun, kernel: Kernel) -> None:
+    """Keep what a guest said, in a folder that `kdelta clock judge` reads."""
+    folder = make_folder(cache_dir("clock") / kernel.identity[:12])
+    write_atomic(folder / f"{run.facts.boot_id}.json", run.content)

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta clock judge` as a kind of study: its report, question and JSON."""
+
+from kdelta.report.kind import Kind
+from kdelta.studies.clock.document import document
+from kdelta.studies.clock.model import ClockReport
+
+
+def _question(one: ClockReport) -> str:
+    return (
+        f"Is {one.other.release} slower than {one.base.release} under {one.workload}, by the clock "
+        f"of a {one.machine['cpu_model'] or 'machine'}?"
+    )
+
+
+KIND = Kind(
+    report=ClockReport,
+    json="kdelta.clock/1",
+    document=lambda s: document(s, s.one(ClockReport)),
+    question=_question,
+)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `kdelta clock judge` is asked."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from kdelta.spec.option import HelpSection, OptionKind, option
+
+
+class ClockRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Two folders of files that a bundle wrote, one for each kernel. operations: the only ones that
+    count. margin: which differences matter, as a fraction.
+    """
+
+    base: Path = Path()
+    other: Path = Path()
+    operations: Annotated[
+        tuple[str, ...],
+        option(
+            "-o",
+            "--operation",
+            metavar="NAME",
+            values="OPERATION",
+            usual="all",
+            help="Judge only this operation; repeatable.",
+        ),
+    ] = ()
+    margin: Annotated[
+        Fraction,
+        option(
+            "--margin",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            help="Ignore differences of up to PCT.",
+        ),
+    ] = Fraction(1, 100)

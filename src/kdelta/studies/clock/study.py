@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From two folders of timed runs to verdicts: pairs of boots, decided as they come."""
+
+import difflib
+import statistics
+from collections.abc import Iterator, Sequence
+
+from kdelta.measures.clock.boots import TimedKernels, paired, read_folder
+from kdelta.measures.clock.judged import timed_effects
+from kdelta.measures.clock.results import BootFacts, TimedRun
+from kdelta.spec.errors import UserError
+from kdelta.studies.clock.model import ClockReport, TimedKernel
+from kdelta.studies.clock.request import ClockRequest
+
+_LEAST_PAIRS = 2
+_SHOWN = (
+    "cpu_model", "microcode", "machine", "clock", "governor", "driver", "least_khz", "most_khz",
+    "boost", "no_turbo", "smt", "online", "bundle",
+)  # fmt: skip
+_HYPERVISOR = "hypervisor"
+_INVARIANT = {"constant_tsc", "nonstop_tsc"}
+_INSTRUCTIONS = ("user_instructions", "kernel_instructions")
+
+
+def run_clock(request: ClockRequest) -> ClockReport:
+    """Judge two folders of timed runs. UserError for what does not belong together, and for fewer
+    than two boots of a kernel.
+    """
+    base, other = read_folder(request.base), read_folder(request.other)
+    timed = paired(base, other)
+    if len(timed.pairs) < _LEAST_PAIRS:
+        boots = min(len({one.facts.boot_id for one in runs}) for runs in (base, other))
+        raise UserError(
+            f"there are {boots} boots of a kernel, and the first verdict takes {_LEAST_PAIRS}",
+            "a boot is a reboot, not a run: ./bundle run after each",
+        )
+    _must_have(timed, request.operations)
+    facts = base[0].facts
+    return ClockReport(
+        workload=facts.workload,
+        base=_kernel(base),
+        other=_kernel(other),
+        machine={name: str(getattr(facts, name)) for name in _SHOWN},
+        pairs=len(timed.pairs),
+        found=timed_effects(timed, float(request.margin), request.operations),
+        instructions=_instructions(timed),
+        warnings=tuple(_warnings(timed, base, other)),
+        notes=tuple(_notes(timed, [*base, *other])),
+    )
+
+
+def _must_have(timed: TimedKernels, operations: Sequence[str]) -> None:
+    known = timed.differences()
+    for name in operations:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise UserError(
+                f"the files have no operation {name}",
+                f"did you mean {near[0]}?" if near else f"there is: {', '.join(known)}",
+            )
+
+
+def _kernel(runs: Sequence[TimedRun]) -> TimedKernel:
+    facts = runs[0].facts
+    boots = len({one.facts.boot_id for one in runs})
+    return TimedKernel(
+        facts.release,
+        facts.version,
+        facts.build_id,
+        facts.command_line,
+        facts.clock_source,
+        boots,
+        len(runs),
+    )
+
+
+def _instructions(timed: TimedKernels) -> dict[str, tuple[float, float]]:
+    """Return the median over runs of what counters say, where both kernels' have them."""
+    sides: list[dict[str, list[float]]] = [{}, {}]
+    for pair in timed.pairs:
+        for side, boot in zip(sides, (pair.base, pair.other), strict=True):
+            for run in boot.runs:
+                for name, counted in run.counters.items():
+                    if all(one in counted for one in _INSTRUCTIONS):
+                        total = sum(counted[one] for one in _INSTRUCTIONS)
+                        side.setdefault(name, []).append(total)
+    base, other = sides
+    return {
+        name: (statistics.median(base[name]), statistics.median(other[name]))
+        for name in base
+        if name in other
+    }
+
+
+def _warnings(
+    timed: TimedKernels, base: Sequence[TimedRun], other: Sequence[TimedRun]
+) -> Iterator[str]:
+    facts = base[0].facts
+    if timed.is_of_fixed_order:
+        yield (
+            "the same kernel was booted first in all pairs: a machine that warms up or drifts then "
+            "looks like a slower kernel; toss a coin for each pair"
+        )
+    if _HYPERVISOR in facts.cpu_flags.split():
+        yield "the CPU is a virtual one: what else its host does is in the times"
+    if facts.clock == "tsc" and not set(facts.cpu_flags.split()) >= _INVARIANT:
+        yield "the TSC may follow the frequency: the CPU does not say constant_tsc and nonstop_tsc"
+    if facts.kernel == other[0].facts.kernel:
+        yield "both folders are of one kernel: what differs is the machine's own floor"
+    yield from _unset(facts)
+
+
+def _unset(facts: BootFacts) -> Iterator[str]:
+    """Yield what of the machine moves times, and how it is set."""
+    if facts.governor and facts.governor != "performance":
+        yield (
+            f"the cpufreq governor is {facts.governor}, which moves the frequency: "
+            "cpupower frequency-set -g performance"
+        )
+    if facts.boost == "1" or facts.no_turbo == "0":
+        yield "boost is on: the frequency depends on temperature and on other cores"
+    if facts.smt == "on":
+        yield "SMT is on: another thread of the core may take part of it"
+
+
+def _notes(timed: TimedKernels, runs: Sequence[TimedRun]) -> Iterator[str]:
+    yield (
+        "a verdict is on these two builds: what their layouts cost is in it, and the next build of "
+        "either may have other ones"
+    )
+    for name, count in zip(("the base", "the other kernel"), timed.alone, strict=True):
+        if count:
+            yield f"{count} boots of {name} have no partner, and count for nothing"
+    for run in runs:
+        if run.jumped:
+            yield f"{run.path}: the clock jumped in {', '.join(run.jumped)}: left out there"
