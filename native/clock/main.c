@@ -95,17 +95,18 @@ static const char *folder(void)
 
 static pid_t start(int argc, char **argv, const char *place, int results)
 {
-    char *words[ARGUMENTS_MOST + 4] = {"bundle", "--dir", (char *)place}, number[16];
+    char *words[ARGUMENTS_MOST + 2] = {"bundle"}, number[16];
     pid_t child = fork();
 
     if (child)
         return child;
     snprintf(number, sizeof number, "%d", RESULTS_FD);
-    if (dup2(results, RESULTS_FD) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || setenv("KDELTA_TIMED_FD", number, 1))
+    if (dup2(results, RESULTS_FD) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || setenv("KDELTA_TIMED_FD", number, 1) ||
+        setenv("TMPDIR", place, 1))
         fail("starting the workload");
     for (int i = 0; i < argc; i++)
-        words[3 + i] = argv[i];
-    exit(workload_main(3 + argc, words));
+        words[1 + i] = argv[i];
+    exit(workload_main(1 + argc, words));
 }
 
 static int run(int argc, char **argv)

@@ -92,7 +92,7 @@ def test_compare_judges_and_shows_it(lab: CostsByName, tmp_path: Path) -> None:
     # Half of 781,758 in 100 iterations.
     assert "3908.79" in forms["html"]
     assert "signal-handler +0.26%" in " ".join(forms["text"].split())
-    assert "By toys, of 3 operations: 2 slower, 1 same." in forms["markdown"]
+    assert "toys: Of 3 operations: 2 slower, 1 same." in forms["markdown"]
     (whole,) = msgspec.json.decode(forms["json"])["machines"]
     (measured,) = whole["others"][0]["measured"]
     assert measured["measure"] == "toys"

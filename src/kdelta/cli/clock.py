@@ -22,7 +22,6 @@ from kdelta.studies.clock.study import run_clock
 from kdelta.workloads.catalog import find_workload
 
 _ACTIONS = ("pack", "judge")
-_NONE: list[str] = []
 
 
 class PackOptions(msgspec.Struct, frozen=True):
@@ -48,14 +47,14 @@ class PackOptions(msgspec.Struct, frozen=True):
 
 
 def clock(
-    action: Annotated[
-        str,
-        Argument(metavar="|".join(_ACTIONS), help="What to do.", values="|".join(_ACTIONS)),
-    ],
-    folders: Annotated[
+    words: Annotated[
         list[str],
-        Argument(metavar="[BASE OTHER]", help="To judge: a folder of each kernel's files."),
-    ] = _NONE,
+        Argument(
+            metavar="pack | judge BASE OTHER",
+            help="What to do; to judge, a folder of each kernel's files.",
+            values="pack|judge|FILE",
+        ),
+    ],
     *,
     packed: PackOptions,
     asked: ClockRequest,
@@ -68,11 +67,11 @@ def clock(
     random. `judge A B` compares the two folders, after as many boots as one likes: it may be asked
     after each.
     """
+    action, *folders = words
     if one_of("ACTION", action, _ACTIONS) == "pack":
         if folders:
-            raise UserError(
-                f"pack takes no folder: {folders[0]}", "kdelta clock pack --output FILE"
-            )
+            hint = "kdelta clock pack --output FILE"
+            raise UserError(f"pack takes no folder: {folders[0]}", hint)
         return _pack(packed)
     if len(folders) != 2:
         raise UserError(f"{len(folders)} folders, not two", "kdelta clock judge A B")

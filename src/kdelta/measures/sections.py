@@ -36,7 +36,7 @@ def answer(found: MeasuredEffects, about: str = "") -> Answer:
     text = ", ".join(f"{counts[word]} {word}" for word in shown)
     of = words.counted(len(found.effects), "operation")
     return Answer(
-        (f"By {found.measure}, of {of}: {text}.",),
+        (f"Of {of}: {text}.",),
         tuple(Chip(word.value, counts[word], TONES[word]) for word in shown),
         f"{found.measure}{f', {about}' if about else ''}",
         words.tone_of(counts),

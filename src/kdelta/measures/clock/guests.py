@@ -18,6 +18,7 @@ from kdelta.host.files import lab_errors, write_atomic
 from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
+from kdelta.machines.device_tree import device_tree
 from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
@@ -26,6 +27,8 @@ from kdelta.spec.run import MachineOptions
 _BEGIN, _END = '{"kdelta_bundle":', '{"regions":'
 _FOLDERS = ("dev", "proc", "sys", "tmp")
 _LAST_LINES = 3
+_REPEATS = ("nokaslr", "norandmaps", "random.")
+"""Boot parameters of exact machines that keep a kernel from drawing at random."""
 
 
 class ClockGuest(msgspec.Struct, frozen=True):
@@ -54,16 +57,18 @@ def guest_argv(
     """Return QEMU's arguments for a guest that times these operations, then ends it."""
     board = arch_machine(kernel.arch).board(guest.machine.cpu)
     cpu = "host" if guest.accel == "kvm" else board.cpu_argument(guest.machine.cpu)
+    usual = [one for one in board.append.split() if not one.startswith(_REPEATS)]
     words = [
-        f"console={board.serial}", "loglevel=0", "panic=-1", *kernel.parameters,
+        f"console={board.serial}", "loglevel=0", *usual, *kernel.parameters,
         guest.machine.append, "--", *operations,
     ]  # fmt: skip
+    tree = device_tree(kernel, guest.machine.cpu)
     return [
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-monitor", "none",
         "-machine", board.machine, "-accel", guest.accel, "-cpu", cpu,
         "-m", str(guest.machine.memory_mib), *board.arguments, "-serial", "stdio",
         "-kernel", kernel.image, "-initrd", str(initramfs),
-        "-append", " ".join(filter(None, words)),
+        "-append", " ".join(filter(None, words)), *(["-dtb", tree.path] if tree else []),
     ]  # fmt: skip
 
 

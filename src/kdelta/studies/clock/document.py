@@ -20,11 +20,12 @@ _COUNTED = (
 def document(stored: Stored, report: ClockReport) -> Document:
     """Return the document of timed kernels."""
     found = report.found
+    about = f"{report.other.release} against {report.base.release}"
     of = words.counted(report.pairs, "pair of boots", "pairs of boots")
     return Document(
-        title=f"{report.workload}: {report.base.release} and {report.other.release}, timed, {of}",
+        title=f"{report.workload}: {about}, timed, {of}",
         made=common.made_of(stored),
-        answers=(measures.answer(found),),
+        answers=(measures.answer(found, about),),
         facts=(
             ("base", _kernel(report.base)),
             ("other", _kernel(report.other)),

@@ -255,6 +255,9 @@ int main(int argc, char **argv)
     start_ticks = kdelta_clock_now();
     if (getenv(WARM_UP_VARIABLE))
         warm_up_percent = strtoul(getenv(WARM_UP_VARIABLE), NULL, 10);
+#ifdef KDELTA_TIMED
+    parent = getenv("TMPDIR"); /* which the bundle sets */
+#endif
     at = take_options(argc, argv, 1);
     folder_make(parent);
     if (later_wanted) {

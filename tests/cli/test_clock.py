@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta clock`: what it judges, and what it refuses."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.studies import kdelta
+from tests.measures.clock.made_runs import FACTS, content, write_boots
+
+Captured = pytest.CaptureFixture[str]
+
+
+def folders(tmp_path: Path, slower: float, boots: int = 12, **facts: Any) -> tuple[str, str]:
+    """Boots of two kernels, in an order that is drawn; the other's stat is slower by that part."""
+    drawn = random.Random(3)
+    a, b = tmp_path / "A", tmp_path / "B"
+    for folder in (a, b):
+        folder.mkdir()
+    for at in range(boots):
+        first = drawn.random() < 0.5
+        for folder, factor, late in ((a, 1.0, not first), (b, 1 + slower, first)):
+            times = {
+                "getppid": 80 * drawn.uniform(0.998, 1.002),
+                "stat": 800 * factor * drawn.uniform(0.998, 1.002),
+            }
+            named = {
+                "boot_id": f"{folder.name}{at}",
+                "when": FACTS["when"] + 1000 * at + 500 * late,
+            }
+            own: dict[str, Any] = {"build_id": "b" * 40, "release": "6.13.0"} if folder == b else {}
+            (folder / f"{at}.json").write_bytes(content(times, **named, **own, **facts))
+    return str(a), str(b)
+
+
+def test_judge_slower_operation_and_same_one(
+    tmp_path: Path, own_data: Path, capsys: Captured
+) -> None:
+    assert own_data
+    assert kdelta("clock", "judge", *folders(tmp_path, 0.05), "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    words = {one["region"]: one["word"] for one in document["found"]["effects"]}
+    assert words == {"getppid": "same", "stat": "slower"}
+    (stat,) = (one for one in document["found"]["effects"] if one["region"] == "stat")
+    assert 0.04 < stat["change"]["low"] < 0.05 < stat["change"]["high"] < 0.06
+    assert document["pairs"] == 12
+    assert kdelta("report", "last") == 0
+    text = capsys.readouterr().out
+    assert "Of 2 operations: 1 slower, 1 same." in text
+    assert "a verdict is on these two builds" in " ".join(text.split())
+
+
+def test_judge_few_pairs_unresolved(tmp_path: Path, own_data: Path, capsys: Captured) -> None:
+    assert own_data
+    assert kdelta("clock", "judge", *folders(tmp_path, 0.05, boots=3)) == 0
+    assert "2 unresolved" in capsys.readouterr().out
+
+
+def test_judge_fixed_order_unresolved_and_warned(
+    tmp_path: Path, own_data: Path, capsys: Captured
+) -> None:
+    assert own_data
+    a = write_boots(tmp_path / "A", *({"stat": 100.0},) * 12)
+    b = write_boots(tmp_path / "B", *({"stat": 150.0},) * 12, first=3600)
+    assert kdelta("clock", "judge", str(a), str(b)) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Of 1 operation: 1 unresolved" in text
+    assert "toss a coin for each pair" in text
+    assert "both folders are of one kernel" in text
+
+
+def test_judge_machine_that_moves_warned(tmp_path: Path, own_data: Path, capsys: Captured) -> None:
+    assert own_data
+    facts = {"governor": "schedutil", "boost": "1", "smt": "on", "cpu_flags": "hypervisor"}
+    assert kdelta("clock", "judge", *folders(tmp_path, 0.0, boots=2, **facts)) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for words in ("is schedutil", "boost is on", "SMT is on", "is a virtual one", "TSC may follow"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("judge", "A"), "1 folders, not two"),
+        (("judge", "nowhere", "here"), "nowhere is no folder"),
+        (("pack",), "pack needs a file to write"),
+        (("pack", "A", "--output", "x.tar"), "pack takes no folder: A"),
+        (("pack", "-w", "nat", "--output", "x.tar"), "nat cannot be packed: it starts programs"),
+        (("pack", "-w", "nut", "--output", "x.tar"), "no workload is called 'nut'"),
+        (("pack", "--arch", "mips", "--output", "x.tar"), "mips"),
+        (("time",), "ACTION"),
+    ],
+)
+def test_clock_refuses(
+    words: tuple[str, ...], message: str, own_data: Path, own_cache: Path, capsys: Captured
+) -> None:
+    assert own_data
+    assert own_cache
+    assert kdelta("clock", *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_judge_one_boot_only(tmp_path: Path, own_data: Path, capsys: Captured) -> None:
+    assert own_data
+    a = write_boots(tmp_path / "A", {"stat": 1.0}, {"stat": 1.0}, boot_id="x")
+    b = write_boots(tmp_path / "B", {"stat": 1.0}, {"stat": 1.0})
+    assert kdelta("clock", "judge", str(a), str(b)) == 2
+    assert "there are 1 boots of a kernel" in capsys.readouterr().err
+    assert (
+        kdelta(
+            "clock",
+            "judge",
+            str(b),
+            str(write_boots(tmp_path / "C", *({"stat": 1.0},) * 2)),
+            "-o",
+            "stot",
+        )
+        == 2
+    )
+    assert "did you mean stat?" in capsys.readouterr().err

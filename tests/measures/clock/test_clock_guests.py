@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests that time a workload: real kernels of each architecture, and QEMU's arguments."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from kdelta.host.emulator import find_qemu
+from kdelta.host.target import target
+from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
+from kdelta.lab.plan import guest_compiler
+from kdelta.measures.clock.bundle import build_bundle
+from kdelta.measures.clock.guests import ClockGuest, guest_argv, initramfs_of, timed_boot
+from kdelta.spec.errors import LabError
+from kdelta.spec.kernel import parse_kernel_spec
+from kdelta.spec.run import MachineOptions
+from kdelta.workloads.catalog import find_workload
+
+X86 = "deb:linux-image-cloud-amd64"
+MACHINE = MachineOptions()
+
+
+def kernel_of(spec: str) -> Kernel:
+    found = obtain(parse_kernel_spec(spec), lambda _: None)
+    assert not isinstance(found, NoKernel)
+    return found
+
+
+def image_of(kernel: Kernel) -> Path:
+    by = guest_compiler(kernel.arch, MACHINE)
+    return initramfs_of(build_bundle(find_workload("syscalls"), by))
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    "spec",
+    [
+        X86,
+        pytest.param("deb:linux-image-cloud-arm64:arm64", marks=pytest.mark.slow),
+        pytest.param("deb:linux-image-armmp:armhf", marks=pytest.mark.slow),
+        pytest.param("deb:linux-image-6.12-cloud-amd64", marks=pytest.mark.slow),
+    ],
+)
+def test_a_kernel_times_operations(spec: str) -> None:
+    kernel = kernel_of(spec)
+    image = image_of(kernel)
+    runs = [timed_boot(ClockGuest(MACHINE), kernel, image, ("getppid", "stat")) for _ in range(2)]
+    assert len({one.facts.boot_id for one in runs}) == 2
+    assert len({one.facts.kernel for one in runs}) == 1
+    for one in runs:
+        assert one.facts.release == kernel.release
+        assert 0 < one.ns["getppid"] < one.ns["stat"]
+
+
+@pytest.mark.guest
+def test_a_kernel_that_does_not_boot_timed_nothing() -> None:
+    kernel = kernel_of(f"{X86} +cmdline:mem=8M")
+    image = image_of(kernel)
+    with pytest.raises(LabError, match="was booted and timed nothing"):
+        timed_boot(ClockGuest(MACHINE, seconds=60), kernel, image, ("getppid",))
+
+
+@pytest.mark.guest
+def test_qemu_understands_the_arguments_of_kvm() -> None:
+    """They differ from the emulated guest's by two words; what QEMU refuses is the device alone."""
+    kernel, image = kernel_of(X86), Path("/dev/null")
+    plain, kvm = (
+        guest_argv(ClockGuest(MACHINE, accel), kernel, image, ("getppid",))
+        for accel in ("tcg", "kvm")
+    )
+    changed = [(one, other) for one, other in zip(plain, kvm, strict=True) if one != other]
+    assert changed == [("tcg", "kvm"), (plain[plain.index("-cpu") + 1], "host")]
+    with contextlib.suppress(LabError):  # where there is KVM, it waits to be told to go on
+        result = find_qemu(target(kernel.arch)).run(*kvm, "-S", seconds=5)
+        assert "kvm" in result.stderr.lower()
+        assert "invalid option" not in result.stderr

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The clock in a comparison, with guests that are made up: pairs until all is decided."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kdelta.infer.effects.effects import Word
+from kdelta.kernels.model import Kernel
+from kdelta.lab.request import LabRequest
+from kdelta.measures.clock import measure as module
+from kdelta.measures.clock.guests import ClockGuest
+from kdelta.measures.clock.results import TimedRun, parse_run
+from kdelta.measures.model import Judgement
+from kdelta.spec.errors import LabError, UserError
+from kdelta.store.store import Store
+from kdelta.studies.compare.request import Clock, CompareRequest
+from kdelta.studies.compare.study import run_compare
+from tests.lab.fake_lab import CostsByName, never, without_guests
+from tests.measures.clock.made_runs import FACTS, content
+
+TIMES = {"base": 100.0, "slow": 106.0, "like": 100.0}
+
+
+class Guests:
+    """Guests that take what TIMES says, give or take half a per mille; `booted` in their order."""
+
+    def __init__(self) -> None:
+        self.booted: list[str] = []
+        self._drawn = random.Random(1)
+
+    def boot(
+        self, _guest: ClockGuest, kernel: Kernel, _image: Path, operations: Sequence[str]
+    ) -> TimedRun:
+        self.booted.append(kernel.spec)
+        ns = TIMES[kernel.spec] * self._drawn.uniform(0.9995, 1.0005)
+        at = len(self.booted)
+        facts = {"boot_id": f"boot-{at}", "when": FACTS["when"] + at, "build_id": kernel.spec}
+        return parse_run(content(dict.fromkeys(operations or ("getppid",), ns), **facts), "guest")
+
+
+@pytest.fixture
+def guests(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Guests:
+    assert own_cache.is_dir()
+    without_guests(monkeypatch)
+    made = Guests()
+    monkeypatch.setattr(module, "timed_boot", made.boot)
+    monkeypatch.setattr(module, "guest_compiler", lambda *_: None)
+    monkeypatch.setattr(module, "build_bundle", lambda *_: Path("bundle"))
+    monkeypatch.setattr(module, "initramfs_of", lambda _: Path("image"))
+    return made
+
+
+def timed(folder: Path, other: str, clock: Clock = "emulated", pairs: int = 30) -> Judgement:
+    lab = CostsByName(dict.fromkeys(TIMES, (never, 0)))
+    request = CompareRequest(
+        base="base",
+        others=(other,),
+        operations=("getppid",),
+        clock=clock,
+        most_pairs=pairs,
+        lab=LabRequest(perturbations=3),
+    )
+    with Store.open(folder / "store") as store:
+        (found,) = asyncio.run(run_compare(request, lab.in_store(store)))
+    (judged,) = found.judged
+    return judged
+
+
+def test_pairs_end_when_all_is_decided(guests: Guests, tmp_path: Path) -> None:
+    judged = timed(tmp_path, "slow")
+    (effect,) = judged.found.effects
+    assert (effect.region, effect.word) == ("getppid", Word.SLOWER)
+    assert effect.change
+    assert 0.05 < effect.change.low < 0.06 < effect.change.high < 0.07
+    pairs = [set(guests.booted[at : at + 2]) for at in range(0, len(guests.booted), 2)]
+    assert all(one == {"base", "slow"} for one in pairs)
+    assert 7 <= len(pairs) < 30
+    assert (
+        "the guests were emulated: these are QEMU's times, and no hardware's" in judged.found.notes
+    )
+
+
+def test_the_order_of_a_pair_is_drawn(guests: Guests, tmp_path: Path) -> None:
+    timed(tmp_path, "slow")
+    timed(tmp_path / "again", "slow")
+    firsts = guests.booted[::2]
+    assert {"base", "slow"} == set(firsts)  # one case in 8,192 draws only one
+
+
+def test_same_within_the_margin(guests: Guests, tmp_path: Path) -> None:
+    assert guests
+    (effect,) = timed(tmp_path, "like").found.effects
+    assert effect.word is Word.SAME
+
+
+def test_budget_of_pairs_ends_unresolved(guests: Guests, tmp_path: Path) -> None:
+    (effect,) = timed(tmp_path, "slow", pairs=3).found.effects
+    assert effect.word is Word.UNRESOLVED
+    assert effect.reason.startswith("3 pairs of boots do not decide")
+    assert len(guests.booted) == 6
+
+
+def test_what_guests_said_is_kept_for_judge(
+    guests: Guests, own_cache: Path, tmp_path: Path
+) -> None:
+    timed(tmp_path, "slow", pairs=2)
+    files = [len(list(folder.iterdir())) for folder in (own_cache / "clock").iterdir()]
+    assert files == [2, 2]
+    assert len(guests.booted) == 4
+
+
+def test_a_guest_that_times_nothing_loses_no_comparison(
+    guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert guests
+
+    def hangs(*_: object) -> TimedRun:
+        raise LabError("6.12 was booted and timed nothing: Kernel panic")
+
+    monkeypatch.setattr(module, "timed_boot", hangs)
+    judged = timed(tmp_path, "slow")
+    assert judged.found.effects == ()
+    assert judged.found.notes == ("not timed: 6.12 was booted and timed nothing: Kernel panic",)
+
+
+def test_no_kvm_is_refused_before_any_run(
+    guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "why_no_kvm", lambda *_: "there is no /dev/kvm")
+    with pytest.raises(UserError, match="KVM cannot be used: there is no /dev/kvm"):
+        timed(tmp_path, "slow", clock="kvm")
+    assert guests.booted == []
