@@ -195,13 +195,13 @@ static inline void kdelta_begin(const char *name)
 __attribute__((noinline, cold)) static void kdelta_timed_batch(void)
 {
     struct kdelta_timing *t = &kdelta_timing;
-    uint64_t now = kdelta_ticks(), took = now - t->batch_tick;
+    uint64_t took = kdelta_ticks() - t->batch_tick, size = t->size;
 
     if (t->fd < 0)
         return;
     took -= took > t->overhead_ticks ? t->overhead_ticks : took;
-    t->iterations += t->size;
-    if (took < t->batch_ticks && t->size < UINT64_MAX / 4) {
+    t->iterations += size;
+    if (took < t->batch_ticks && size < UINT64_MAX / 4) {
         t->n = 0; /* those so far were too short to be told apart from reading the clock */
         t->size *= 2;
     } else {
@@ -214,7 +214,7 @@ __attribute__((noinline, cold)) static void kdelta_timed_batch(void)
             t->size *= 2;
         }
         t->samples[t->n].ticks = took;
-        t->samples[t->n++].iterations = t->size;
+        t->samples[t->n++].iterations = size;
     }
     t->left = t->size;
     t->batch_tick = kdelta_ticks();
@@ -224,6 +224,15 @@ static inline void kdelta_iter(void)
 {
     if (!--kdelta_timing.left)
         kdelta_timed_batch();
+}
+
+/* Does what is not of the region: its time is not that of a batch. */
+static inline void kdelta_aside(void (*work)(void))
+{
+    uint64_t begin = kdelta_ticks();
+
+    work();
+    kdelta_timing.batch_tick += kdelta_ticks() - begin;
 }
 
 /* Whether a region that may be as long as one likes should go on: 32 samples and 20 ms, but not longer than 2 s. */
@@ -276,6 +285,7 @@ static inline void kdelta_end(void)
     end_ns = kdelta_ns();
     prctl(PR_TASK_PERF_EVENTS_DISABLE);
     iterations = t->iterations + t->size - t->left;
+    iterations += !iterations; /* a region without kdelta_iter() is one */
     at = (size_t)sprintf(line, "{\"region\":\"");
     at += kdelta_timed_name(line + at, t->name);
     at += (size_t)sprintf(line + at, "\",\"iterations\":%llu,\"ticks\":%llu,\"ns\":%llu,\"overhead_ticks\":%llu,\"samples\":[",

@@ -74,6 +74,7 @@ def test_pairs_end_when_all_is_decided(guests: Guests, tmp_path: Path) -> None:
     judged = timed(tmp_path, "slow")
     (effect,) = judged.found.effects
     assert (effect.region, effect.word) == ("getppid", Word.SLOWER)
+    assert effect.reason.startswith("the path is the same: where the linker put the code")
     assert effect.change
     assert 0.05 < effect.change.low < 0.06 < effect.change.high < 0.07
     pairs = [set(guests.booted[at : at + 2]) for at in range(0, len(guests.booted), 2)]
@@ -94,7 +95,7 @@ def test_the_order_of_a_pair_is_drawn(guests: Guests, tmp_path: Path) -> None:
 def test_same_within_the_margin(guests: Guests, tmp_path: Path) -> None:
     assert guests
     (effect,) = timed(tmp_path, "like").found.effects
-    assert effect.word is Word.SAME
+    assert (effect.word, effect.reason) == (Word.SAME, "no difference")
 
 
 def test_budget_of_pairs_ends_unresolved(guests: Guests, tmp_path: Path) -> None:

@@ -16,9 +16,15 @@ from kdelta.machines.kvm import why_no_kvm
 from kdelta.measures.clock.boots import paired
 from kdelta.measures.clock.bundle import build_bundle
 from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
-from kdelta.measures.clock.judged import NAME, UNIT, WHERE, timed_effects
+from kdelta.measures.clock.judged import NAME, UNIT, WHERE, next_to_path, timed_effects
 from kdelta.measures.clock.results import TimedRun
-from kdelta.measures.model import Judgement, Measure, MeasureRequest, RunPair
+from kdelta.measures.model import (
+    Judgement,
+    Measure,
+    MeasuredEffects,
+    MeasureRequest,
+    RunPair,
+)
 from kdelta.spec.errors import LabError, UserError
 from kdelta.workloads.catalog import find_workload
 
@@ -72,13 +78,16 @@ class GuestClock(Measure):
         try:
             with interruptible():
                 found, count = self._timed((kernels[0], kernels[1]), lab, step)
+                found = next_to_path(found, pair.path)
         except LabError as error:
             lab.progress.end(step, "failed")
             return Judgement(self.found((), [f"not timed: {error.message}"]))
         lab.progress.end(step, f"{count} pairs of boots")
-        return found
+        return Judgement(found)
 
-    def _timed(self, kernels: tuple[Kernel, Kernel], lab: Lab, step: str) -> tuple[Judgement, int]:
+    def _timed(
+        self, kernels: tuple[Kernel, Kernel], lab: Lab, step: str
+    ) -> tuple[MeasuredEffects, int]:
         machine, asked = lab.request.machine, self._asked
         guest = ClockGuest(machine, self._accel)
         workload = find_workload(asked.workload or "")
@@ -99,7 +108,7 @@ class GuestClock(Measure):
                 break
         notes = [] if self._accel == "kvm" else [_EMULATED]
         notes += [f"{count} pairs of boots, each in an order that was drawn"]
-        return Judgement(self.found(effects.effects, notes)), count
+        return self.found(effects.effects, notes), count
 
 
 def _keep(run: TimedRun, kernel: Kernel) -> None:

@@ -109,9 +109,11 @@ static void measure(const struct operation *op, bool last)
     kdelta_announce(op->name);
     begin = kdelta_clock_begin();
 #ifdef KDELTA_TIMED
-    while (kdelta_wants_more()) {
+    for (unsigned long n = 1; kdelta_wants_more(); n++) {
         op->step();
         kdelta_iter();
+        if (op->ready && n % op->iterations == 0)
+            kdelta_aside(op->ready);
     }
 #else
     for (unsigned long n = iterations; n; n--) {

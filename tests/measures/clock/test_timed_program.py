@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program of the user's that is compiled with -DKDELTA_TIMED, in C and in C++."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdelta.host.native import native_folder
+
+PROGRAM = """
+#include <time.h>
+#include "kdelta.h"
+
+static void spend(long ns)
+{
+    struct timespec begin, now;
+
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < ns);
+}
+
+int main(void)
+{
+    kdelta_begin("short \\\\ \\"ones\\"");
+    for (int i = 0; i < 4000; i++) {
+        spend(3000);
+        kdelta_iter();
+    }
+    kdelta_end();
+    kdelta_begin("whole");
+    spend(5000000);
+    kdelta_end();
+    return 0;
+}
+"""
+
+
+def regions(folder: Path, compiler: str, ending: str) -> list[dict[str, Any]]:
+    source, program, results = (folder / name for name in (f"a.{ending}", "a.out", "results"))
+    source.write_text(PROGRAM)
+    include = f"-I{native_folder() / 'include'}"
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-DKDELTA_TIMED", include]
+    subprocess.run([compiler, *flags, source, "-o", program], check=True)
+    with results.open("wb") as file:
+        env = {**os.environ, "KDELTA_TIMED_FD": str(file.fileno())}
+        subprocess.run([program], env=env, pass_fds=[file.fileno()], check=True)
+    # Without the variable it runs, and times nothing.
+    plain = subprocess.run([program], check=True, capture_output=True)
+    assert plain.stdout + plain.stderr == b""
+    return [json.loads(line) for line in results.read_text().splitlines()]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("compiler", "ending"), [("gcc", "c"), ("g++", "cc")])
+def test_its_regions_are_timed(tmp_path: Path, compiler: str, ending: str) -> None:
+    short, whole = regions(tmp_path, compiler, ending)
+    assert short["region"] == 'short \\ "ones"'
+    assert short["iterations"] == 4000
+    ns_per_tick = short["ns"] / short["ticks"]
+    assert 10 < len(short["samples"]) <= 128
+    for ticks, iterations in short["samples"]:
+        # Each iteration waits for 3 microseconds; a batch lasts for 20 at least.
+        assert ticks * ns_per_tick / iterations > 2900
+        assert ticks * ns_per_tick > 19_000
+    assert whole["region"] == "whole"
+    assert (whole["iterations"], whole["samples"]) == (1, [])
+    assert whole["ns"] >= 5_000_000
