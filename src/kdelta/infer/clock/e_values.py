@@ -10,9 +10,9 @@ in size and whatever was measured before, since the order within each pair is dr
 is all that is assumed here: no distribution, no independence, no constant spread. (If chance moves
 both kernels by other distributions, the differences must be symmetric about the effect.)
 
-Functions take logarithms' differences less the effect, one row a hypothesis,
-one column a pair in the order of measuring. They return natural logarithms of the e-values after
-each pair, which depend neither on a row's scale, but for rounding, nor on its sign.
+Functions take differences of logarithms less the effect: a row for each effect that is tested, a
+column for each pair, in the order of measuring. They return natural logarithms of the e-values
+after each pair, which do not depend on a row's scale (but for rounding) and sign.
 """
 
 from typing import cast
@@ -51,9 +51,9 @@ def log_coin_t(differences: Floats) -> Floats:
     The mixture predicts each pair from those before: it gives x a density q(x). The e-value is
     multiplied by 2 q(x) / (q(x) + q(-x)), which has the mean 1 if the sign is a fair coin's. The
     mixture's own product has not: five equal differences, a sixteenth of the cases where the
-    second boot of each pair is slower by as much, make 36 of it. The product with a coin is the
-    optimal bet against symmetry: A. Ramdas, J. Ruf, M. Larsson, W. Koolen, Admissible
-    Anytime-valid Sequential Inference Must Rely on Nonnegative Martingales (2020).
+    second boot of each pair is slower by as much, make 36 of it. On such products as tests of
+    symmetry: A. Ramdas, J. Ruf, M. Larsson, W. Koolen, Admissible Anytime-valid Sequential
+    Inference Must Rely on Nonnegative Martingales (2020).
     """
     pairs = np.arange(1.0, differences.shape[-1] + 1)
     before = np.cumsum(differences, axis=-1) - differences
