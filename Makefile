@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-clock campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -123,6 +123,9 @@ campaign-alike: setup  ## compare kernels with themselves, changed without effec
 
 campaign-many-runs: setup  ## compare a comparison's words with 64 runs of each kernel
 	$(BIN)/python scripts/proofs/many_runs.py
+
+campaign-clock: setup  ## simulate series of timed boots: how often verdicts are wrong, and how soon
+	$(BIN)/python scripts/proofs/clock_series.py
 
 campaign-left-work: setup  ## planted work of other tasks is all counted, by two ways
 	$(BIN)/python scripts/proofs/left_work.py
