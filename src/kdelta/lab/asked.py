@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fields that the requests of several studies have, with their options."""
 
-from typing import Annotated
+from fractions import Fraction
+from typing import Annotated, Literal
+
+import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.lab.request import LabRequest
@@ -122,3 +125,46 @@ SINGLE = ("perturbations", "jobs", "cpu")
 
 LabOfOne = Annotated[LabRequest, without("data_lines", *SINGLE)]
 """How the one run of a kernel is made."""
+
+
+Clock = Literal["kvm", "emulated"]
+"""Whose time guests are timed by: hardware's under KVM, or QEMU's own, for trying things out."""
+
+
+class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
+    """The clock that operations are timed by, if any; in at most how many pairs of boots; and which
+    differences of time matter, as a fraction.
+    """
+
+    clock: Annotated[
+        Clock | None,
+        option(
+            "--clock",
+            metavar="kvm|emulated",
+            help="Time operations in guests by this clock, too.",
+        ),
+    ] = None
+    most_pairs: Annotated[
+        int,
+        option(
+            "--pairs",
+            metavar="N",
+            least=2,
+            most=1000,
+            group=HelpSection.SURE,
+            help="With --clock: time at most N pairs of boots.",
+        ),
+    ] = 20
+    margin: Annotated[
+        Fraction,
+        option(
+            "--clock-margin",
+            metavar="PCT",
+            kind=OptionKind.PERCENT,
+            group=HelpSection.SURE,
+            help="With --clock: ignore differences of time up to PCT.",
+        ),
+    ] = Fraction(1, 100)
+
+
+NOT_TIMED = TimedBy()

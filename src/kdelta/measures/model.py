@@ -14,6 +14,7 @@ from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.gains import PathGain
 from kdelta.kernels.model import Kernel
+from kdelta.lab.asked import NOT_TIMED, TimedBy
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import LabRequest
@@ -45,6 +46,11 @@ class RunPair(msgspec.Struct, frozen=True):
     other: RunSide
     path: Effects
     regions: tuple[str, ...] | None = None
+
+    @property
+    def workload(self) -> str:
+        """Return what both ran."""
+        return self.base.done[0].run.workload
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -99,10 +105,9 @@ class MeasureRequest(msgspec.Struct, frozen=True):
     """What is asked of measures: the CPU that was named, if any; how many layouts of a kernel are
     drawn; the margin as a fraction; whether misses of data count; the phases of the workload.
 
-    clock       "kvm" or "emulated": time operations, in at most `most_pairs` pairs of boots, with
-                `clock_margin` as a fraction; empty: do not
-    workload    what is timed; None for a program
-    operations  of the workload; none: all
+    timed       by which clock operations are timed, if by any
+    workloads   that are run; none for a program
+    operations  of these that are timed; none: all
     """
 
     cpu: CPU | None = None
@@ -110,10 +115,8 @@ class MeasureRequest(msgspec.Struct, frozen=True):
     margin: float = 0.0
     data: bool = False
     phases: tuple[PhaseRule, ...] = ()
-    clock: str = ""
-    most_pairs: int = 0
-    clock_margin: float = 0.0
-    workload: str | None = None
+    timed: TimedBy = NOT_TIMED
+    workloads: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
+from kdelta.lab.asked import Clock, TimedBy
 from kdelta.lab.request import LabRequest
 from kdelta.measures.clock import measure as module
 from kdelta.measures.clock.guests import ClockGuest
@@ -17,7 +18,7 @@ from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.measures.model import Judgement
 from kdelta.spec.errors import LabError, UserError
 from kdelta.store.store import Store
-from kdelta.studies.compare.request import Clock, CompareRequest
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 from tests.lab.fake_lab import CostsByName, never, without_guests
 from tests.measures.clock.made_runs import FACTS, content
@@ -60,8 +61,7 @@ def timed(folder: Path, other: str, clock: Clock = "emulated", pairs: int = 30) 
         base="base",
         others=(other,),
         operations=("getppid",),
-        clock=clock,
-        most_pairs=pairs,
+        timed=TimedBy(clock=clock, most_pairs=pairs),
         lab=LabRequest(perturbations=3),
     )
     with Store.open(folder / "store") as store:

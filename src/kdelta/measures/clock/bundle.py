@@ -34,15 +34,20 @@ def build_bundle(
     """Return the program of a bundle, compiled unless the cache has it. UserError for a workload
     that a machine without kdelta cannot run.
     """
+    must_be_packable(workload)
+    sources = sorted((native_folder() / "clock").glob("*.c"))
+    flags = ("-DKDELTA_TIMED", "-Dmain=workload_main", f'-DKDELTA_WORKLOAD="{workload.name}"')
+    more = LinkedIn(tuple(map(str, sources)), flags)
+    return build_workload(workload, log, by=by, more=more, strict=strict)
+
+
+def must_be_packable(workload: Workload) -> None:
+    """Raise UserError for a workload that a machine without kdelta cannot run."""
     if why := _why_not(workload):
         raise UserError(
             f"{workload.name} cannot be packed: {why}",
             "syscalls and aes can; others need a guest: kdelta compare",
         )
-    sources = sorted((native_folder() / "clock").glob("*.c"))
-    flags = ("-DKDELTA_TIMED", "-Dmain=workload_main", f'-DKDELTA_WORKLOAD="{workload.name}"')
-    more = LinkedIn(tuple(map(str, sources)), flags)
-    return build_workload(workload, log, by=by, more=more, strict=strict)
 
 
 def write_bundle(program: Path, workload: Workload, arch: str, output: Path) -> int:

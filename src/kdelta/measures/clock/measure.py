@@ -14,7 +14,7 @@ from kdelta.lab.plan import guest_compiler
 from kdelta.lab.progress import Progress
 from kdelta.machines.kvm import why_no_kvm
 from kdelta.measures.clock.boots import paired
-from kdelta.measures.clock.bundle import build_bundle
+from kdelta.measures.clock.bundle import build_bundle, must_be_packable
 from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
 from kdelta.measures.clock.judged import NAME, UNIT, WHERE, next_to_path, timed_effects
 from kdelta.measures.clock.results import TimedRun
@@ -34,7 +34,7 @@ _EMULATED = "the guests were emulated: these are QEMU's times, and no hardware's
 
 def of_request(asked: MeasureRequest) -> "GuestClock | None":
     """Return the measure, where a clock was named."""
-    return GuestClock(asked) if asked.clock else None
+    return GuestClock(asked) if asked.timed.clock else None
 
 
 class GuestClock(Measure):
@@ -45,20 +45,20 @@ class GuestClock(Measure):
 
     def __init__(self, asked: MeasureRequest) -> None:
         self._asked = asked
-        self._accel = "kvm" if asked.clock == "kvm" else "tcg"
+        self._accel = "kvm" if asked.timed.clock == "kvm" else "tcg"
 
     @property
     def where(self) -> str:
         return WHERE
 
     def check(self, lab: Lab, kernels: Sequence[Kernel]) -> None:
-        if self._asked.workload is None:
+        if not self._asked.workloads:
             raise UserError(
                 "only workloads of kdelta are timed, and this is a program",
                 "leave out --clock; kdelta.h with -DKDELTA_TIMED times a program itself",
             )
-        compiler = guest_compiler(kernels[0].arch, lab.request.machine, lab.progress.log)
-        build_bundle(find_workload(self._asked.workload), compiler, lab.progress.log)
+        for name in self._asked.workloads:
+            must_be_packable(find_workload(name))
         for kernel in kernels if self._accel == "kvm" else ():
             if why := why_no_kvm(kernel, lab.request.machine.qemu):
                 raise UserError(f"KVM cannot be used: {why}", "--clock emulated tries things out")
@@ -70,14 +70,14 @@ class GuestClock(Measure):
         """Boot and time both kernels, in pairs whose order is drawn, until all is decided or there
         are as many pairs as were asked for.
         """
-        kernels = pair.base.kernel, pair.other.kernel
-        if kernels[0] is None or kernels[1] is None or self._asked.workload is None:
+        base, other = pair.base.kernel, pair.other.kernel
+        if base is None or other is None:
             return None
-        step = f"time {kernels[1].release}"
+        step = f"time {other.release}"
         lab.progress.begin(step)
         try:
             with interruptible():
-                found, count = self._timed((kernels[0], kernels[1]), lab, step)
+                found, count = self._timed((base, other), pair.workload, lab, step)
                 found = next_to_path(found, pair.path)
         except LabError as error:
             lab.progress.end(step, "failed")
@@ -86,24 +86,23 @@ class GuestClock(Measure):
         return Judgement(found)
 
     def _timed(
-        self, kernels: tuple[Kernel, Kernel], lab: Lab, step: str
+        self, kernels: tuple[Kernel, Kernel], workload: str, lab: Lab, step: str
     ) -> tuple[MeasuredEffects, int]:
         machine, asked = lab.request.machine, self._asked
         guest = ClockGuest(machine, self._accel)
-        workload = find_workload(asked.workload or "")
         compiler = guest_compiler(kernels[0].arch, machine, lab.progress.log)
-        image = initramfs_of(build_bundle(workload, compiler, lab.progress.log))
+        image = initramfs_of(build_bundle(find_workload(workload), compiler, lab.progress.log))
         runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
-        for count in range(1, asked.most_pairs + 1):
+        for count in range(1, asked.timed.most_pairs + 1):
             order = (0, 1) if secrets.randbelow(2) else (1, 0)
             for side in order:
-                lab.progress.doing(step, f"pair {count} of at most {asked.most_pairs}")
+                lab.progress.doing(step, f"pair {count} of at most {asked.timed.most_pairs}")
                 run = timed_boot(guest, kernels[side], image, asked.operations)
                 _keep(run, kernels[side])
                 runs[side].append(run)
             if count < _LEAST_PAIRS:
                 continue
-            effects = timed_effects(paired(*runs), asked.clock_margin, asked.operations)
+            effects = timed_effects(paired(*runs), float(asked.timed.margin), asked.operations)
             if not any(one.word in OPEN for one in effects.effects):
                 break
         notes = [] if self._accel == "kvm" else [_EMULATED]

@@ -8,12 +8,14 @@ import msgspec
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.lab.asked import (
+    NOT_TIMED,
     LabOfPaths,
     Layouts,
     MaxBuilds,
     OnCPU,
     Recompile,
     SearchAll,
+    TimedBy,
     Workloads,
 )
 from kdelta.lab.request import LabRequest, Program
@@ -30,6 +32,7 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     recompile     and those whose executed objects come out the same when compiled
     switches      try what the kernel's command line can switch
     more_runs     perturbed runs of the two kernels of a proof that fails at first
+    timed         by which clock pairs of kernels are timed, if by any
     cpu           judge model cycles on it, too, over so many `layouts` of each kernel; differences
                   of no more than the fraction `margin` are none
     """
@@ -78,4 +81,5 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpu: OnCPU = None
     layouts: Layouts = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN
+    timed: TimedBy = NOT_TIMED
     lab: LabOfPaths = LabRequest()

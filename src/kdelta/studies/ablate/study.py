@@ -26,6 +26,7 @@ from kdelta.infer.search.search_model import (
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.config.option_groups import OptionGroup, find_units, flipped, flipped_units
 from kdelta.kernels.config.switches import boot_switch
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts, reported_cpu
@@ -77,8 +78,18 @@ _OUTCOMES = {
 async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
     """Measure what turns one config into another; what of it is there already is not made again."""
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
-    measures = measures_of(MeasureRequest(request.cpu, request.layouts, request.margin))
+    measures = measures_of(
+        MeasureRequest(
+            request.cpu,
+            request.layouts,
+            request.margin,
+            timed=request.timed,
+            workloads=() if request.program else request.workloads,
+        )
+    )
     bench = Bench(request.tree, works, lab.asked(recording(request.lab, measures)))
+    for measure in measures:
+        measure.check(lab, ())
     bench.expect(2)
     paths = [
         end_config(Path(path), no_modules=request.no_modules)
@@ -89,6 +100,8 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
         bench.build(label, path, digest=request.rule_out)
         for label, path in zip("BA", reversed(paths), strict=True)
     ]
+    for measure in measures:
+        measure.check(lab, [one for one in found if not isinstance(one, NoKernel)])
     after, before = [
         await bench.measure(label, kernel) for label, kernel in zip("BA", found, strict=True)
     ]

@@ -2,7 +2,7 @@
 """What `kdelta compare` is asked."""
 
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -13,13 +13,11 @@ from kdelta.lab.asked import (
     Cpus,
     Layouts,
     Operations,
+    TimedBy,
     Workload,
 )
 from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.option import HelpSection, OptionKind, option
-
-Clock = Literal["kvm", "emulated"]
-"""Whose time guests are timed by: hardware's under KVM, or QEMU's own, for trying things out."""
 
 
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +27,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpus: what model cycles are judged on, each on a machine that looks like it; without any, only
     the path is. layouts: how many are drawn for it. margin: which differences of model cycles
     matter, as a fraction. path_margin: which of paths. states: run what depends on it from other
-    states, too. budget_seconds: see `Budget`. clock: by which operations are timed, in at most
-    `most_pairs` pairs of boots; clock_margin: which differences of time matter.
+    states, too. budget_seconds: see `Budget`.
     """
 
     base: str
@@ -81,34 +78,5 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
             help="Spend at most TIME of processor time (40s, 5m).",
         ),
     ] = None
-    clock: Annotated[
-        Clock | None,
-        option(
-            "--clock",
-            metavar="kvm|emulated",
-            group=HelpSection.MEASURED,
-            help="Time operations in guests by this clock, too.",
-        ),
-    ] = None
-    most_pairs: Annotated[
-        int,
-        option(
-            "--pairs",
-            metavar="N",
-            least=2,
-            most=1000,
-            group=HelpSection.SURE,
-            help="With --clock: time at most N pairs of boots.",
-        ),
-    ] = 20
-    clock_margin: Annotated[
-        Fraction,
-        option(
-            "--clock-margin",
-            metavar="PCT",
-            kind=OptionKind.PERCENT,
-            group=HelpSection.SURE,
-            help="With --clock: ignore differences of time up to PCT.",
-        ),
-    ] = Fraction(1, 100)
+    timed: TimedBy = TimedBy()
     lab: LabRequest = LabRequest()

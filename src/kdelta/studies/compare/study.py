@@ -14,6 +14,7 @@ from kdelta.infer.effects.gains import PathGain
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
+from kdelta.lab.asked import NOT_TIMED
 from kdelta.lab.budget import Budget, cost_of_runs
 from kdelta.lab.cpus import lab_like, must_fit, must_replay_data
 from kdelta.lab.found import with_files
@@ -118,10 +119,8 @@ def _measures(
             margin=request.margin,
             data=request.lab.data_lines,
             phases=work.phases,
-            clock=request.clock or "" if timed else "",
-            most_pairs=request.most_pairs,
-            clock_margin=float(request.clock_margin),
-            workload=None if work.program else work.workload,
+            timed=request.timed if timed else NOT_TIMED,
+            workloads=() if work.program else (work.workload,),
             operations=work.operations,
         )
     )
