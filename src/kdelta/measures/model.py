@@ -80,6 +80,7 @@ class MeasuredEffects(msgspec.Struct, frozen=True):
     unit     of its figures, a plural
     where    what follows the name of a region, where only that tells it from the path's
     notes    what is to be known about regions
+    weighs   whether it decides what the path leaves open between more of one and less of another
     """
 
     measure: str
@@ -87,6 +88,7 @@ class MeasuredEffects(msgspec.Struct, frozen=True):
     effects: tuple[Effect, ...]
     where: str = ""
     notes: tuple[str, ...] = ()
+    weighs: bool = True
 
     def without(self, names: Collection[str]) -> "MeasuredEffects":
         """Return the same without regions of these names."""
@@ -128,11 +130,13 @@ class Measure:
     unit    of its figures, a plural
     where   what follows the name of a region that is judged by it: " on zen4"
     margin  the part of a figure below which a difference is not worth a kernel, in a search
+    weighs  see MeasuredEffects
     """
 
     name: str
     unit: str
     margin: Fraction = Fraction(0)
+    weighs: bool = True
 
     @property
     def where(self) -> str:
@@ -140,7 +144,8 @@ class Measure:
 
     def found(self, effects: Iterable[Effect] = (), notes: Iterable[str] = ()) -> MeasuredEffects:
         """Return effects as its own."""
-        return MeasuredEffects(self.name, self.unit, tuple(effects), self.where, tuple(notes))
+        effects, notes = tuple(effects), tuple(notes)
+        return MeasuredEffects(self.name, self.unit, effects, self.where, notes, self.weighs)
 
     def recording(self, asked: LabRequest) -> LabRequest:
         """Return the request of runs, with what it needs recorded."""

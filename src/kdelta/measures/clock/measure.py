@@ -46,6 +46,7 @@ class GuestClock(Measure):
     def __init__(self, asked: MeasureRequest) -> None:
         self._asked = asked
         self._accel = "kvm" if asked.timed.clock == "kvm" else "tcg"
+        self.weighs = self._accel == "kvm"  # an emulator weighs nothing as hardware does
 
     @property
     def where(self) -> str:

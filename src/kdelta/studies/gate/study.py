@@ -63,7 +63,12 @@ def judge(
         return
     operations = [one for one in comparison.effects.operations if one.name not in left_out]
     measured = [one.found.without(left_out) for one in comparison.judged]
-    decided = {e.region for one in measured for e in one.effects if e.word not in OPEN}
+    decided = {
+        effect.region
+        for one in measured
+        for effect in one.effects
+        if one.weighs and effect.word not in OPEN
+    }
     for operation in sorted(operations, key=_percent, reverse=True):
         if operation.verdict.reason == NOT_IN_STATES:
             yield Judged(operation.name, Word.UNRESOLVED, NOT_IN_STATES)
