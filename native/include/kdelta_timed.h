@@ -57,6 +57,7 @@ struct kdelta_timing {
     int n;
     int fd;                     /* 0: not looked for, -1: nowhere */
     int counter_fds[KDELTA_COUNTERS];
+    uint64_t counted[KDELTA_COUNTERS][3]; /* before the region: the count, how long it was wanted, and counted */
     int counter_errno;
 };
 
@@ -171,6 +172,13 @@ static inline void kdelta_announce(const char *name)
     kdelta_timing.name = name;
 }
 
+static inline int kdelta_read_counter(const struct kdelta_timing *t, int i, uint64_t *value)
+{
+    const ssize_t size = 3 * sizeof *value;
+
+    return t->counter_fds[i] >= 0 && read(t->counter_fds[i], value, (size_t)size) == size;
+}
+
 static inline void kdelta_timed_start(void)
 {
     struct kdelta_timing *t = &kdelta_timing;
@@ -180,6 +188,8 @@ static inline void kdelta_timed_start(void)
         t->left = 0; /* which goes on to the largest number */
         return;
     }
+    for (int i = 0; i < KDELTA_COUNTERS; i++)
+        kdelta_read_counter(t, i, t->counted[i]);
     prctl(PR_TASK_PERF_EVENTS_ENABLE);
     t->begin_ns = kdelta_ns();
     t->begin_tick = t->batch_tick = kdelta_ticks();
@@ -264,11 +274,14 @@ static inline size_t kdelta_timed_counters(const struct kdelta_timing *t, char *
     size_t at = 0;
 
     for (int i = 0; i < KDELTA_COUNTERS; i++) {
-        uint64_t value[3]; /* and how long it was wanted, and counted */
+        uint64_t value[3];
 
-        if (t->counter_fds[i] >= 0 && read(t->counter_fds[i], value, sizeof value) == (ssize_t)sizeof value)
-            at += (size_t)sprintf(line + at, "%s\"%s\":[%llu,%llu,%llu]", at ? "," : "", names[i], (unsigned long long)value[0],
-                                  (unsigned long long)value[1], (unsigned long long)value[2]);
+        if (!kdelta_read_counter(t, i, value))
+            continue;
+        for (int j = 0; j < 3; j++)
+            value[j] -= t->counted[i][j];
+        at += (size_t)sprintf(line + at, "%s\"%s\":[%llu,%llu,%llu]", at ? "," : "", names[i], (unsigned long long)value[0],
+                              (unsigned long long)value[1], (unsigned long long)value[2]);
     }
     return at;
 }

@@ -3,6 +3,7 @@
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.lab.plan import guest_compiler
+from kdelta.measures.clock import guests
 from kdelta.measures.clock.bundle import build_bundle
 from kdelta.measures.clock.guests import ClockGuest, guest_argv, initramfs_of, timed_boot
 from kdelta.spec.errors import LabError
@@ -53,6 +55,36 @@ def test_a_kernel_times_operations(spec: str) -> None:
     for one in runs:
         assert one.facts.release == kernel.release
         assert 0 < one.ns["getppid"] < one.ns["stat"]
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+def test_counters_count_what_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under QEMU's instruction clock an arm64 guest's PMU counts instructions, and its clock does,
+    too: a nanosecond each. So what user and kernel retire adds up to the time. A kernel that has no
+    random numbers would need 9,000 of them for each call.
+    """
+    kernel = kernel_of("deb:linux-image-cloud-arm64:arm64")
+    plain = guests.guest_argv
+
+    def counting(*words: Any) -> list[str]:
+        return [*plain(*words), "-icount", "shift=0,sleep=off"]
+
+    monkeypatch.setattr(guests, "guest_argv", counting)
+    found = timed_boot(ClockGuest(MACHINE), kernel, image_of(kernel), ("getppid", "stat", "chdir"))
+    assert found.ns["getppid"] < 1000
+    for name, ns in found.ns.items():
+        counted = found.counters[name]
+        retired = counted["user_instructions"] + counted["kernel_instructions"]
+        assert retired == pytest.approx(ns, rel=0.01)
+        assert counted["kernel_instructions"] > 5 * counted["user_instructions"]
+
+
+@pytest.mark.guest
+def test_words_that_the_kernel_does_not_know_are_no_operations() -> None:
+    kernel = kernel_of(f"{X86} +cmdline:nonsense +cmdline:also=nonsense")
+    found = timed_boot(ClockGuest(MACHINE), kernel, image_of(kernel), ("getppid",))
+    assert list(found.ns) == ["getppid"]
 
 
 @pytest.mark.guest

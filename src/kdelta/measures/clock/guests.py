@@ -25,6 +25,7 @@ from kdelta.spec.identity import identity
 from kdelta.spec.run import MachineOptions
 
 _BEGIN, _END = '{"kdelta_bundle":', '{"regions":'
+_OPERATIONS = "KDELTA_OPERATIONS"
 _FOLDERS = ("dev", "proc", "sys", "tmp")
 _LAST_LINES = 3
 _REPEATS = ("nokaslr", "norandmaps", "random.")
@@ -60,7 +61,7 @@ def guest_argv(
     usual = [one for one in board.append.split() if not one.startswith(_REPEATS)]
     words = [
         f"console={board.serial}", "loglevel=0", *usual, *kernel.parameters,
-        guest.machine.append, "--", *operations,
+        guest.machine.append, f"{_OPERATIONS}={','.join(operations)}" if operations else "",
     ]  # fmt: skip
     tree = device_tree(kernel, guest.machine.cpu)
     return [
@@ -87,5 +88,7 @@ def timed_boot(
     if not starts or not ends:
         last = "".join(lines[-_LAST_LINES:]).strip() or result.last_words(1)
         raise LabError(f"{kernel.release} was booted and timed nothing: {last}")
-    content = "".join(lines[starts[0] : ends[-1] + 1]).encode()
+    # Besides, the kernel and the workload may have something to say.
+    rows = [line for line in lines[starts[0] : ends[-1] + 1] if line.startswith("{")]
+    content = "".join(rows).encode()
     return parse_run(content, f"the guest of {kernel.release}")
