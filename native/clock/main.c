@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/random.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +24,9 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,7 +81,7 @@ static int keep_to_one_cpu(void)
     return sched_setaffinity(0, sizeof set, &set) ? -1 : last;
 }
 
-/* Where the workload may have files: in memory, if there is such a place. */
+/* Where the workload may have files, and programs that it starts: in memory, if there is such a place. */
 static const char *folder(void)
 {
     static const char *const places[] = {"/dev/shm", "/tmp", "/run", "/var/tmp", ".", NULL};
@@ -87,14 +90,15 @@ static const char *folder(void)
     if (given)
         return given;
     for (const char *const *place = places; *place; place++) {
+        struct statvfs system;
         char path[64];
 
         snprintf(path, sizeof path, "%s/.kdelta-XXXXXX", *place);
-        if (mkdtemp(path))
+        if (!statvfs(*place, &system) && !(system.f_flag & ST_NOEXEC) && mkdtemp(path))
             return rmdir(path), *place;
     }
     errno = EACCES;
-    fail("no folder that can be written: set TMPDIR");
+    fail("no folder for files and programs: set TMPDIR");
 }
 
 static pid_t start(int argc, char **argv, const char *place, int results)
@@ -159,6 +163,18 @@ static void seed_kernel(void)
         ioctl(fd, RNDADDENTROPY, &seed), close(fd);
 }
 
+/* Brings up the loopback network; a kernel without one says so in the operations that need it. */
+static void network_up(void)
+{
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return;
+    ioctl(fd, SIOCSIFFLAGS, &request);
+    close(fd);
+}
+
 /* Of a guest that has nothing else. Which operations it runs the kernel passes on as an environment variable, as it does with all
  * words of its command line with a = that it does not know; those without one come as arguments. */
 static _Noreturn void init(void)
@@ -181,6 +197,7 @@ static _Noreturn void init(void)
         dup2(console, STDIN_FILENO), dup2(console, STDOUT_FILENO), dup2(console, STDERR_FILENO);
     setenv("TMPDIR", "/tmp", 1);
     seed_kernel();
+    network_up();
     child = fork();
     if (!child)
         exit(run(n, words));

@@ -15,11 +15,18 @@ from kdelta.kernels.obtain import obtain
 from kdelta.lab.plan import guest_compiler
 from kdelta.measures.clock import guests
 from kdelta.measures.clock.bundle import build_bundle
-from kdelta.measures.clock.guests import ClockGuest, guest_argv, initramfs_of, timed_boot
+from kdelta.measures.clock.guests import (
+    ClockGuest,
+    guest_argv,
+    initramfs_of,
+    run_of_console,
+    timed_boot,
+)
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
 from kdelta.workloads.catalog import find_workload
+from tests.measures.clock.made_runs import content
 
 X86 = "deb:linux-image-cloud-amd64"
 MACHINE = MachineOptions()
@@ -88,6 +95,13 @@ def test_words_that_the_kernel_does_not_know_are_no_operations() -> None:
 
 
 @pytest.mark.guest
+def test_all_operations_of_a_workload_are_timed() -> None:
+    kernel = kernel_of(X86)
+    run = timed_boot(ClockGuest(MACHINE), kernel, image_of(kernel), ())
+    assert set(run.ns) == {one.name for one in find_workload("syscalls").operations}
+
+
+@pytest.mark.guest
 def test_a_kernel_that_does_not_boot_timed_nothing() -> None:
     kernel = kernel_of(f"{X86} +cmdline:mem=8M")
     image = image_of(kernel)
@@ -109,3 +123,30 @@ def test_qemu_understands_the_arguments_of_kvm() -> None:
         result = find_qemu(target(kernel.arch)).run(*kvm, "-S", seconds=5)
         assert "kvm" in result.stderr.lower()
         assert "invalid option" not in result.stderr
+
+
+CONSOLE = content({"getppid": 80.0, "stat": 800.0}).decode().replace("\n", "\r\n")
+
+
+def test_lines_of_kernel_and_workload_are_no_part_of_a_run() -> None:
+    first, *rest = CONSOLE.splitlines(keepends=True)
+    others = ["[    1.0] a message\r\n", "aes: af_alg-encrypt is left out: no AF_ALG\r\n"]
+    run = run_of_console("".join(["SeaBIOS\r\n", first, *others, *rest]), "6.12")
+    assert set(run.ns) == {"getppid", "stat"}
+
+
+@pytest.mark.parametrize(
+    ("console", "words"),
+    [
+        ("", "6.12 was booted and timed nothing: QEMU said no"),
+        ("Kernel panic\r\n", "6.12 was booted and timed nothing: Kernel panic"),
+        (CONSOLE.replace("stat", "st[   1.0] oops\r\nat"), "guest of 6.12 is cut off or damaged"),
+        (
+            content({"stat": 1.0}, status=256).decode().replace('{"regions"', 'no lo\n{"regions"'),
+            "the workload failed, with status 256; it printed: no lo",
+        ),
+    ],
+)
+def test_console_without_a_whole_run_is_an_error_of_the_guest(console: str, words: str) -> None:
+    with pytest.raises(LabError, match=words):
+        run_of_console(console, "6.12", "QEMU said no")

@@ -20,7 +20,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.device_tree import device_tree
 from kdelta.measures.clock.results import TimedRun, parse_run
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.run import MachineOptions
 
@@ -77,18 +77,28 @@ def timed_boot(
     guest: ClockGuest, kernel: Kernel, initramfs: Path, operations: Sequence[str]
 ) -> TimedRun:
     """Boot a kernel, time operations, and return what the guest says. LabError for a guest that
-    does not come to its end.
+    does not come to its end, or whose operations fail.
     """
     emulator = find_qemu(target(kernel.arch), guest.machine.qemu)
     argv = guest_argv(guest, kernel, initramfs, operations)
     result = emulator.run(*argv, seconds=guest.seconds)
-    lines = result.stdout.replace("\r\n", "\n").splitlines(keepends=True)
+    return run_of_console(result.stdout, kernel.release, result.last_words(1))
+
+
+def run_of_console(console: str, release: str, otherwise: str = "") -> TimedRun:
+    """Return the run in what a guest printed, besides lines of the kernel and of the workload.
+    LabError where it is not whole. otherwise: what to report of a guest that printed nothing.
+    """
+    lines = console.replace("\r\n", "\n").splitlines(keepends=True)
     starts = [at for at, line in enumerate(lines) if line.startswith(_BEGIN)]
     ends = [at for at, line in enumerate(lines) if line.startswith(_END)]
     if not starts or not ends:
-        last = "".join(lines[-_LAST_LINES:]).strip() or result.last_words(1)
-        raise LabError(f"{kernel.release} was booted and timed nothing: {last}")
-    # Besides, the kernel and the workload may have something to say.
-    rows = [line for line in lines[starts[0] : ends[-1] + 1] if line.startswith("{")]
-    content = "".join(rows).encode()
-    return parse_run(content, f"the guest of {kernel.release}")
+        last = "".join(lines[-_LAST_LINES:]).strip() or otherwise
+        raise LabError(f"{release} was booted and timed nothing: {last}")
+    within = lines[starts[0] : ends[-1] + 1]
+    content = "".join(line for line in within if line.startswith("{"))
+    try:
+        return parse_run(content.encode(), f"the guest of {release}")
+    except UserError as error:
+        besides = [line.strip() for line in within if not line.startswith("{")]
+        raise LabError("; it printed: ".join([error.message, *besides[-1:]])) from error
