@@ -57,8 +57,8 @@ struct kdelta_timing {
     int n;
     int fd;                     /* 0: not looked for, -1: nowhere */
     int counter_fds[KDELTA_COUNTERS];
-    uint64_t counted[KDELTA_COUNTERS][3]; /* before the region: the count, how long it was wanted, and counted */
     int counter_errno;
+    uint64_t counted[KDELTA_COUNTERS][3]; /* before the region: counts, and how long they were wanted, and counted */
 };
 
 /* One for all files of a program. */
@@ -144,10 +144,16 @@ static inline void kdelta_open_counters(struct kdelta_timing *t)
     }
 }
 
+/* What a counter has counted so far, and how long that was wanted, and done; whether it is there. */
+static inline int kdelta_timed_counter(const struct kdelta_timing *t, int i, uint64_t value[3])
+{
+    return t->counter_fds[i] >= 0 && read(t->counter_fds[i], value, 3 * sizeof *value) == (ssize_t)(3 * sizeof *value);
+}
+
 static inline void kdelta_timed_setup(struct kdelta_timing *t)
 {
     const char *fd = getenv("KDELTA_TIMED_FD");
-    uint64_t least = UINT64_MAX, ns, ticks;
+    uint64_t least = UINT64_MAX, ns, now, ticks;
 
     t->fd = fd && *fd ? atoi(fd) : -1;
     if (t->fd < 0)
@@ -160,9 +166,9 @@ static inline void kdelta_timed_setup(struct kdelta_timing *t)
     }
     t->overhead_ticks = least;
     ns = kdelta_ns(), ticks = kdelta_ticks();
-    while (kdelta_ns() < ns + 1000000)
+    while ((now = kdelta_ns()) < ns + 1000000)
         ;
-    t->batch_ticks = (kdelta_ticks() - ticks) * KDELTA_BATCH_NS / 1000000 + 1;
+    t->batch_ticks = (kdelta_ticks() - ticks) * KDELTA_BATCH_NS / (now - ns) + 1;
 }
 
 static inline void kdelta_announce(const char *name)
@@ -170,13 +176,6 @@ static inline void kdelta_announce(const char *name)
     if (!kdelta_timing.fd)
         kdelta_timed_setup(&kdelta_timing);
     kdelta_timing.name = name;
-}
-
-static inline int kdelta_read_counter(const struct kdelta_timing *t, int i, uint64_t *value)
-{
-    const ssize_t size = 3 * sizeof *value;
-
-    return t->counter_fds[i] >= 0 && read(t->counter_fds[i], value, (size_t)size) == size;
 }
 
 static inline void kdelta_timed_start(void)
@@ -189,7 +188,7 @@ static inline void kdelta_timed_start(void)
         return;
     }
     for (int i = 0; i < KDELTA_COUNTERS; i++)
-        kdelta_read_counter(t, i, t->counted[i]);
+        kdelta_timed_counter(t, i, t->counted[i]);
     prctl(PR_TASK_PERF_EVENTS_ENABLE);
     t->begin_ns = kdelta_ns();
     t->begin_tick = t->batch_tick = kdelta_ticks();
@@ -236,25 +235,29 @@ static inline void kdelta_iter(void)
         kdelta_timed_batch();
 }
 
-/* Does what is not of the region: its time is not that of a batch. */
+/* Does what is not of the region: it is not counted, and its time is not that of a batch. */
 static inline void kdelta_aside(void (*work)(void))
 {
     uint64_t begin = kdelta_ticks();
 
+    prctl(PR_TASK_PERF_EVENTS_DISABLE);
     work();
+    prctl(PR_TASK_PERF_EVENTS_ENABLE);
     kdelta_timing.batch_tick += kdelta_ticks() - begin;
 }
 
-/* Whether a region that may be as long as one likes should go on: 32 samples and 20 ms, but not longer than 2 s. */
+/* Whether a region that may be as long as one likes should go on: 32 samples and 20 ms, but not longer than 2 s. It is asked within
+ * batches, so it reads no clock: what that costs depends on the kernel's clock source.
+ */
 static inline int kdelta_wants_more(void)
 {
     const struct kdelta_timing *t = &kdelta_timing;
-    uint64_t ns;
+    uint64_t ticks = t->batch_tick - t->begin_tick;
 
-    if (t->fd < 0 || t->left != t->size) /* asked right behind a batch alone */
-        return t->fd >= 0;
-    ns = kdelta_ns() - t->begin_ns;
-    return ns < 2000000000 && (t->n < 32 || ns < 20000000);
+    if (t->fd < 0)
+        return 0;
+    return ticks < t->batch_ticks * (2000000000 / KDELTA_BATCH_NS) &&
+           (t->n < 32 || ticks < t->batch_ticks * (20000000 / KDELTA_BATCH_NS));
 }
 
 static inline size_t kdelta_timed_name(char *line, const char *name)
@@ -274,14 +277,13 @@ static inline size_t kdelta_timed_counters(const struct kdelta_timing *t, char *
     size_t at = 0;
 
     for (int i = 0; i < KDELTA_COUNTERS; i++) {
+        const uint64_t *before = t->counted[i];
         uint64_t value[3];
 
-        if (!kdelta_read_counter(t, i, value))
-            continue;
-        for (int j = 0; j < 3; j++)
-            value[j] -= t->counted[i][j];
-        at += (size_t)sprintf(line + at, "%s\"%s\":[%llu,%llu,%llu]", at ? "," : "", names[i], (unsigned long long)value[0],
-                              (unsigned long long)value[1], (unsigned long long)value[2]);
+        if (kdelta_timed_counter(t, i, value))
+            at += (size_t)sprintf(line + at, "%s\"%s\":[%llu,%llu,%llu]", at ? "," : "", names[i],
+                                  (unsigned long long)(value[0] - before[0]), (unsigned long long)(value[1] - before[1]),
+                                  (unsigned long long)(value[2] - before[2]));
     }
     return at;
 }
