@@ -86,6 +86,8 @@ def test_judge_machine_that_moves_warned(tmp_path: Path, own_data: Path, capsys:
     [
         (("judge", "A"), "1 folders, not two"),
         (("judge", "nowhere", "here"), "nowhere is no folder"),
+        (("judge", "A", "B", "--margin", "0"), "cannot use --margin"),
+        (("judge", "A", "B", "--margin", "100"), "cannot use --margin"),
         (("pack",), "pack needs a file to write"),
         (("pack", "A", "--output", "x.tar"), "pack takes no folder: A"),
         (("pack", "-w", "nat", "--output", "x.tar"), "nat cannot be packed: it starts programs"),

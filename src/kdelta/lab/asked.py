@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from kdelta.cpus.model import CPU
+from kdelta.infer.clock.decide import LEAST_PERCENT, MOST_PERCENT
 from kdelta.lab.request import LabRequest
 from kdelta.spec.option import HelpSection, OptionKind, option, without
 
@@ -161,6 +162,8 @@ class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
             "--clock-margin",
             metavar="PCT",
             kind=OptionKind.PERCENT,
+            least=LEAST_PERCENT,
+            most=MOST_PERCENT,
             group=HelpSection.SURE,
             help="With --clock: ignore differences of time up to PCT.",
         ),

@@ -21,6 +21,9 @@ from kdelta.infer.effects.effects import Word
 ALPHA = 0.05
 """How often a word or an interval may be wrong, over all looks."""
 
+LEAST_PERCENT, MOST_PERCENT = 0.01, 99
+"""Margins that make sense, in per cent: at zero nothing is the same, at 100 even twice the time."""
+
 FEWEST_TO_FORECAST = 4
 """Pairs without which the spread is too little known to say how many more are needed."""
 

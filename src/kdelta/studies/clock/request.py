@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.infer.clock.decide import LEAST_PERCENT, MOST_PERCENT
 from kdelta.spec.option import HelpSection, OptionKind, option
 
 
@@ -34,6 +35,8 @@ class ClockRequest(msgspec.Struct, frozen=True, kw_only=True):
             "--margin",
             metavar="PCT",
             kind=OptionKind.PERCENT,
+            least=LEAST_PERCENT,
+            most=MOST_PERCENT,
             group=HelpSection.SURE,
             help="Ignore differences of up to PCT.",
         ),
