@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 # What the script itself needs, and all that it looks for but zstd.
 PRESENT = (
     "bash cat dirname env gcc git head id ld ln make dpkg-deb python3 sha256sum sh touch"
-    " bc bison ccache flex ld.lld perl xz"
+    " bc bison ccache flex ld.lld patch perl xz"
 )
 CROSS = ("arm-linux-gnueabihf-gcc", "aarch64-linux-gnu-gcc", "riscv64-linux-gnu-gcc")
 
