@@ -38,11 +38,7 @@ def document(stored: Stored, report: ClockReport) -> Document:
             measures.section(found, "Effects on time"),
             *_instructions(report),
         ),
-        environment=common.last_sections(
-            stored,
-            tuple((name.replace("_", " "), text) for name, text in report.machine.items() if text),
-            (),
-        ),
+        environment=common.last_sections(stored, tuple(_machine(report)), ()),
         suites=(measures.suite(found),),
         notes=(*found.notes, *report.notes),
         warnings=report.warnings,
