@@ -2,6 +2,7 @@
 """Runs become boots, and boots pairs; what does not belong together is refused."""
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,24 @@ def test_boots_are_paired_in_the_order_of_time(tmp_path: Path) -> None:
     (stat,) = timed.differences().values()
     assert stat == pytest.approx((math.log(1.1), math.log(0.9)))
     assert timed.alone == (1, 0)
+
+
+def test_missing_boot_costs_its_own_pair_alone(tmp_path: Path) -> None:
+    of(tmp_path, [100.0, 200.0, 400.0], [110.0, 220.0, 440.0])
+    (tmp_path / "B" / "0.json").unlink()
+    timed = paired(read_folder(tmp_path / "A"), read_folder(tmp_path / "B"))
+    assert [(one.base.ns(), one.other.ns()) for one in timed.pairs] == [
+        ({"stat": 200.0}, {"stat": 220.0}),
+        ({"stat": 400.0}, {"stat": 440.0}),
+    ]
+    assert timed.alone == (1, 0)
+
+
+def test_all_boots_of_one_kernel_before_those_of_the_other_are_one_pair(tmp_path: Path) -> None:
+    a = write_boots(tmp_path / "A", *({"stat": 1.0},) * 5)
+    b = write_boots(tmp_path / "B", *({"stat": 1.0},) * 5, first=10**6)
+    timed = paired(read_folder(a), read_folder(b))
+    assert (len(timed.pairs), timed.alone) == (1, (4, 4))
 
 
 def test_runs_of_one_boot_are_one_figure(tmp_path: Path) -> None:
@@ -71,3 +90,10 @@ def test_folders_without_files(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="has no file"):
         read_folder(tmp_path / "empty")
+
+
+def test_what_is_no_file_in_a_folder_is_refused(tmp_path: Path) -> None:
+    folder = write_boots(tmp_path / "A", {"stat": 1.0})
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(UserError, match="pipe is not from a bundle"):
+        read_folder(folder)

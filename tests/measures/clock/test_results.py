@@ -66,3 +66,46 @@ def test_run_that_failed_is_refused() -> None:
 def test_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot read"):
         read_run(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"samples": [[300, 0]]},
+        {"samples": [[-300, 100]]},
+        {"samples": [[10**400, 100]]},
+        {"iterations": 0},
+        {"ns": 10**400},
+        {"ns": 0},
+        {"ticks": -1},
+        {"counters": {"user_instructions": [10**300, 10**300, 1]}},
+        {"samples": [[float("nan"), 100]]},
+    ],
+)
+def test_number_that_no_bundle_writes_is_refused(more: dict[str, object]) -> None:
+    with pytest.raises(UserError, match="is cut off or damaged"):
+        parse_run(content({}, region("stat", 5.0) | more), "1.json")
+
+
+def test_nested_too_deep_is_refused() -> None:
+    deep = b'{"kdelta_bundle":1,"x":' + b"[" * 100_000
+    with pytest.raises(UserError, match="is cut off or damaged"):
+        parse_run(deep + b"\n{}\n", "1.json")
+
+
+def test_operation_that_is_timed_again_has_the_median_of_its_passes() -> None:
+    found = parse_run(content({}, *(region("stat", ns) for ns in (30.0, 10.0, 20.0))), "1.json")
+    assert found.ns == {"stat": pytest.approx(20.0)}
+
+
+def test_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UserError, match="is too large"):
+        read_run(tmp_path / "large")
+
+
+def test_boot_without_an_id_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "1.json").write_bytes(content({"stat": 1.0}, boot_id=""))
+    with pytest.raises(UserError, match="does not say which boot it is from"):
+        read_run(tmp_path / "1.json")

@@ -3,7 +3,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -65,8 +65,8 @@ class BootPair(msgspec.Struct, frozen=True):
 
 
 class TimedKernels(msgspec.Struct, frozen=True):
-    """All boots of two kernels, paired in the order of time. `alone`: how many boots of either have
-    no partner.
+    """Boots of two kernels that followed each other, as pairs in the order of time. `alone`: how
+    many boots of either are in no pair.
     """
 
     pairs: tuple[BootPair, ...]
@@ -96,7 +96,10 @@ def read_folder(folder: Path) -> list[TimedRun]:
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder", "kdelta clock judge A B: folders of ./bundle run")
-    paths = sorted(one for one in folder.iterdir() if one.is_file())
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise UserError(f"cannot read {folder}: {error.strerror}") from error
     if not paths:
         raise UserError(f"{folder} has no file", f"./bundle run >{folder}/1.json")
     runs = [read_run(path) for path in paths]
@@ -111,8 +114,8 @@ def read_folder(folder: Path) -> list[TimedRun]:
 
 
 def paired(base: Sequence[TimedRun], other: Sequence[TimedRun]) -> TimedKernels:
-    """Return the boots of both kernels in pairs. UserError for runs that should be alike and are
-    not, and for boots that both kernels claim.
+    """Return the boots of both kernels in pairs of neighbours. UserError for runs that should be
+    alike and are not, and for boots that both kernels claim.
     """
     _must_be_alike([*base, *other])
     ours, theirs = _boots(base), _boots(other)
@@ -121,9 +124,22 @@ def paired(base: Sequence[TimedRun], other: Sequence[TimedRun]) -> TimedKernels:
             f"{ours[shared].runs[0].path} and {theirs[shared].runs[0].path} are from one boot",
             "a boot has one kernel: reboot between the two",
         )
-    sides = [sorted(boots.values(), key=lambda one: one.when) for boots in (ours, theirs)]
-    pairs = tuple(BootPair(*both) for both in zip(*sides, strict=False))
+    boots = [(one, True) for one in ours.values()] + [(one, False) for one in theirs.values()]
+    pairs = tuple(_neighbours(sorted(boots, key=lambda one: one[0].when)))
     return TimedKernels(pairs, (len(ours) - len(pairs), len(theirs) - len(pairs)))
+
+
+def _neighbours(boots: Sequence[tuple[Boot, bool]]) -> Iterator[BootPair]:
+    """Yield pairs of neighbours in time that are of both kernels; with each, whether it is of the
+    base. So a boot that is missing costs its pair alone.
+    """
+    left: tuple[Boot, bool] | None = None
+    for boot, is_base in boots:
+        if left is None or left[1] is is_base:
+            left = boot, is_base
+        else:
+            yield BootPair(boot, left[0]) if is_base else BootPair(left[0], boot)
+            left = None
 
 
 def _boots(runs: Sequence[TimedRun]) -> dict[str, Boot]:

@@ -4,6 +4,7 @@
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -12,6 +13,13 @@ from kdelta.spec.errors import UserError
 _BASIS, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 _STEADY = 0.01
 """By how much the rate of the clock may differ in a region from that of all: else time jumped."""
+_MOST_BYTES = 16 << 20
+"""Of a file: of 128 operations, the most that a bundle takes, it has 2 MB."""
+
+_MOST = 2**63 - 1
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+_OneOrMore = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
+
 _AGAIN = "run ./bundle run again, or copy its file again"
 
 
@@ -64,12 +72,12 @@ class TimedRegion(msgspec.Struct, frozen=True):
     """
 
     region: str
-    iterations: int
-    ticks: int
-    ns: int
-    overhead_ticks: int
-    samples: tuple[tuple[int, int], ...]
-    counters: dict[str, tuple[int, int, int]] = {}
+    iterations: _OneOrMore
+    ticks: _OneOrMore
+    ns: _OneOrMore
+    overhead_ticks: _Count
+    samples: tuple[tuple[_OneOrMore, _OneOrMore], ...]
+    counters: dict[str, tuple[_Count, _Count, _Count]] = {}
     counter_errno: int = 0
 
 
@@ -82,9 +90,13 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class TimedRun(msgspec.Struct, frozen=True):
-    """A run of a bundle. `ns`: by region the median over batches of an iteration's nanoseconds;
-    `counters`: of an iteration, by region; `jumped`: regions in which the clock jumped, whose
-    figures are left out; `content`: of its file.
+    """A run of a bundle.
+
+    ns        by region, nanoseconds of an iteration: the median over batches, and over passes of a
+              region that comes again
+    counters  by region, of an iteration
+    jumped    regions in which the clock jumped, whose figures are left out
+    content   of its file
     """
 
     path: str
@@ -96,14 +108,25 @@ class TimedRun(msgspec.Struct, frozen=True):
 
 
 def read_run(path: Path) -> TimedRun:
-    """Read the file of one run. UserError for one that is none, that was cut off or altered, and of
-    a run that failed.
+    """Read the file of one run. UserError for one that is none, that was cut off or altered, of a
+    run that failed, and of a kernel whose boots cannot be distinguished.
     """
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not from a bundle", "a folder has files of ./bundle run alone")
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    return parse_run(content, str(path))
+    if len(content) > _MOST_BYTES:
+        raise UserError(f"{path} is too large for a file from a bundle", _AGAIN)
+    run = parse_run(content, str(path))
+    if not run.facts.boot_id:
+        raise UserError(
+            f"{path} does not say which boot it is from",
+            "./bundle run needs /proc/sys/kernel/random/boot_id: CONFIG_PROC_SYSCTL",
+        )
+    return run
 
 
 def parse_run(content: bytes, path: str) -> TimedRun:
@@ -115,7 +138,7 @@ def parse_run(content: bytes, path: str) -> TimedRun:
         facts = msgspec.json.decode(first, type=BootFacts)
         end = msgspec.json.decode(rest[-1], type=_End)
         regions = [msgspec.json.decode(line, type=TimedRegion) for line in rest[:-1]]
-    except (IndexError, msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (IndexError, RecursionError, msgspec.DecodeError) as error:
         raise UserError(f"{path} is cut off or damaged", _AGAIN) from error
     if end.hash != f"{fnv1a(content[: -len(rest[-1])]):016x}" or end.regions != len(regions):
         raise UserError(f"{path} was changed after the run", _AGAIN)
@@ -127,17 +150,20 @@ def parse_run(content: bytes, path: str) -> TimedRun:
 
 
 def _timed(path: str, facts: BootFacts, regions: Sequence[TimedRegion]) -> TimedRun:
-    ns_per_tick = statistics.median(one.ns / max(1, one.ticks) for one in regions)
+    ns_per_tick = statistics.median(one.ns / one.ticks for one in regions)
     jumped = tuple(
         one.region
         for one in regions
         if abs(one.ns - one.ticks * ns_per_tick) > max(_STEADY * one.ns, 10_000)
     )
     kept = [one for one in regions if one.region not in jumped]
+    passes: dict[str, list[float]] = {}
+    for one in kept:
+        passes.setdefault(one.region, []).append(_median(one) * ns_per_tick)
     return TimedRun(
         path=path,
         facts=facts,
-        ns={one.region: _median(one) * ns_per_tick for one in kept},
+        ns={name: statistics.median(of) for name, of in passes.items()},
         counters={one.region: _counted(one) for one in kept},
         jumped=jumped,
     )
@@ -146,14 +172,14 @@ def _timed(path: str, facts: BootFacts, regions: Sequence[TimedRegion]) -> Timed
 def _median(region: TimedRegion) -> float:
     """Return the median ticks of an iteration; of a region that is one sample, its mean."""
     if not region.samples:
-        return max(0, region.ticks - region.overhead_ticks) / max(1, region.iterations)
+        return max(0, region.ticks - region.overhead_ticks) / region.iterations
     return statistics.median(ticks / count for ticks, count in region.samples)
 
 
 def _counted(region: TimedRegion) -> dict[str, float]:
     """Return what was counted of an iteration, as if it had been counted all the time."""
     return {
-        name: count * wanted / running / max(1, region.iterations)
+        name: count * wanted / running / region.iterations
         for name, (count, wanted, running) in region.counters.items()
         if running
     }

@@ -24,15 +24,14 @@ _INSTRUCTIONS = ("user_instructions", "kernel_instructions")
 
 def run_clock(request: ClockRequest) -> ClockReport:
     """Judge two folders of timed runs. UserError for what does not belong together, and for fewer
-    than two boots of a kernel.
+    than two pairs of boots.
     """
     base, other = read_folder(request.base), read_folder(request.other)
     timed = paired(base, other)
     if len(timed.pairs) < _LEAST_PAIRS:
-        boots = min(len({one.facts.boot_id for one in runs}) for runs in (base, other))
         raise UserError(
-            f"there are {boots} boots of a kernel, and the first verdict takes {_LEAST_PAIRS}",
-            "a boot is a reboot, not a run: ./bundle run after each",
+            f"there are not {_LEAST_PAIRS} pairs of boots to compare, but {len(timed.pairs)}",
+            "a pair is a boot of each kernel, one after the other; a second run is no boot",
         )
     _must_have(timed, request.operations)
     facts = base[0].facts
@@ -130,7 +129,10 @@ def _notes(timed: TimedKernels, runs: Sequence[TimedRun]) -> Iterator[str]:
     )
     for name, count in zip(("the base", "the other kernel"), timed.alone, strict=True):
         if count:
-            yield f"{count} boots of {name} have no partner, and count for nothing"
+            yield (
+                f"boots of {name} without one of the other kernel right before or behind them, "
+                f"which count for nothing: {count}"
+            )
     for run in runs:
         if run.jumped:
             yield f"{run.path}: the clock jumped in {', '.join(run.jumped)}: left out there"
