@@ -5,7 +5,7 @@
  *     bundle list                        lists them
  *
  * FILE has a line of JSON for the machine and the kernel, one for each region, and one with a hash over all bytes before it. As the
- * init of a guest the bundle runs the operations that KDELTA_OPERATIONS names, prints the lines on the console, and reboots.
+ * init of a guest the bundle runs the operations behind "run" on its command line, prints the lines on the console, and reboots.
  */
 #define _GNU_SOURCE
 #include "facts.h"
@@ -175,19 +175,15 @@ static void network_up(void)
     close(fd);
 }
 
-/* Of a guest that has nothing else. Which operations it runs the kernel passes on as an environment variable, as it does with all
- * words of its command line with a = that it does not know; those without one come as arguments. */
-static _Noreturn void init(void)
+/* Of a guest that has nothing else. What the kernel does not know of its command line comes before the word "run". */
+static _Noreturn void init(int argc, char **argv)
 {
     static const struct {
         const char *type, *at;
     } mounts[] = {{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}};
-    char *words[ARGUMENTS_MOST], *operations = getenv("KDELTA_OPERATIONS");
-    int console, n = 0;
+    int console;
     pid_t child;
 
-    for (char *word = strtok(operations ? operations : "", ","); word && n < ARGUMENTS_MOST; word = strtok(NULL, ","))
-        words[n++] = word;
     for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
         mkdir(mounts[i].at, 0755);
         mount(mounts[i].type, mounts[i].at, mounts[i].type, 0, NULL);
@@ -198,9 +194,11 @@ static _Noreturn void init(void)
     setenv("TMPDIR", "/tmp", 1);
     seed_kernel();
     network_up();
+    while (argc && strcmp(*argv, "run"))
+        argc--, argv++;
     child = fork();
     if (!child)
-        exit(run(n, words));
+        exit(run(argc - !!argc, argv + !!argc));
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
         ;
     sync();
@@ -212,7 +210,7 @@ static _Noreturn void init(void)
 int main(int argc, char **argv)
 {
     if (getpid() == 1)
-        init();
+        init(argc, argv);
     if (argc > 1 && !strcmp(argv[1], "run"))
         return run(argc - 2, argv + 2);
     if (argc == 2 && !strcmp(argv[1], "list")) {

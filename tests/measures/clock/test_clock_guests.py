@@ -96,7 +96,7 @@ def test_words_that_the_kernel_does_not_know_are_no_operations() -> None:
 
 @pytest.mark.guest
 def test_all_operations_of_a_workload_are_timed() -> None:
-    kernel = kernel_of(X86)
+    kernel = kernel_of(f"{X86} +cmdline:nopti")  # a word that is handed on to init
     run = timed_boot(ClockGuest(MACHINE), kernel, image_of(kernel), ())
     assert set(run.ns) == {one.name for one in find_workload("syscalls").operations}
 

@@ -25,7 +25,6 @@ from kdelta.spec.identity import identity
 from kdelta.spec.run import MachineOptions
 
 _BEGIN, _END = '{"kdelta_bundle":', '{"regions":'
-_OPERATIONS = "KDELTA_OPERATIONS"
 _FOLDERS = ("dev", "proc", "sys", "tmp")
 _LAST_LINES = 3
 _REPEATS = ("nokaslr", "norandmaps", "random.")
@@ -61,7 +60,7 @@ def guest_argv(
     usual = [one for one in board.append.split() if not one.startswith(_REPEATS)]
     words = [
         f"console={board.serial}", "loglevel=0", *usual, *kernel.parameters,
-        guest.machine.append, f"{_OPERATIONS}={','.join(operations)}" if operations else "",
+        guest.machine.append, "--", "run", *operations,
     ]  # fmt: skip
     tree = device_tree(kernel, guest.machine.cpu)
     return [
