@@ -36,7 +36,7 @@ def answer(found: MeasuredEffects, about: str = "") -> Answer:
     text = ", ".join(f"{counts[word]} {word}" for word in shown)
     of = words.counted(len(found.effects), "operation")
     return Answer(
-        (f"Of {of}: {text}.",),
+        (f"Of {of}: {text}." if shown else "Nothing was measured.",),
         tuple(Chip(word.value, counts[word], TONES[word]) for word in shown),
         f"{found.measure}{f', {about}' if about else ''}",
         words.tone_of(counts),
@@ -98,7 +98,9 @@ def suite(found: MeasuredEffects, who: str = "") -> Suite:
 
 
 def lines(found: MeasuredEffects) -> Items:
-    """Return a line for each word, with the regions that have it: for a first screen."""
+    """Return a line for each word, with the regions that have it, and the notes: for a first
+    screen.
+    """
     texts = []
     for word in words.ORDER:
         of = [one for one in found.effects if one.word is word]
@@ -108,7 +110,7 @@ def lines(found: MeasuredEffects) -> Items:
         ]
         if names:
             texts.append(f"{word} ({len(names)}): {words.some(names, _NAMED)}")
-    return Items(tuple(texts))
+    return Items((*texts, *found.notes))
 
 
 def _figures(one: Effect) -> Iterator[Cell]:

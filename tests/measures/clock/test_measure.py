@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kdelta.infer.effects.effects import Word
@@ -13,10 +14,11 @@ from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Clock, TimedBy
 from kdelta.lab.request import LabRequest
 from kdelta.measures.clock import measure as module
+from kdelta.measures.clock.boots import paired, read_folder
 from kdelta.measures.clock.guests import ClockGuest
 from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.measures.model import Judgement
-from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
@@ -109,18 +111,45 @@ def test_what_guests_said_is_kept_for_judge(
     guests: Guests, own_cache: Path, tmp_path: Path
 ) -> None:
     timed(tmp_path, "slow", pairs=2)
-    files = [len(list(folder.iterdir())) for folder in (own_cache / "clock").iterdir()]
-    assert files == [2, 2]
+    (study,) = (own_cache / "clock").iterdir()
+    base, other = (read_folder(study / side) for side in ("base", "other"))
+    assert len(paired(base, other).pairs) == 2
+    assert {one.facts.build_id for one in base} == {"base"}
     assert len(guests.booted) == 4
 
 
-def test_a_guest_that_times_nothing_loses_no_comparison(
+def test_guests_without_a_clock_of_the_date_are_paired_as_booted(
     guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boot(*args: object) -> TimedRun:
+        run = guests.boot(*args)  # type: ignore[arg-type]
+        facts = msgspec.structs.replace(run.facts, when=3, boot_id="")
+        return msgspec.structs.replace(run, facts=facts)
+
+    monkeypatch.setattr(module, "timed_boot", boot)
+    (effect,) = timed(tmp_path, "slow").found.effects
+    assert effect.word is Word.SLOWER
+
+
+def test_operation_that_guests_leave_out_is_named(
+    guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boot(guest: ClockGuest, kernel: Kernel, image: Path, _: Sequence[str]) -> TimedRun:
+        return guests.boot(guest, kernel, image, ("stat",))
+
+    monkeypatch.setattr(module, "timed_boot", boot)
+    notes = timed(tmp_path, "like", pairs=2).found.notes
+    assert notes[-1] == "not timed: getppid"
+
+
+@pytest.mark.parametrize("error", [LabError, UserError])
+def test_a_guest_that_times_nothing_loses_no_comparison(
+    error: type[KdeltaError], guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert guests
 
     def hangs(*_: object) -> TimedRun:
-        raise LabError("6.12 was booted and timed nothing: Kernel panic")
+        raise error("6.12 was booted and timed nothing: Kernel panic")
 
     monkeypatch.setattr(module, "timed_boot", hangs)
     judged = timed(tmp_path, "slow")

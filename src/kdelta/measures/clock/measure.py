@@ -2,7 +2,12 @@
 """The clock as a measure: pairs of boots, drawn and judged until all operations are decided."""
 
 import secrets
+import tempfile
+import time
 from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
 
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import make_folder, write_atomic
@@ -25,10 +30,11 @@ from kdelta.measures.model import (
     MeasureRequest,
     RunPair,
 )
-from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.workloads.catalog import find_workload
 
 _LEAST_PAIRS = 2
+_SIDES = ("base", "other")
 _EMULATED = "the guests were emulated: these are QEMU's times, and no hardware's"
 
 
@@ -80,11 +86,14 @@ class GuestClock(Measure):
             with interruptible():
                 found, count = self._timed((base, other), pair.workload, lab, step)
                 found = next_to_path(found, pair.path)
-        except LabError as error:
+        except KdeltaError as error:
             lab.progress.end(step, "failed")
             return Judgement(self.found((), [f"not timed: {error.message}"]))
         lab.progress.end(step, f"{count} pairs of boots")
-        return Judgement(found)
+        timed = {one.region for one in found.effects}
+        others = [one.name for one in pair.path.operations if one.name not in timed]
+        notes = [f"not timed: {', '.join(others)}"] if others else []
+        return Judgement(self.found(found.effects, (*found.notes, *notes)))
 
     def _timed(
         self, kernels: tuple[Kernel, Kernel], workload: str, lab: Lab, step: str
@@ -93,14 +102,18 @@ class GuestClock(Measure):
         guest = ClockGuest(machine, self._accel)
         compiler = guest_compiler(kernels[0].arch, machine, lab.progress.log)
         image = initramfs_of(build_bundle(find_workload(workload), compiler, lab.progress.log))
+        stamp = time.strftime("%Y%m%d-%H%M%S-")
+        kept = Path(tempfile.mkdtemp(prefix=stamp, dir=cache_dir("clock")))
+        lab.progress.log(f"what the guests write is kept in {kept}")
         runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
         for count in range(1, asked.timed.most_pairs + 1):
             order = (0, 1) if secrets.randbelow(2) else (1, 0)
             for side in order:
                 lab.progress.doing(step, f"pair {count} of at most {asked.timed.most_pairs}")
                 run = timed_boot(guest, kernels[side], image, asked.operations)
-                _keep(run, kernels[side])
-                runs[side].append(run)
+                number = len(runs[0]) + len(runs[1])
+                write_atomic(make_folder(kept / _SIDES[side]) / f"{number}.json", run.content)
+                runs[side].append(_numbered(run, number))
             if count < _LEAST_PAIRS:
                 continue
             effects = timed_effects(paired(*runs), float(asked.timed.margin), asked.operations)
@@ -111,7 +124,9 @@ class GuestClock(Measure):
         return self.found(effects.effects, notes), count
 
 
-def _keep(run: TimedRun, kernel: Kernel) -> None:
-    """Keep what a guest said, in a folder that `kdelta clock judge` reads."""
-    folder = make_folder(cache_dir("clock") / kernel.identity[:12])
-    write_atomic(folder / f"{run.facts.boot_id}.json", run.content)
+def _numbered(run: TimedRun, number: int) -> TimedRun:
+    """Return the run as that of a study's boot of this number, whose order is known even of guests
+    without a clock of the date.
+    """
+    facts = msgspec.structs.replace(run.facts, when=number, boot_id=str(number))
+    return msgspec.structs.replace(run, facts=facts)
