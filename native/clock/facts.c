@@ -152,7 +152,7 @@ const char *boot_id(void)
 
 void put_facts(void (*put)(const char *bytes, size_t size), int cpu, const char *folder)
 {
-    static const char *const models[] = {"model name", "Hardware", "Processor", "uarch", "isa", NULL};
+    static const char *const models[] = {"model name", "Hardware", "Processor", "CPU part", "uarch", "isa", NULL};
     static const char *const microcodes[] = {"microcode", NULL}, *const flags[] = {"flags", "Features", NULL};
     struct utsname name;
     struct statfs files;

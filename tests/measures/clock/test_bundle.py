@@ -68,3 +68,21 @@ def test_operations_are_listed(bundle: Path) -> None:
 def test_what_needs_more_than_a_kernel_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=f"{name} cannot be packed: it "):
         build_bundle(find_workload(name), HERE)
+
+
+@pytest.mark.long
+def test_folder_of_another_user_is_not_written_to(bundle: Path, tmp_path: Path) -> None:
+    victim, place = tmp_path / "victim", tmp_path / "there"
+    victim.write_text("mine")
+    place.mkdir()
+    (place / "file").symlink_to(victim)
+    (tmp_path / "kdelta-syscalls").symlink_to(place)
+    done = subprocess.run(
+        [bundle, "run", "getppid"],
+        check=False,
+        capture_output=True,
+        env={"TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 1
+    assert b"kdelta-syscalls" in done.stderr
+    assert victim.read_text() == "mine"

@@ -4,12 +4,14 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.gate import Exit, decide
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Clock, TimedBy
 from kdelta.lab.request import LabRequest
@@ -21,7 +23,8 @@ from kdelta.measures.model import Judgement
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import run_compare
+from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.gate.study import judge
 from tests.lab.fake_lab import CostsByName, never, without_guests
 from tests.measures.clock.made_runs import FACTS, content
 
@@ -57,7 +60,7 @@ def guests(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Guests:
     return made
 
 
-def timed(folder: Path, other: str, clock: Clock = "emulated", pairs: int = 30) -> Judgement:
+def compared(folder: Path, other: str, clock: Clock = "emulated", pairs: int = 30) -> Comparison:
     lab = CostsByName(dict.fromkeys(TIMES, (never, 0)))
     request = CompareRequest(
         base="base",
@@ -68,7 +71,11 @@ def timed(folder: Path, other: str, clock: Clock = "emulated", pairs: int = 30) 
     )
     with Store.open(folder / "store") as store:
         (found,) = asyncio.run(run_compare(request, lab.in_store(store)))
-    (judged,) = found.judged
+    return found
+
+
+def timed(folder: Path, other: str, clock: Clock = "emulated", pairs: int = 30) -> Judgement:
+    (judged,) = compared(folder, other, clock, pairs).judged
     return judged
 
 
@@ -155,6 +162,18 @@ def test_a_guest_that_times_nothing_loses_no_comparison(
     judged = timed(tmp_path, "slow")
     assert judged.found.effects == ()
     assert judged.found.notes == ("not timed: 6.12 was booted and timed nothing: Kernel panic",)
+
+
+def test_gate_that_got_no_times_cannot_tell(
+    guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boot(guest: ClockGuest, kernel: Kernel, image: Path, _: Sequence[str]) -> TimedRun:
+        return guests.boot(guest, kernel, image, ("stat",))
+
+    monkeypatch.setattr(module, "timed_boot", boot)
+    decision = decide(tuple(judge(compared(tmp_path, "like", pairs=2), Fraction(0))))
+    assert decision.exit is Exit.CANNOT_TELL
+    assert decision.because == ("getppid by the clock: its times are not known",)
 
 
 def test_no_kvm_is_refused_before_any_run(

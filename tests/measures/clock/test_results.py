@@ -105,7 +105,17 @@ def test_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
         read_run(tmp_path / "large")
 
 
-def test_boot_without_an_id_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "1.json").write_bytes(content({"stat": 1.0}, boot_id=""))
-    with pytest.raises(UserError, match="does not say which boot it is from"):
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"boot_id": ""}, "does not say which boot it is from"),
+        ({"when": 61}, "is of a machine whose date was not set"),
+        ({"when": -(10**18)}, "is of a machine whose date was not set"),
+    ],
+)
+def test_boot_that_has_no_place_is_refused(
+    facts: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "1.json").write_bytes(content({"stat": 1.0}, **facts))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=words):
         read_run(tmp_path / "1.json")

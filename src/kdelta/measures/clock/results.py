@@ -16,6 +16,9 @@ _STEADY = 0.01
 _MOST_BYTES = 16 << 20
 """Of a file: of 128 operations, the most that a bundle takes, it has 2 MB."""
 
+_EARLIEST = 1_600_000_000
+"""Before this, in 2020, no bundle was made."""
+
 _MOST = 2**63 - 1
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 _OneOrMore = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
@@ -109,7 +112,7 @@ class TimedRun(msgspec.Struct, frozen=True):
 
 def read_run(path: Path) -> TimedRun:
     """Read the file of one run. UserError for one that is none, that was cut off or altered, of a
-    run that failed, and of a kernel whose boots cannot be distinguished.
+    run that failed, and of a boot that cannot be distinguished or put in order.
     """
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is not from a bundle", "a folder has files of ./bundle run alone")
@@ -125,6 +128,11 @@ def read_run(path: Path) -> TimedRun:
         raise UserError(
             f"{path} does not say which boot it is from",
             "./bundle run needs /proc/sys/kernel/random/boot_id: CONFIG_PROC_SYSCTL",
+        )
+    if run.facts.when < _EARLIEST:
+        raise UserError(
+            f"{path} is of a machine whose date was not set: the order of boots is not known",
+            "set the date before ./bundle run",
         )
     return run
 

@@ -151,6 +151,18 @@ static bool find(const char *name, struct operation *found)
     return false;
 }
 
+/* A folder that is there may be another user's, who waits for what is written through links in it. */
+static bool is_foreign(void)
+{
+#ifdef KDELTA_TIMED
+    struct stat facts;
+
+    return lstat(folder, &facts) || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid();
+#else
+    return false; /* a guest has one user */
+#endif
+}
+
 static void folder_make(const char *parent)
 {
     static char bytes[FILE_BYTES];
@@ -159,7 +171,7 @@ static void folder_make(const char *parent)
     if (snprintf(folder, sizeof folder, "%s/kdelta-syscalls", parent) >= (int)sizeof folder)
         folder[0] = '\0';
     snprintf(file, sizeof file, "%s/file", folder);
-    if (mkdir(folder, 0700) && errno != EEXIST)
+    if (mkdir(folder, 0700) && (errno != EEXIST || is_foreign()))
         fail(folder);
     fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, bytes, sizeof bytes) != (ssize_t)sizeof bytes)
