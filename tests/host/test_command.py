@@ -3,6 +3,8 @@
 
 import shlex
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,3 +59,19 @@ def test_echo_can_be_pasted(echoed: list[str], tmp_path: Path) -> None:
     run(["printf", "%s", "it's $HOME"], cwd=folder)
     assert echoed == [f"(cd {shlex.quote(str(folder))} && printf %s 'it'\"'\"'s $HOME')"]
     assert subprocess.check_output(["sh", "-c", echoed[0]], text=True) == "it's $HOME"
+
+
+def test_tied_program_ends_with_one_that_is_killed(tmp_path: Path) -> None:
+    wait = f"echo $$ >{tmp_path}/started && mv {tmp_path}/started {tmp_path}/pid && exec sleep 60"
+    text = f"from kdelta.host.command import run; run(['sh', '-c', {wait!r}], tied=True)"
+    with subprocess.Popen([sys.executable, "-c", text]) as parent:
+        while not (tmp_path / "pid").exists():
+            assert parent.poll() is None
+            time.sleep(0.01)
+        parent.kill()
+    child = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    end = time.monotonic() + 10
+    # It is gone, or a zombie until it is waited for.
+    while child.exists() and child.read_text().split()[2] != "Z":
+        assert time.monotonic() < end
+        time.sleep(0.01)

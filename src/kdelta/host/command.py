@@ -5,15 +5,18 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
+from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError
 from kdelta.spec.visible import visible
 
@@ -118,10 +121,11 @@ def run(
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
     name: str = "",
+    tied: bool = False,
 ) -> Result:
-    """Runs a program to its end, without standard input, in the C locale so that what it says can
+    """Run a program to its end, without standard input, in the C locale so that what it says can
     be read by a program. LabError, with its `name` if another starts it, when it is missing or
-    takes longer than `seconds`; its own failure is in the result.
+    takes longer than `seconds`; its own failure is in the result. tied: it is killed if kdelta is.
     """
     program = find_program(str(argv[0]))
     echo_command(argv, cwd)
@@ -136,6 +140,7 @@ def run(
             errors="replace",
             timeout=seconds,
             check=False,
+            preexec_fn=partial(tie_to, os.getpid(), signal.SIGKILL) if tied else None,
         )
     except subprocess.TimeoutExpired as error:
         said = b"".join(one for one in (error.stdout, error.stderr) if one)

@@ -88,8 +88,9 @@ class HostQemu(msgspec.Struct, frozen=True):
             )
 
     def run(self, *words: str, seconds: float = _SECONDS) -> Result:
-        """Runs it to its end with these words. LabError, which names it, if it takes longer."""
-        return run([*self.argv, *words], seconds=seconds, name=f"QEMU {self.program.path}")
+        """Run it to its end with these words. LabError, which names it, if it takes longer."""
+        name = f"QEMU {self.program.path}"
+        return run([*self.argv, *words], seconds=seconds, name=name, tied=True)
 
     def plugin(self, log: Log = quiet) -> Path:
         """The path of kdelta's plugin for it, compiled unless the cache has it."""

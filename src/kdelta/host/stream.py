@@ -2,7 +2,6 @@
 """Programs that run for minutes: their output goes to a log line by line, and they end with us."""
 
 import contextlib
-import ctypes
 import os
 import shlex
 import signal
@@ -13,16 +12,15 @@ from pathlib import Path
 
 from kdelta.host.command import echo_command, environment, find_program
 from kdelta.host.files import lab_errors
+from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError
 
-_PR_SET_PDEATHSIG = 1
 _GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.01
 # Stays between us and the program: the kernel tells only a child that its parent has died, and make
 # would not tell the compilers. A shell's exit code for a program that was killed is 128 + 9.
 _GUARD = """trap 'trap "" TERM; kill -TERM 0; wait' TERM; "$@" & wait $!"""
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run_logged(
@@ -90,13 +88,6 @@ def _started(
             _end(process)
         if process.stdout is not None:
             process.stdout.close()
-
-
-def tie_to(parent: int, number: int) -> None:
-    """In the child, before exec: get that signal when the parent ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, number)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> bool:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from qemu.qmp import ExecuteError, QMPClient, QMPError
 
 from kdelta.host.files import lab_errors
-from kdelta.host.stream import tie_to
+from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError
 from kdelta.spec.limits import CONSOLE_BYTES as CONSOLE_LIMIT_BYTES
 from kdelta.spec.limits import GUEST_OUTPUT_BYTES as FILE_LIMIT_BYTES
