@@ -149,6 +149,17 @@ def test_operation_that_guests_leave_out_is_named(
     assert notes[-1] == "not timed: getppid"
 
 
+def test_operation_in_which_the_clock_jumped_is_named(
+    guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boot(guest: ClockGuest, kernel: Kernel, image: Path, words: Sequence[str]) -> TimedRun:
+        run = guests.boot(guest, kernel, image, words)
+        return msgspec.structs.replace(run, jumped=("stat",))
+
+    monkeypatch.setattr(module, "timed_boot", boot)
+    assert "left out where the clock jumped: stat" in timed(tmp_path, "like", pairs=2).found.notes
+
+
 @pytest.mark.parametrize("error", [LabError, UserError])
 def test_a_guest_that_times_nothing_loses_no_comparison(
     error: type[KdeltaError], guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -121,6 +121,8 @@ class GuestClock(Measure):
                 break
         notes = [] if self._accel == "kvm" else [_EMULATED]
         notes += [f"{count} pairs of boots, each in an order that was drawn"]
+        jumped = dict.fromkeys(name for side in runs for run in side for name in run.jumped)
+        notes += [f"left out where the clock jumped: {', '.join(jumped)}"] if jumped else []
         return self.found(effects.effects, notes), count
 
 
