@@ -175,6 +175,21 @@ def test_a_guest_that_times_nothing_loses_no_comparison(
     assert judged.found.notes == ("not timed: 6.12 was booted and timed nothing: Kernel panic",)
 
 
+def test_guest_that_fails_late_loses_no_pair_before_it(
+    guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boot(guest: ClockGuest, kernel: Kernel, image: Path, words: Sequence[str]) -> TimedRun:
+        if len(guests.booted) == 9:
+            raise LabError("the guest is damaged")
+        return guests.boot(guest, kernel, image, words)
+
+    monkeypatch.setattr(module, "timed_boot", boot)
+    found = timed(tmp_path, "slow", pairs=6).found
+    assert [one.word for one in found.effects] == [Word.UNRESOLVED]
+    assert "4 pairs of boots, each in an order that was drawn" in found.notes
+    assert "pair 5 was not timed, and is the last: the guest is damaged" in found.notes
+
+
 def test_gate_that_got_no_times_cannot_tell(
     guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
