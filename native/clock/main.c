@@ -5,7 +5,8 @@
  *     bundle list                        lists them
  *
  * FILE has a line of JSON for the machine and the kernel, one for each region, and one with a hash over all bytes before it. As the
- * init of a guest the bundle runs the operations behind "run" on its command line, prints the lines on the console, and reboots.
+ * init of a guest the bundle runs the operations that are named behind "run" on its command line, prints the lines on the console, and
+ * reboots.
  */
 #define _GNU_SOURCE
 #include "facts.h"
@@ -175,13 +176,15 @@ static void network_up(void)
     close(fd);
 }
 
-/* Of a guest that has nothing else. What the kernel does not know of its command line comes before the word "run". */
+/* Of a guest that has nothing else. What the kernel does not know of its command line comes before the word "run", and the operations
+ * behind it are one word with commas, since it passes on 32 words at most. */
 static _Noreturn void init(int argc, char **argv)
 {
     static const struct {
         const char *type, *at;
     } mounts[] = {{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}};
-    int console;
+    char *words[ARGUMENTS_MOST];
+    int console, n = 0;
     pid_t child;
 
     for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
@@ -196,9 +199,11 @@ static _Noreturn void init(int argc, char **argv)
     network_up();
     while (argc && strcmp(*argv, "run"))
         argc--, argv++;
+    for (char *word = strtok(argc > 1 ? argv[1] : "", ","); word && n < ARGUMENTS_MOST; word = strtok(NULL, ","))
+        words[n++] = word;
     child = fork();
     if (!child)
-        exit(run(argc - !!argc, argv + !!argc));
+        exit(run(n, words));
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
         ;
     sync();

@@ -105,12 +105,14 @@ def test_same_within_the_margin(guests: Guests, tmp_path: Path) -> None:
     assert guests
     (effect,) = timed(tmp_path, "like").found.effects
     assert (effect.word, effect.reason) == (Word.SAME, "no difference")
+    assert effect.bounded
 
 
 def test_budget_of_pairs_ends_unresolved(guests: Guests, tmp_path: Path) -> None:
     (effect,) = timed(tmp_path, "slow", pairs=3).found.effects
     assert effect.word is Word.UNRESOLVED
     assert effect.reason.startswith("3 pairs of boots do not decide")
+    assert not effect.bounded
     assert len(guests.booted) == 6
 
 

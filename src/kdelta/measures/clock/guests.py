@@ -60,7 +60,7 @@ def guest_argv(
     usual = [one for one in board.append.split() if not one.startswith(_REPEATS)]
     words = [
         f"console={board.serial}", "loglevel=0", *usual, *kernel.parameters,
-        guest.machine.append, "--", "run", *operations,
+        guest.machine.append, "--", "run", ",".join(operations),
     ]  # fmt: skip
     tree = device_tree(kernel, guest.machine.cpu)
     return [

@@ -30,7 +30,8 @@ def timed_effects(
     verdicts = decide_all(wanted, margin) if wanted else {}
     base, other = (medians(timed, side) for side in ("base", "other"))
     effects = (
-        _effect(name, one, (base[name], other[name]), timed) for name, one in verdicts.items()
+        _effect(name, one, (base[name], other[name]), timed, margin)
+        for name, one in verdicts.items()
     )
     return MeasuredEffects(NAME, UNIT, tuple(effects), WHERE)
 
@@ -68,7 +69,11 @@ def medians(timed: TimedKernels, side: str) -> dict[str, float]:
 
 
 def _effect(
-    name: str, verdict: ClockVerdict, ends: tuple[float, float], timed: TimedKernels
+    name: str,
+    verdict: ClockVerdict,
+    ends: tuple[float, float],
+    timed: TimedKernels,
+    margin: float,
 ) -> Effect:
     base, other = (Interval(end, end) for end in ends)
     change = Interval(verdict.low, verdict.high)
@@ -79,4 +84,5 @@ def _effect(
         more = verdict.more_pairs
         reason = f"{verdict.pairs} pairs of boots do not decide"
         reason += f"; {more} more would probably" if more else ""
-    return Effect(name, verdict.word, base, other, change, reason)
+    bounded = verdict.high <= margin
+    return Effect(name, verdict.word, base, other, change, reason, bounded=bounded)
