@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A bundle that is compiled and run on this host."""
 
+import hashlib
 import subprocess
 import tarfile
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from kdelta.host.gcc import Compiler
 from kdelta.host.target import target
 from kdelta.measures.clock.bundle import build_bundle, write_bundle
+from kdelta.measures.clock.guests import initramfs_of
 from kdelta.measures.clock.results import parse_run
 from kdelta.spec.errors import UserError
 from kdelta.workloads.catalog import find_workload
@@ -86,3 +88,12 @@ def test_folder_of_another_user_is_not_written_to(bundle: Path, tmp_path: Path) 
     assert done.returncode == 1
     assert b"kdelta-syscalls" in done.stderr
     assert victim.read_text() == "mine"
+
+
+def test_the_initramfs_is_named_by_its_content(own_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "bundle").write_bytes(b"a program")
+    path = initramfs_of(tmp_path / "bundle")
+    assert path.is_relative_to(own_cache)
+    assert path.stem == f"clock-{hashlib.sha256(path.read_bytes()).hexdigest()[:32]}"
+    path.write_bytes(b"damaged")
+    assert initramfs_of(tmp_path / "bundle").read_bytes() != b"damaged"

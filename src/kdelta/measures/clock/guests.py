@@ -5,6 +5,7 @@ Nothing repeats there: no instruction is counted, the clock is the host's, and t
 random layout as on any machine.
 """
 
+import hashlib
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +16,13 @@ from kdelta.guests.cpio import Entry, archive, file, folder
 from kdelta.host.dirs import cache_dir
 from kdelta.host.emulator import find_qemu
 from kdelta.host.files import lab_errors, write_atomic
+from kdelta.host.in_use import use
 from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.device_tree import device_tree
 from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.spec.errors import LabError, UserError
-from kdelta.spec.identity import identity
 from kdelta.spec.run import MachineOptions
 
 _BEGIN, _END = '{"kdelta_bundle":', '{"regions":'
@@ -45,9 +46,10 @@ def initramfs_of(program: Path) -> Path:
         init = file("init", program.read_bytes(), executable=True)
     console = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
     content = archive([*map(folder, _FOLDERS), console, init])
-    path = cache_dir("guests") / f"clock-{identity(str(program))[:32]}.cpio"
+    path = cache_dir("guests") / f"clock-{hashlib.sha256(content).hexdigest()[:32]}.cpio"
     if not path.is_file() or path.read_bytes() != content:
         write_atomic(path, content)
+    use(path)
     return path
 
 
