@@ -9,6 +9,7 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.infer.clock.decide import LEAST_PERCENT, MOST_PERCENT
 from kdelta.lab.request import LabRequest
+from kdelta.spec.errors import UserError
 from kdelta.spec.option import HelpSection, OptionKind, option, without
 
 Workload = Annotated[
@@ -168,6 +169,13 @@ class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
             help="With --clock: ignore differences of time up to PCT.",
         ),
     ] = Fraction(1, 100)
+
+    def check(self) -> None:
+        """Raise UserError for options of a clock where no clock is named."""
+        if self.clock is None and self != NOT_TIMED:
+            raise UserError(
+                "--pairs and --clock-margin are of a clock, and none is named", "--clock"
+            )
 
 
 NOT_TIMED = TimedBy()

@@ -211,3 +211,11 @@ def test_no_kvm_is_refused_before_any_run(
     with pytest.raises(UserError, match="KVM cannot be used: there is no /dev/kvm"):
         timed(tmp_path, "slow", clock="kvm")
     assert guests.booted == []
+
+
+def test_options_of_a_clock_without_one_are_refused() -> None:
+    for asked in (TimedBy(most_pairs=3), TimedBy(margin=Fraction(1, 50))):
+        with pytest.raises(UserError, match="are of a clock, and none is named"):
+            asked.check()
+    TimedBy().check()
+    TimedBy(clock="emulated", most_pairs=3).check()

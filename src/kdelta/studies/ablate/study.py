@@ -88,6 +88,7 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
         )
     )
     bench = Bench(request.tree, works, lab.asked(recording(request.lab, measures)))
+    request.timed.check()
     for measure in measures:
         measure.check(lab, ())
     bench.expect(2)

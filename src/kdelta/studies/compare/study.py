@@ -67,6 +67,7 @@ async def run_compare(
     progress = lab.progress
     if not request.others:
         raise UserError("nothing to compare with", "name a base kernel and at least one other")
+    request.timed.check()
     work = Work(request.workload, request.operations, request.program)
     work.check((request.base, *request.others))
     _must_replay(request)
