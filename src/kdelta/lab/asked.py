@@ -174,7 +174,8 @@ class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
         """Raise UserError for options of a clock where no clock is named."""
         if self.clock is None and self != NOT_TIMED:
             raise UserError(
-                "--pairs and --clock-margin are of a clock, and none is named", "--clock"
+                "--pairs and --clock-margin are of a clock, and none is named",
+                "name it: --clock kvm",
             )
 
 
