@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from telling import a_row_a_line
 
 from kdelta.host.files import write_atomic
@@ -243,14 +243,15 @@ def student(differences: Floats) -> Floats:
     return found
 
 
-def welch_differs(base: Floats, other: Floats) -> float:
-    """Return how often Welch's test after the last pair calls a series different."""
+def welch(base: Floats, other: Floats) -> NDArray[np.intp]:
+    """Return what Welch's test says of each series: 1 is slower, -1 faster, 0 neither."""
+    count = base.shape[1]
     means = other.mean(axis=1) - base.mean(axis=1)
     variances = [side.var(axis=1, ddof=1) for side in (base, other)]
     both = variances[0] + variances[1]
-    degrees = (PAIRS - 1) * both**2 / (variances[0] ** 2 + variances[1] ** 2)
+    degrees = (count - 1) * both**2 / (variances[0] ** 2 + variances[1] ** 2)
     limits = np.array([two_sided(ALPHA, int(one)) for one in degrees])
-    return share(np.abs(means) > limits * np.sqrt(both / PAIRS))
+    return np.where(np.abs(means) > limits * np.sqrt(both / count), np.sign(means), 0).astype(int)
 
 
 def t_differs(differences: Floats) -> float:
@@ -306,7 +307,7 @@ def judged(name: str, effect: str, trials: int) -> Row:
         {
             "kdelta, not stopped by same": e_values_differ(other - base),
             "t, each look": t_differs(other - base),
-            "Welch, 60 pairs": welch_differs(base, other),
+            "Welch, 60 pairs": share(welch(base, other) != 0),
             "plain t mixture": mixture_differs(other - base),
         },
     )
@@ -360,18 +361,18 @@ def tables(found: dict[str, Record], many: Operations) -> str:
     """Return what the page shows of the records."""
     rows = {name: {row.effect: row for row in one.rows} for name, one in found.items()}
     head = ["series", "false slower or faster", "false same", "interval misses"]
-    lines = _head([*head, "pairs at 0.5 sd", "1 sd", "2 sd"])
+    lines = table_head([*head, "pairs at 0.5 sd", "1 sd", "2 sd"])
     for name, row in rows.items():
         if KINDS[name].effects == EFFECTS:
             misses = 1 - min(one.covered for one in row.values())
             pairs = [f"{row[at].pairs:.0f}" for at in ("0.5", "1", "2")]
             cells = [row["none"].wrong, row["beyond"].same, misses]
-            lines.append(_line([KINDS[name].what, *map(percent, cells), *pairs]))
+            lines.append(table_line([KINDS[name].what, *map(percent, cells), *pairs]))
     rules = list(rows["normal"]["none"].others)
-    lines += ["", *_head(["series without an effect", "kdelta", *rules])]
+    lines += ["", *table_head(["series without an effect", "kdelta", *rules])]
     for name, row in rows.items():
         cells = [row["none"].wrong, *row["none"].others.values()]
-        lines.append(_line([KINDS[name].what, *map(percent, cells)]))
+        lines.append(table_line([KINDS[name].what, *map(percent, cells)]))
     lines += ["", sentence(many)]
     return "\n".join(lines)
 
@@ -388,11 +389,13 @@ def sentence(many: Operations) -> str:
     )
 
 
-def _head(cells: Sequence[str]) -> list[str]:
-    return [_line(cells), "|" + "---|" * len(cells)]
+def table_head(cells: Sequence[str]) -> list[str]:
+    """Return the first two lines of a table."""
+    return [table_line(cells), "|" + "---|" * len(cells)]
 
 
-def _line(cells: Sequence[str]) -> str:
+def table_line(cells: Sequence[str]) -> str:
+    """Return a line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -432,11 +435,11 @@ def main() -> int:
     return int(bool(wrong) or many.false_share > ALPHA)
 
 
-def put_into_page(text: str) -> None:
-    """Put the tables in place of those that are there."""
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    write_atomic(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
+def put_into_page(text: str, begin: str = BEGIN, end: str = END) -> None:
+    """Put tables in place of those that are there, between these lines."""
+    before, _, rest = PAGE.read_text().partition(begin)
+    after = rest.partition(end)[2]
+    write_atomic(PAGE, f"{before}{begin}\n\n{text}\n\n{end}{after}".encode())
 
 
 if __name__ == "__main__":
