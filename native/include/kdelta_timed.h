@@ -49,6 +49,7 @@ struct kdelta_timing {
     const char *name;
     uint64_t left, size;        /* iterations of this batch */
     uint64_t batch_tick;        /* when it began */
+    uint64_t first_tick;        /* when the region began; and a moment before, by both clocks */
     uint64_t begin_tick, begin_ns;
     uint64_t iterations;        /* of whole batches */
     uint64_t batch_ticks;       /* what a batch has to last */
@@ -107,6 +108,20 @@ static inline uint64_t kdelta_ticks(void)
     return kdelta_ns();
 }
 #endif
+
+/* One moment by both clocks: of some readings that between which the least time went by, so that neither an interrupt nor code that
+ * is executed for the first time makes them two moments. */
+static inline void kdelta_now(uint64_t *ticks, uint64_t *ns)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < 5; i++) {
+        uint64_t before = kdelta_ticks(), now = kdelta_ns(), gap = kdelta_ticks() - before;
+
+        if (gap < least)
+            least = gap, *ns = now, *ticks = before + gap / 2;
+    }
+}
 
 /* Cycles and instructions in user and kernel; misses in both. */
 static inline void kdelta_open_counters(struct kdelta_timing *t)
@@ -190,8 +205,8 @@ static inline void kdelta_timed_start(void)
     for (int i = 0; i < KDELTA_COUNTERS; i++)
         kdelta_timed_counter(t, i, t->counted[i]);
     prctl(PR_TASK_PERF_EVENTS_ENABLE);
-    t->begin_ns = kdelta_ns();
-    t->begin_tick = t->batch_tick = kdelta_ticks();
+    kdelta_now(&t->begin_tick, &t->begin_ns);
+    t->batch_tick = t->first_tick = kdelta_ticks();
 }
 
 static inline void kdelta_begin(const char *name)
@@ -238,12 +253,14 @@ static inline void kdelta_iter(void)
 /* Does what is not of the region: it is not counted, and its time is not that of a batch. */
 static inline void kdelta_aside(void (*work)(void))
 {
-    uint64_t begin = kdelta_ticks();
+    uint64_t begin = kdelta_ticks(), took;
 
     prctl(PR_TASK_PERF_EVENTS_DISABLE);
     work();
     prctl(PR_TASK_PERF_EVENTS_ENABLE);
-    kdelta_timing.batch_tick += kdelta_ticks() - begin;
+    took = kdelta_ticks() - begin;
+    kdelta_timing.batch_tick += took;
+    kdelta_timing.first_tick += took;
 }
 
 /* Whether a region that may be as long as one likes should go on: 32 samples and 20 ms, but not longer than 2 s. It is asked within
@@ -291,16 +308,21 @@ static inline size_t kdelta_timed_counters(const struct kdelta_timing *t, char *
 static inline void kdelta_end(void)
 {
     struct kdelta_timing *t = &kdelta_timing;
-    uint64_t end_tick = kdelta_ticks(), end_ns, iterations;
+    uint64_t end_tick = kdelta_ticks(), end_ns = 0, took, iterations;
     static char line[KDELTA_LONGEST_LINE];
     size_t at;
 
     if (t->fd < 0 || !t->name)
         return;
-    end_ns = kdelta_ns();
+    took = end_tick - t->first_tick;
+    kdelta_now(&end_tick, &end_ns);
     prctl(PR_TASK_PERF_EVENTS_DISABLE);
     iterations = t->iterations + t->size - t->left;
     iterations += !iterations; /* a region without kdelta_iter() is one */
+    if (!t->n) { /* no batch was long enough: all of it is one */
+        t->samples[0].ticks = took > t->overhead_ticks ? took - t->overhead_ticks : 0;
+        t->samples[t->n++].iterations = iterations;
+    }
     at = (size_t)sprintf(line, "{\"region\":\"");
     at += kdelta_timed_name(line + at, t->name);
     at += (size_t)sprintf(line + at, "\",\"iterations\":%llu,\"ticks\":%llu,\"ns\":%llu,\"overhead_ticks\":%llu,\"samples\":[",
