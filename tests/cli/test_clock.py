@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta clock`: what it judges, and what it refuses."""
 
+import errno
 import json
 import random
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.studies import kdelta
-from tests.measures.clock.made_runs import FACTS, content, write_boots
+from tests.measures.clock.made_runs import FACTS, content, region, write_boots
 
 Captured = pytest.CaptureFixture[str]
 
@@ -123,3 +124,18 @@ def test_judge_one_boot_only(tmp_path: Path, own_data: Path, capsys: Captured) -
         == 2
     )
     assert "did you mean stat?" in capsys.readouterr().err
+
+
+def test_judge_counters_that_are_refused_named(
+    tmp_path: Path, own_data: Path, capsys: Captured
+) -> None:
+    assert own_data
+    for name in "AB":
+        (tmp_path / name).mkdir()
+        for at in range(2):
+            refused = region("stat", 100.0, counter_errno=errno.EACCES)
+            facts = {"boot_id": f"{name}{at}", "when": FACTS["when"] + 9 * at + (name == "B")}
+            (tmp_path / name / f"{at}.json").write_bytes(content({}, refused, **facts))
+    assert kdelta("clock", "judge", str(tmp_path / "A"), str(tmp_path / "B")) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "perf_event_paranoid is 2; as root: sysctl kernel.perf_event_paranoid=1" in text

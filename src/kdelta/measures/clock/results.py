@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a bundle says of one run: the machine, the kernel, and how long each operation took."""
 
+import errno
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 _OneOrMore = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
 
 _AGAIN = "run ./bundle run again, or copy its file again"
+_REFUSED = frozenset({errno.EPERM, errno.EACCES})
 
 
 class BootFacts(msgspec.Struct, frozen=True):
@@ -100,6 +102,7 @@ class TimedRun(msgspec.Struct, frozen=True):
     counters  by region, of an iteration
     jumped    regions in which the clock jumped, whose figures are left out
     content   of its file
+    refused   whether the kernel does not let programs count all that was asked for
     """
 
     path: str
@@ -108,6 +111,7 @@ class TimedRun(msgspec.Struct, frozen=True):
     counters: dict[str, dict[str, float]]
     jumped: tuple[str, ...] = ()
     content: bytes = b""
+    refused: bool = False
 
 
 def read_run(path: Path) -> TimedRun:
@@ -174,6 +178,7 @@ def _timed(path: str, facts: BootFacts, regions: Sequence[TimedRegion]) -> Timed
         ns={name: statistics.median(of) for name, of in passes.items()},
         counters={one.region: _counted(one) for one in kept},
         jumped=jumped,
+        refused=any(one.counter_errno in _REFUSED for one in regions),
     )
 
 

@@ -133,6 +133,11 @@ def _notes(timed: TimedKernels, runs: Sequence[TimedRun]) -> Iterator[str]:
                 f"boots of {name} without one of the other kernel right before or behind them, "
                 f"which count for nothing: {count}"
             )
+    if any(run.refused for run in runs):
+        yield (
+            "the kernel's instructions are not counted: perf_event_paranoid is "
+            f"{runs[0].facts.paranoid}; as root: sysctl kernel.perf_event_paranoid=1"
+        )
     for run in runs:
         if run.jumped:
             yield f"{run.path}: the clock jumped in {', '.join(run.jumped)}: left out there"
