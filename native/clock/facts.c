@@ -129,12 +129,11 @@ static void add_build_id(void)
     add("\"");
 }
 
-/* Of this very program. */
-static uint64_t own_hash(void)
+/* Of a program, on top of that of others. */
+static uint64_t hash_of(const char *path, uint64_t hash)
 {
     static unsigned char bytes[1 << 16];
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    uint64_t hash = FNV_BASIS;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t size;
 
     while (fd >= 0 && (size = read(fd, bytes, sizeof bytes)) > 0)
@@ -150,17 +149,20 @@ const char *boot_id(void)
     return line_of("/proc/sys/kernel/random/boot_id");
 }
 
-void put_facts(void (*put)(const char *bytes, size_t size), int cpu, const char *folder)
+void put_facts(void (*put)(const char *bytes, size_t size), const char *workload, const char *path, const char *folder, int cpu)
 {
     static const char *const models[] = {"model name", "Hardware", "Processor", "CPU part", "uarch", "isa", NULL};
     static const char *const microcodes[] = {"microcode", NULL}, *const flags[] = {"flags", "Features", NULL};
+    uint64_t hash = hash_of("/proc/self/exe", FNV_BASIS);
     struct utsname name;
     struct statfs files;
 
     uname(&name);
     at = 0;
-    add("{\"kdelta_bundle\":1,\"bundle\":\"%016llx\",\"workload\":\"%s\"", (unsigned long long)own_hash(),
-        KDELTA_WORKLOAD);
+    if (path)
+        hash = hash_of(path, hash);
+    add("{\"kdelta_bundle\":1,\"bundle\":\"%016llx\"", (unsigned long long)hash);
+    add_text("workload", workload);
     add(",\"when\":%lld,\"cpu\":%d,\"page_bytes\":%ld", (long long)time(NULL), cpu, sysconf(_SC_PAGESIZE));
     add_text("clock", KDELTA_TICKS);
     add_text("machine", name.machine);

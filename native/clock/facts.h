@@ -5,8 +5,12 @@
 
 #include <stddef.h>
 
-/* Passes a line of JSON on. cpu: that the workload runs on; folder: that its files are in. */
-void put_facts(void (*put)(const char *bytes, size_t size), int cpu, const char *folder);
+/* Passes a line of JSON on.
+ * workload  what is timed is called that
+ * path      of its program; NULL where it is part of this one
+ * folder    that files of it are in
+ * cpu       that it runs on; -1: any */
+void put_facts(void (*put)(const char *bytes, size_t size), const char *workload, const char *path, const char *folder, int cpu);
 
 /* Of this boot; empty where the kernel has none. */
 const char *boot_id(void);

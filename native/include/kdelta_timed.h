@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,6 +54,8 @@ struct kdelta_timing {
     uint64_t begin_tick, begin_ns;
     uint64_t iterations;        /* of whole batches */
     uint64_t batch_ticks;       /* what a batch has to last */
+    uint64_t each;              /* of what is meant by an iteration, how many kdelta_iter() is; 0: one */
+    uint64_t user_us, system_us; /* of processors, before the region: of this process, and of those that it waited for */
     uint64_t overhead_ticks;    /* of reading the clock once; of a region's first and last reading it is part */
     struct kdelta_sample samples[KDELTA_SAMPLES];
     int n;
@@ -190,7 +193,21 @@ static inline void kdelta_announce(const char *name)
 {
     if (!kdelta_timing.fd)
         kdelta_timed_setup(&kdelta_timing);
-    kdelta_timing.name = name;
+    kdelta_timing.name = name + (*name == '*'); /* whose work is counted does not matter here */
+}
+
+/* Processor time of this process and of those that it waited for. */
+static inline void kdelta_timed_used(uint64_t *user_us, uint64_t *system_us)
+{
+    struct rusage of[2];
+
+    *user_us = *system_us = 0;
+    if (getrusage(RUSAGE_SELF, &of[0]) || getrusage(RUSAGE_CHILDREN, &of[1]))
+        return;
+    for (int i = 0; i < 2; i++) {
+        *user_us += (uint64_t)of[i].ru_utime.tv_sec * 1000000 + (uint64_t)of[i].ru_utime.tv_usec;
+        *system_us += (uint64_t)of[i].ru_stime.tv_sec * 1000000 + (uint64_t)of[i].ru_stime.tv_usec;
+    }
 }
 
 static inline void kdelta_timed_start(void)
@@ -202,6 +219,7 @@ static inline void kdelta_timed_start(void)
         t->left = 0; /* which goes on to the largest number */
         return;
     }
+    kdelta_timed_used(&t->user_us, &t->system_us);
     for (int i = 0; i < KDELTA_COUNTERS; i++)
         kdelta_timed_counter(t, i, t->counted[i]);
     prctl(PR_TASK_PERF_EVENTS_ENABLE);
@@ -308,7 +326,7 @@ static inline size_t kdelta_timed_counters(const struct kdelta_timing *t, char *
 static inline void kdelta_end(void)
 {
     struct kdelta_timing *t = &kdelta_timing;
-    uint64_t end_tick = kdelta_ticks(), end_ns = 0, took, iterations;
+    uint64_t end_tick = kdelta_ticks(), end_ns = 0, took, iterations, user_us, system_us, each = t->each ? t->each : 1;
     static char line[KDELTA_LONGEST_LINE];
     size_t at;
 
@@ -317,6 +335,7 @@ static inline void kdelta_end(void)
     took = end_tick - t->first_tick;
     kdelta_now(&end_tick, &end_ns);
     prctl(PR_TASK_PERF_EVENTS_DISABLE);
+    kdelta_timed_used(&user_us, &system_us);
     iterations = t->iterations + t->size - t->left;
     iterations += !iterations; /* a region without kdelta_iter() is one */
     if (!t->n) { /* no batch was long enough: all of it is one */
@@ -326,14 +345,15 @@ static inline void kdelta_end(void)
     at = (size_t)sprintf(line, "{\"region\":\"");
     at += kdelta_timed_name(line + at, t->name);
     at += (size_t)sprintf(line + at, "\",\"iterations\":%llu,\"ticks\":%llu,\"ns\":%llu,\"overhead_ticks\":%llu,\"samples\":[",
-                          (unsigned long long)iterations, (unsigned long long)(end_tick - t->begin_tick),
+                          (unsigned long long)(iterations * each), (unsigned long long)(end_tick - t->begin_tick),
                           (unsigned long long)(end_ns - t->begin_ns), (unsigned long long)t->overhead_ticks);
     for (int i = 0; i < t->n; i++)
         at += (size_t)sprintf(line + at, "%s[%llu,%llu]", i ? "," : "", (unsigned long long)t->samples[i].ticks,
-                              (unsigned long long)t->samples[i].iterations);
+                              (unsigned long long)(t->samples[i].iterations * each));
     at += (size_t)sprintf(line + at, "],\"counters\":{");
     at += kdelta_timed_counters(t, line + at);
-    at += (size_t)sprintf(line + at, "},\"counter_errno\":%d}\n", t->counter_errno);
+    at += (size_t)sprintf(line + at, "},\"counter_errno\":%d,\"user_us\":%llu,\"system_us\":%llu}\n", t->counter_errno,
+                          (unsigned long long)(user_us - t->user_us), (unsigned long long)(system_us - t->system_us));
     for (size_t sent = 0; sent < at;) {
         ssize_t size = write(t->fd, line + sent, at - sent);
 
@@ -341,7 +361,13 @@ static inline void kdelta_end(void)
             break;
         sent += size > 0 ? (size_t)size : 0;
     }
-    t->name = NULL;
+    t->name = NULL, t->each = 0;
+}
+
+/* Where kdelta_iter() stands for so many iterations of the region that was announced. */
+static inline void kdelta_iterations_each(uint64_t each)
+{
+    kdelta_timing.each = each;
 }
 
 static inline void kdelta_arm(void)

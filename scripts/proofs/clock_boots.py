@@ -37,14 +37,14 @@ from kdelta.kernels.obtain import obtain
 from kdelta.lab.lab import Lab, open_store
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.request import LabRequest
-from kdelta.measures.clock.bundle import build_bundle
+from kdelta.lab.work import Work
 from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
+from kdelta.measures.clock.jobs import timed_job
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from kdelta.workloads.catalog import find_workload
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/cases/clock"
@@ -159,11 +159,13 @@ def booting() -> Callable[[int, str], Booted]:
             raise LabError(f"there is no {spec}")
         kernels[letter] = found
     compiler = guest_compiler(kernels["A"].arch, MACHINE)
-    image = initramfs_of(build_bundle(find_workload("syscalls"), compiler))
+    asked = LabRequest(machine=MACHINE)
+    job = timed_job(Work(operations=OPERATIONS), kernels["A"], asked)
+    image = initramfs_of(job.archive, compiler)
 
     def boot(pair: int, letter: str) -> Booted:
         when, load = round(time.time(), 1), round(os.getloadavg()[0], 2)
-        run = timed_boot(ClockGuest(MACHINE), kernels[letter], image, OPERATIONS)
+        run = timed_boot(ClockGuest(MACHINE), kernels[letter], image)
         ns = {name: round(one, 1) for name, one in run.ns.items()}
         first = letter == order_of(pair)[0]
         return Booted(pair, letter, first, when, load, run.facts.boot_id, ns)

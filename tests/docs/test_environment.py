@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "environment.md"
-INTERNAL = {"KDELTA_ANSWERS", "KDELTA_LDFLAGS", "KDELTA_TEST_PASSED"}
+INTERNAL = {"KDELTA_ANSWERS", "KDELTA_LDFLAGS", "KDELTA_TEST_PASSED", "KDELTA_WORKLOAD"}
 """What kdelta and its tests set for programs that they start themselves."""
 
 

@@ -30,10 +30,17 @@ _PARTS = {
     "replay": (*PLUGIN_FLAGS, "-pthread"),
     # Where no other program is: the debugger's stub stops at an address whatever executes it.
     "agent": (*STATIC_FLAGS, "-Wl,-Ttext-segment=0x10000000"),
+    "clock_guest": (*STATIC_FLAGS, "-DKDELTA_TIMED"),
     "find_files": STATIC_FLAGS,
     "terminal": STATIC_FLAGS,
 }
-_SHARED = {"find_files": ("agent/cpio.c",)}
+_SHARED = {
+    "clock_guest": (
+        *(f"agent/{name}.c" for name in ("cpio", "group", "job", "mounts", "prepare", "small")),
+        *(f"clock/{name}.c" for name in ("facts", "timed")),
+    ),
+    "find_files": ("agent/cpio.c",),
+}
 """Sources of other parts."""
 
 
@@ -70,9 +77,9 @@ def build(
     by: Compiler = HERE,
     plugin_api: int = 0,
 ) -> Path:
-    """The path of the built "plugin" or "probe" (for a QEMU with that version of its plugin
-    interface), "replay" (a library), "agent", "find_files" or "terminal" (static programs, for
-    guests of that architecture).
+    """Return the path of the built "plugin" or "probe" (for a QEMU with that version of its plugin
+    interface), "replay" (a library), "agent", "clock_guest", "find_files" or "terminal" (static
+    programs, for guests of that architecture).
     """
     api = (f"-DPLUGIN_API={plugin_api}",) if plugin_api else ()
     native = native_folder()

@@ -18,6 +18,7 @@ from kdelta.lab.asked import NOT_TIMED, TimedBy
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import LabRequest
+from kdelta.lab.work import Work
 from kdelta.spec.phase import PhaseRule
 
 
@@ -107,9 +108,8 @@ class MeasureRequest(msgspec.Struct, frozen=True):
     """What is asked of measures: the CPU that was named, if any; how many layouts of a kernel are
     drawn; the margin as a fraction; whether misses of data count; the phases of the workload.
 
-    timed       by which clock operations are timed, if by any
-    workloads   that are run; none for a program
-    operations  of these that are timed; none: all
+    timed  by which clock operations are timed, if by any
+    works  what is run
     """
 
     cpu: CPU | None = None
@@ -118,8 +118,7 @@ class MeasureRequest(msgspec.Struct, frozen=True):
     data: bool = False
     phases: tuple[PhaseRule, ...] = ()
     timed: TimedBy = NOT_TIMED
-    workloads: tuple[str, ...] = ()
-    operations: tuple[str, ...] = ()
+    works: tuple[Work, ...] = ()
 
 
 class Measure:

@@ -65,8 +65,8 @@ def build_kernel_part(workload: Workload, kernel: Kernel, log: Log, *, by: Compi
 
 
 def _key(workload: Workload, side: KernelSide, kernel: Kernel, by: Compiler) -> str:
-    """All that the result comes from. A kernel's identity does not tell its compiler's flags, so
-    its config and the record of its build stand next to it.
+    """Return the identity of all that the result comes from. A kernel's identity has none of its
+    compiler's flags, so its config and the record of its build stand next to it.
     """
     return identity(
         {
@@ -75,6 +75,7 @@ def _key(workload: Workload, side: KernelSide, kernel: Kernel, by: Compiler) -> 
             "config": sha256_file(Path(kernel.config)) if kernel.config else "",
             "sources": {path.name: sha256_file(path) for path in _files(workload, side)},
             "program": {name: sha256_file(workload.folder / name) for name in workload.sources},
+            "flags": workload.cflags,
             "compiler": (by.identity, compiler_identity(target(kernel.arch).find_compiler())),
             "rules": sha256_file(Path(kernel_flags.__file__)),
         }

@@ -2,8 +2,11 @@
 """A bundle that is compiled and run on this host."""
 
 import hashlib
+import os
+import signal
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -56,7 +59,7 @@ def test_an_operation_that_there_is_not(bundle: Path) -> None:
     done = subprocess.run([bundle, "run", "gitpid"], check=False, capture_output=True)
     assert done.returncode == 1
     assert b"an operation that it does not know" in done.stderr
-    with pytest.raises(UserError, match="the workload failed"):
+    with pytest.raises(UserError, match="the program failed with exit code 2"):
         parse_run(done.stdout, "1")
 
 
@@ -90,10 +93,50 @@ def test_folder_of_another_user_is_not_written_to(bundle: Path, tmp_path: Path) 
     assert victim.read_text() == "mine"
 
 
-def test_the_initramfs_is_named_by_its_content(own_cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "bundle").write_bytes(b"a program")
-    path = initramfs_of(tmp_path / "bundle")
+@pytest.mark.long
+def test_any_program_is_one_region(bundle: Path) -> None:
+    done = subprocess.run(
+        [bundle, "exec", "/bin/sh", "-c", "sleep 0.02; echo printed"],
+        check=True,
+        capture_output=True,
+    )
+    found = parse_run(done.stdout, "1")
+    assert found.ns["command"] >= 20_000_000
+    assert (found.facts.workload, done.stderr) == ("sh", b"printed\n")
+    assert sum(found.used["command"]) < found.ns["command"]  # sleeping takes no processor time
+    other = subprocess.run([bundle, "exec", "/bin/true"], check=True, capture_output=True).stdout
+    assert parse_run(other, "2").facts.bundle != found.facts.bundle
+
+
+@pytest.mark.long
+def test_program_that_is_not_there_is_named(bundle: Path) -> None:
+    done = subprocess.run([bundle, "exec", "/no/program"], check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (
+        1,
+        b"bundle: /no/program: No such file or directory\n",
+    )
+    with pytest.raises(UserError, match="the program failed"):
+        parse_run(done.stdout, "1")
+
+
+@pytest.mark.long
+def test_child_that_goes_on_holds_no_program_up(bundle: Path) -> None:
+    begun = time.monotonic()
+    done = subprocess.run(
+        [bundle, "exec", "/bin/sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"],
+        check=True,
+        capture_output=True,
+        timeout=20,
+    )
+    os.kill(int(done.stderr), signal.SIGKILL)
+    assert parse_run(done.stdout, "1").ns["command"] < 20e9
+    assert time.monotonic() - begun < 20
+
+
+def test_the_initramfs_is_named_by_its_content(own_cache: Path) -> None:
+    path = initramfs_of(b"a job", HERE)
     assert path.is_relative_to(own_cache)
     assert path.stem == f"clock-{hashlib.sha256(path.read_bytes()).hexdigest()[:32]}"
+    assert b"a job" in path.read_bytes()
     path.write_bytes(b"damaged")
-    assert initramfs_of(tmp_path / "bundle").read_bytes() != b"damaged"
+    assert initramfs_of(b"a job", HERE).read_bytes() != b"damaged"

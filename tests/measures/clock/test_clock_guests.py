@@ -13,8 +13,9 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.lab.plan import guest_compiler
+from kdelta.lab.request import LabRequest, Program
+from kdelta.lab.work import Work
 from kdelta.measures.clock import guests
-from kdelta.measures.clock.bundle import build_bundle
 from kdelta.measures.clock.guests import (
     ClockGuest,
     guest_argv,
@@ -22,6 +23,8 @@ from kdelta.measures.clock.guests import (
     run_of_console,
     timed_boot,
 )
+from kdelta.measures.clock.jobs import timed_job
+from kdelta.measures.clock.results import TimedRun
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
@@ -38,9 +41,11 @@ def kernel_of(spec: str) -> Kernel:
     return found
 
 
-def image_of(kernel: Kernel) -> Path:
+def booted(kernel: Kernel, work: Work, seconds: float = 300) -> TimedRun:
     by = guest_compiler(kernel.arch, MACHINE)
-    return initramfs_of(build_bundle(find_workload("syscalls"), by))
+    job = timed_job(work, kernel, LabRequest(machine=MACHINE))
+    guest = ClockGuest(MACHINE, memory_mib=job.memory_mib, seconds=seconds)
+    return timed_boot(guest, kernel, initramfs_of(job.archive, by))
 
 
 @pytest.mark.guest
@@ -55,8 +60,7 @@ def image_of(kernel: Kernel) -> Path:
 )
 def test_a_kernel_times_operations(spec: str) -> None:
     kernel = kernel_of(spec)
-    image = image_of(kernel)
-    runs = [timed_boot(ClockGuest(MACHINE), kernel, image, ("getppid", "stat")) for _ in range(2)]
+    runs = [booted(kernel, Work(operations=("getppid", "stat"))) for _ in range(2)]
     assert len({one.facts.boot_id for one in runs}) == 2
     assert len({one.facts.kernel for one in runs}) == 1
     for one in runs:
@@ -78,7 +82,7 @@ def test_counters_count_what_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> 
         return [*plain(*words), "-icount", "shift=0,sleep=off"]
 
     monkeypatch.setattr(guests, "guest_argv", counting)
-    found = timed_boot(ClockGuest(MACHINE), kernel, image_of(kernel), ("getppid", "stat", "chdir"))
+    found = booted(kernel, Work(operations=("getppid", "stat", "chdir")))
     assert found.ns["getppid"] < 1000
     for name, ns in found.ns.items():
         counted = found.counters[name]
@@ -88,35 +92,57 @@ def test_counters_count_what_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.guest
-def test_words_that_the_kernel_does_not_know_are_no_operations() -> None:
-    kernel = kernel_of(f"{X86} +cmdline:nonsense +cmdline:also=nonsense")
-    found = timed_boot(ClockGuest(MACHINE), kernel, image_of(kernel), ("getppid",))
-    assert list(found.ns) == ["getppid"]
+@pytest.mark.parametrize(
+    ("work", "regions"),
+    [
+        (Work("nat", ("udp-64b", "tcp-iperf3")), ["udp-64b", "tcp-iperf3"]),
+        pytest.param(
+            Work("aes", ("user-encrypt", "kernel-encrypt", "user-kflags-encrypt")),
+            ["user-encrypt", "kernel-encrypt", "user-kflags-encrypt"],
+            marks=[pytest.mark.slow, pytest.mark.build],
+        ),
+        pytest.param(
+            Work("wisconsin", ("select-1pct", "insert")),
+            ["select-1pct", "insert"],
+            marks=pytest.mark.slow,
+        ),
+        (Work(program=Program(command=("/bin/sh", "-c", "exit 0"))), ["command"]),
+    ],
+)
+def test_what_needs_modules_packages_or_a_program_is_timed(work: Work, regions: list[str]) -> None:
+    found = booted(kernel_of(X86), work)
+    assert sorted(found.ns) == sorted(regions)
+    assert found.facts.workload == work.name
+    assert all(ns > 100 for ns in found.ns.values())
+
+
+@pytest.mark.guest
+def test_program_that_fails_is_quoted() -> None:
+    work = Work(program=Program(command=("/bin/sh", "-c", "echo not so >&2; exit 3")))
+    with pytest.raises(LabError, match="the program failed with exit code 3; it printed: not so"):
+        booted(kernel_of(X86), work)
 
 
 @pytest.mark.guest
 def test_all_operations_of_a_workload_are_timed() -> None:
     kernel = kernel_of(f"{X86} +cmdline:nopti")  # a word that is handed on to init
-    run = timed_boot(ClockGuest(MACHINE), kernel, image_of(kernel), ())
-    assert set(run.ns) == {one.name for one in find_workload("syscalls").operations}
+    assert set(booted(kernel, Work()).ns) == {
+        one.name for one in find_workload("syscalls").operations
+    }
 
 
 @pytest.mark.guest
 def test_a_kernel_that_does_not_boot_timed_nothing() -> None:
     kernel = kernel_of(f"{X86} +cmdline:mem=8M")
-    image = image_of(kernel)
     with pytest.raises(LabError, match="was booted and timed nothing"):
-        timed_boot(ClockGuest(MACHINE, seconds=60), kernel, image, ("getppid",))
+        booted(kernel, Work(operations=("getppid",)), seconds=60)
 
 
 @pytest.mark.guest
 def test_qemu_understands_the_arguments_of_kvm() -> None:
     """They differ from the emulated guest's by two words; what QEMU refuses is the device alone."""
     kernel, image = kernel_of(X86), Path("/dev/null")
-    plain, kvm = (
-        guest_argv(ClockGuest(MACHINE, accel), kernel, image, ("getppid",))
-        for accel in ("tcg", "kvm")
-    )
+    plain, kvm = (guest_argv(ClockGuest(MACHINE, accel), kernel, image) for accel in ("tcg", "kvm"))
     changed = [(one, other) for one, other in zip(plain, kvm, strict=True) if one != other]
     assert changed == [("tcg", "kvm"), (plain[plain.index("-cpu") + 1], "host")]
     with contextlib.suppress(LabError):  # where there is KVM, it waits to be told to go on
@@ -143,7 +169,7 @@ def test_lines_of_kernel_and_workload_are_no_part_of_a_run() -> None:
         (CONSOLE.replace("stat", "st[   1.0] oops\r\nat"), "guest of 6.12 is cut off or damaged"),
         (
             content({"stat": 1.0}, status=256).decode().replace('{"regions"', 'no lo\n{"regions"'),
-            "the workload failed, with status 256; it printed: no lo",
+            "the program failed with exit code 1; it printed: no lo",
         ),
     ],
 )

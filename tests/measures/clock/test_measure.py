@@ -3,7 +3,6 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,9 +14,11 @@ from kdelta.infer.effects.gate import Exit, decide
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Clock, TimedBy
 from kdelta.lab.request import LabRequest
+from kdelta.lab.work import Work
 from kdelta.measures.clock import measure as module
 from kdelta.measures.clock.boots import paired, read_folder
 from kdelta.measures.clock.guests import ClockGuest
+from kdelta.measures.clock.jobs import TimedJob
 from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.measures.model import Judgement
 from kdelta.spec.errors import KdeltaError, LabError, UserError
@@ -38,14 +39,17 @@ class Guests:
         self.booted: list[str] = []
         self._drawn = random.Random(1)
 
-    def boot(
-        self, _guest: ClockGuest, kernel: Kernel, _image: Path, operations: Sequence[str]
-    ) -> TimedRun:
+    def boot(self, _guest: ClockGuest, kernel: Kernel, image: Path) -> TimedRun:
         self.booted.append(kernel.spec)
         ns = TIMES[kernel.spec] * self._drawn.uniform(0.9995, 1.0005)
         at = len(self.booted)
         facts = {"boot_id": f"boot-{at}", "when": FACTS["when"] + at, "build_id": kernel.spec}
-        return parse_run(content(dict.fromkeys(operations or ("getppid",), ns), **facts), "guest")
+        return parse_run(content({image.name: ns}, **facts), "guest")
+
+
+def named_job(work: Work, *_: object) -> TimedJob:
+    """Return a job whose content is the name of its operation."""
+    return TimedJob("".join(work.operations).encode(), 1024, 60.0)
 
 
 @pytest.fixture
@@ -55,8 +59,8 @@ def guests(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Guests:
     made = Guests()
     monkeypatch.setattr(module, "timed_boot", made.boot)
     monkeypatch.setattr(module, "guest_compiler", lambda *_: None)
-    monkeypatch.setattr(module, "build_bundle", lambda *_: Path("bundle"))
-    monkeypatch.setattr(module, "initramfs_of", lambda _: Path("image"))
+    monkeypatch.setattr(module, "timed_job", named_job)
+    monkeypatch.setattr(module, "initramfs_of", lambda job, *_: Path(job.decode()))
     return made
 
 
@@ -143,8 +147,8 @@ def test_guests_without_a_clock_of_the_date_are_paired_as_booted(
 def test_operation_that_guests_leave_out_is_named(
     guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def boot(guest: ClockGuest, kernel: Kernel, image: Path, _: Sequence[str]) -> TimedRun:
-        return guests.boot(guest, kernel, image, ("stat",))
+    def boot(guest: ClockGuest, kernel: Kernel, _: Path) -> TimedRun:
+        return guests.boot(guest, kernel, Path("stat"))
 
     monkeypatch.setattr(module, "timed_boot", boot)
     notes = timed(tmp_path, "like", pairs=2).found.notes
@@ -154,8 +158,8 @@ def test_operation_that_guests_leave_out_is_named(
 def test_operation_in_which_the_clock_jumped_is_named(
     guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def boot(guest: ClockGuest, kernel: Kernel, image: Path, words: Sequence[str]) -> TimedRun:
-        run = guests.boot(guest, kernel, image, words)
+    def boot(guest: ClockGuest, kernel: Kernel, image: Path) -> TimedRun:
+        run = guests.boot(guest, kernel, image)
         return msgspec.structs.replace(run, jumped=("stat",))
 
     monkeypatch.setattr(module, "timed_boot", boot)
@@ -180,10 +184,10 @@ def test_a_guest_that_times_nothing_loses_no_comparison(
 def test_guest_that_fails_late_loses_no_pair_before_it(
     guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def boot(guest: ClockGuest, kernel: Kernel, image: Path, words: Sequence[str]) -> TimedRun:
+    def boot(guest: ClockGuest, kernel: Kernel, image: Path) -> TimedRun:
         if len(guests.booted) == 9:
             raise LabError("the guest is damaged")
-        return guests.boot(guest, kernel, image, words)
+        return guests.boot(guest, kernel, image)
 
     monkeypatch.setattr(module, "timed_boot", boot)
     found = timed(tmp_path, "slow", pairs=6).found
@@ -195,8 +199,8 @@ def test_guest_that_fails_late_loses_no_pair_before_it(
 def test_gate_that_got_no_times_cannot_tell(
     guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def boot(guest: ClockGuest, kernel: Kernel, image: Path, _: Sequence[str]) -> TimedRun:
-        return guests.boot(guest, kernel, image, ("stat",))
+    def boot(guest: ClockGuest, kernel: Kernel, _: Path) -> TimedRun:
+        return guests.boot(guest, kernel, Path("stat"))
 
     monkeypatch.setattr(module, "timed_boot", boot)
     decision = decide(tuple(judge(compared(tmp_path, "like", pairs=2), Fraction(0))))

@@ -56,9 +56,20 @@ def test_damaged_file_is_refused(damage: object, words: str) -> None:
     assert caught.value.message.startswith("A/1.json")
 
 
-def test_run_that_failed_is_refused() -> None:
-    with pytest.raises(UserError, match="the workload failed, with status 256"):
-        parse_run(content({"stat": 250.0}, status=256), "1.json")
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (256, "failed with exit code 1"),
+        (139, "was ended by signal 11"),
+        (-1, "took longer than it may"),
+    ],
+)
+def test_run_that_failed_is_refused(status: int, words: str) -> None:
+    with pytest.raises(UserError, match=f"1.json: the program {words}"):
+        parse_run(content({"getppid": 100.0}, status=status), "1.json")
+
+
+def test_run_that_timed_nothing_is_refused() -> None:
     with pytest.raises(UserError, match="no operation was timed"):
         parse_run(content({}), "1.json")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest that times a workload: a kernel with a bundle for its init, under KVM or emulated.
+"""A guest that times a workload or a program, under KVM or emulated.
 
 Nothing repeats there: no instruction is counted, the clock is the host's, and the kernel draws its
 random layout as on any machine.
@@ -7,16 +7,18 @@ random layout as on any machine.
 
 import hashlib
 import stat
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.guests.cpio import Entry, archive, file, folder
+from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
 from kdelta.host.emulator import find_qemu
 from kdelta.host.files import lab_errors, write_atomic
+from kdelta.host.gcc import Compiler
 from kdelta.host.in_use import use
+from kdelta.host.native import build
 from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
@@ -33,19 +35,28 @@ _REPEATS = ("nokaslr", "norandmaps", "random.")
 
 
 class ClockGuest(msgspec.Struct, frozen=True):
-    """How guests are booted to be timed. accel: "kvm" or "tcg"; seconds: that one takes at most."""
+    """How guests are booted to be timed.
+
+    accel       "kvm" or "tcg"
+    memory_mib  that one has
+    seconds     that one takes at most
+    """
 
     machine: MachineOptions
     accel: str = "tcg"
-    seconds: float = 300.0
+    memory_mib: int = MachineOptions().memory_mib
+    seconds: float = MachineOptions().timeout_seconds
 
 
-def initramfs_of(program: Path) -> Path:
-    """Return an initramfs whose init is that program, made unless the cache has it."""
+def initramfs_of(job: bytes, by: Compiler, log: Log = quiet) -> Path:
+    """Return an initramfs that does a job, an archive, made unless the cache has it. by: compiles
+    its init.
+    """
+    program = build("clock_guest", log, by=by)
     with lab_errors("reading", program):
         init = file("init", program.read_bytes(), executable=True)
     console = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
-    content = archive([*map(folder, _FOLDERS), console, init])
+    content = archive([*map(folder, _FOLDERS), console, init, file("job.cpio", job)])
     path = cache_dir("guests") / f"clock-{hashlib.sha256(content).hexdigest()[:32]}.cpio"
     if not path.is_file() or path.read_bytes() != content:
         write_atomic(path, content)
@@ -53,35 +64,31 @@ def initramfs_of(program: Path) -> Path:
     return path
 
 
-def guest_argv(
-    guest: ClockGuest, kernel: Kernel, initramfs: Path, operations: Sequence[str]
-) -> list[str]:
-    """Return QEMU's arguments for a guest that times these operations, then ends it."""
+def guest_argv(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> list[str]:
+    """Return QEMU's arguments for a guest that does its job, then ends it."""
     board = arch_machine(kernel.arch).board(guest.machine.cpu)
     cpu = "host" if guest.accel == "kvm" else board.cpu_argument(guest.machine.cpu)
     usual = [one for one in board.append.split() if not one.startswith(_REPEATS)]
     words = [
         f"console={board.serial}", "loglevel=0", *usual, *kernel.parameters,
-        guest.machine.append, "--", "run", ",".join(operations),
+        f"kdelta.as={guest.machine.runs_as}", guest.machine.append,
     ]  # fmt: skip
     tree = device_tree(kernel, guest.machine.cpu)
     return [
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-monitor", "none",
         "-machine", board.machine, "-accel", guest.accel, "-cpu", cpu,
-        "-m", str(guest.machine.memory_mib), *board.arguments, "-serial", "stdio",
+        "-m", str(guest.memory_mib), *board.arguments, "-serial", "stdio",
         "-kernel", kernel.image, "-initrd", str(initramfs),
         "-append", " ".join(filter(None, words)), *(["-dtb", tree.path] if tree else []),
     ]  # fmt: skip
 
 
-def timed_boot(
-    guest: ClockGuest, kernel: Kernel, initramfs: Path, operations: Sequence[str]
-) -> TimedRun:
-    """Boot a kernel, time operations, and return what the guest says. LabError for a guest that
-    does not come to its end, or whose operations fail.
+def timed_boot(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> TimedRun:
+    """Boot a kernel, time its job, and return what the guest says. LabError for a guest that does
+    not come to its end, or whose program fails.
     """
     emulator = find_qemu(target(kernel.arch), guest.machine.qemu)
-    argv = guest_argv(guest, kernel, initramfs, operations)
+    argv = guest_argv(guest, kernel, initramfs)
     result = emulator.run(*argv, seconds=guest.seconds)
     return run_of_console(result.stdout, kernel.release, result.last_words(1))
 
@@ -101,5 +108,6 @@ def run_of_console(console: str, release: str, otherwise: str = "") -> TimedRun:
     try:
         return parse_run(content.encode(), f"the guest of {release}")
     except UserError as error:
-        besides = [line.strip() for line in within if not line.startswith("{")]
+        besides = [line.strip() for line in lines[starts[0] :] if not line.startswith("{")]
+        besides = list(filter(None, besides))
         raise LabError("; it printed: ".join([error.message, *besides[-1:]])) from error

@@ -17,10 +17,11 @@ from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.progress import Progress
+from kdelta.lab.work import Work
 from kdelta.machines.kvm import why_no_kvm
 from kdelta.measures.clock.boots import paired
-from kdelta.measures.clock.bundle import build_bundle, must_be_packable
 from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
+from kdelta.measures.clock.jobs import timed_job
 from kdelta.measures.clock.judged import NAME, UNIT, WHERE, next_to_path, timed_effects
 from kdelta.measures.clock.results import TimedRun
 from kdelta.measures.model import (
@@ -31,7 +32,6 @@ from kdelta.measures.model import (
     RunPair,
 )
 from kdelta.spec.errors import KdeltaError, UserError
-from kdelta.workloads.catalog import find_workload
 
 _LEAST_PAIRS = 2
 _SIDES = ("base", "other")
@@ -59,13 +59,6 @@ class GuestClock(Measure):
         return WHERE
 
     def check(self, lab: Lab, kernels: Sequence[Kernel]) -> None:
-        if not self._asked.workloads:
-            raise UserError(
-                "only workloads of kdelta are timed, and this is a program",
-                "leave out --clock; kdelta.h with -DKDELTA_TIMED times a program itself",
-            )
-        for name in self._asked.workloads:
-            must_be_packable(find_workload(name))
         for kernel in kernels if self._accel == "kvm" else ():
             if why := why_no_kvm(kernel, lab.request.machine.qemu):
                 raise UserError(f"KVM cannot be used: {why}", "--clock emulated tries things out")
@@ -98,20 +91,19 @@ class GuestClock(Measure):
     def _timed(
         self, kernels: tuple[Kernel, Kernel], workload: str, lab: Lab, step: str
     ) -> tuple[MeasuredEffects, int]:
-        machine, asked = lab.request.machine, self._asked
-        guest = ClockGuest(machine, self._accel)
-        compiler = guest_compiler(kernels[0].arch, machine, lab.progress.log)
-        image = initramfs_of(build_bundle(find_workload(workload), compiler, lab.progress.log))
+        asked, log = self._asked, lab.progress.log
+        work = next(one for one in asked.works if one.name == workload)
+        guests = [self._guest(kernel, work, lab) for kernel in kernels]
         stamp = time.strftime("%Y%m%d-%H%M%S-")
         kept = Path(tempfile.mkdtemp(prefix=stamp, dir=cache_dir("clock")))
-        lab.progress.log(f"what the guests write is kept in {kept}")
+        log(f"what the guests write is kept in {kept}")
         runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
         notes = [] if self._accel == "kvm" else [_EMULATED]
         for number in range(1, asked.timed.most_pairs + 1):
             lab.progress.doing(step, f"pair {number} of at most {asked.timed.most_pairs}")
             try:
                 for side in (0, 1) if secrets.randbelow(2) else (1, 0):
-                    run = timed_boot(guest, kernels[side], image, asked.operations)
+                    run = timed_boot(*guests[side])
                     boot = len(runs[0]) + len(runs[1])
                     write_atomic(make_folder(kept / _SIDES[side]) / f"{boot}.json", run.content)
                     runs[side].append(_numbered(run, boot))
@@ -123,7 +115,7 @@ class GuestClock(Measure):
             if number < _LEAST_PAIRS:
                 continue
             timed = paired(*runs)
-            effects = timed_effects(timed, float(asked.timed.margin), asked.operations)
+            effects = timed_effects(timed, float(asked.timed.margin), work.operations)
             if not any(one.word in OPEN for one in effects.effects):
                 break
         count = len(timed.pairs)
@@ -131,6 +123,13 @@ class GuestClock(Measure):
         jumped = dict.fromkeys(name for side in runs for run in side for name in run.jumped)
         notes += [f"left out where the clock jumped: {', '.join(jumped)}"] if jumped else []
         return self.found(effects.effects, notes), count
+
+    def _guest(self, kernel: Kernel, work: Work, lab: Lab) -> tuple[ClockGuest, Kernel, Path]:
+        """Return what is booted to time that kernel."""
+        machine, log = lab.request.machine, lab.progress.log
+        job = timed_job(work, kernel, lab.request, log)
+        image = initramfs_of(job.archive, guest_compiler(kernel.arch, machine, log), log)
+        return ClockGuest(machine, self._accel, job.memory_mib, job.seconds), kernel, image
 
 
 def _numbered(run: TimedRun, number: int) -> TimedRun:

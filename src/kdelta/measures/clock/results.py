@@ -73,7 +73,8 @@ class BootFacts(msgspec.Struct, frozen=True):
 
 class TimedRegion(msgspec.Struct, frozen=True):
     """One region of a run. `samples`: ticks and iterations of each batch; `counters`: by name the
-    count, and for how many nanoseconds it was wanted and counted.
+    count, and for how many nanoseconds it was wanted and counted. `user_us`, `system_us`: processor
+    time of the region's process, and of those that it waited for.
     """
 
     region: str
@@ -84,6 +85,8 @@ class TimedRegion(msgspec.Struct, frozen=True):
     samples: tuple[tuple[_OneOrMore, _OneOrMore], ...]
     counters: dict[str, tuple[_Count, _Count, _Count]] = {}
     counter_errno: int = 0
+    user_us: _Count = 0
+    system_us: _Count = 0
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -100,6 +103,7 @@ class TimedRun(msgspec.Struct, frozen=True):
     ns        by region, nanoseconds of an iteration: the median over batches, and over passes of a
               region that comes again
     counters  by region, of an iteration
+    used      by region, nanoseconds of processor time of an iteration, user and system
     jumped    regions in which the clock jumped, whose figures are left out
     content   of its file
     refused   whether the kernel does not let programs count all that was asked for
@@ -112,6 +116,7 @@ class TimedRun(msgspec.Struct, frozen=True):
     jumped: tuple[str, ...] = ()
     content: bytes = b""
     refused: bool = False
+    used: dict[str, tuple[float, float]] = {}
 
 
 def read_run(path: Path) -> TimedRun:
@@ -155,10 +160,19 @@ def parse_run(content: bytes, path: str) -> TimedRun:
     if end.hash != f"{fnv1a(content[: -len(rest[-1])]):016x}" or end.regions != len(regions):
         raise UserError(f"{path} was changed after the run", _AGAIN)
     if end.status:
-        raise UserError(f"{path}: the workload failed, with status {end.status}", _AGAIN)
+        raise UserError(f"{path}: the program {_status_words(end.status)}", _AGAIN)
     if not regions:
         raise UserError(f"{path}: no operation was timed", _AGAIN)
     return msgspec.structs.replace(_timed(path, facts, regions), content=content)
+
+
+def _status_words(status: int) -> str:
+    """Return how a program ended that did not end well; status: as of wait()."""
+    if status < 0:
+        return "took longer than it may"
+    if signal := status & 0x7F:
+        return f"was ended by signal {signal}"
+    return f"failed with exit code {status >> 8}"
 
 
 def _timed(path: str, facts: BootFacts, regions: Sequence[TimedRegion]) -> TimedRun:
@@ -179,6 +193,10 @@ def _timed(path: str, facts: BootFacts, regions: Sequence[TimedRegion]) -> Timed
         counters={one.region: _counted(one) for one in kept},
         jumped=jumped,
         refused=any(one.counter_errno in _REFUSED for one in regions),
+        used={
+            one.region: (1e3 * one.user_us / one.iterations, 1e3 * one.system_us / one.iterations)
+            for one in kept
+        },
     )
 
 

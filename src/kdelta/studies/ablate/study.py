@@ -84,7 +84,7 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
             request.layouts,
             request.margin,
             timed=request.timed,
-            workloads=() if request.program else request.workloads,
+            works=tuple(works),
         )
     )
     bench = Bench(request.tree, works, lab.asked(recording(request.lab, measures)))

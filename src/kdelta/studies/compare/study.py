@@ -121,8 +121,7 @@ def _measures(
             data=request.lab.data_lines,
             phases=work.phases,
             timed=request.timed if timed else NOT_TIMED,
-            workloads=() if work.program else (work.workload,),
-            operations=work.operations,
+            works=(work,),
         )
     )
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A bundle: a workload that times itself, as one static program for any Linux of its architecture.
+ *
+ *     bundle run [OPERATION...] >FILE      times the operations under the kernel that runs
+ *     bundle exec PROGRAM [WORD...] >FILE  times a program, or its regions if it was compiled with -DKDELTA_TIMED
+ *     bundle list                          lists the operations
+ */
+#define _GNU_SOURCE
+#include "timed.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* The workload's main, which is compiled under that name. */
+#undef main
+int workload_main(int argc, char **argv);
+
+/* The last CPU that it may run on: all operations share one, as in kdelta's guests. */
+static int keep_to_one_cpu(void)
+{
+    cpu_set_t set;
+    int last = -1;
+
+    if (sched_getaffinity(0, sizeof set, &set))
+        return -1;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set))
+            last = cpu;
+    CPU_ZERO(&set);
+    CPU_SET(last, &set);
+    return sched_setaffinity(0, sizeof set, &set) ? -1 : last;
+}
+
+/* Where the workload may have files, and programs that it starts: in memory, if there is such a place. */
+static const char *folder(void)
+{
+    static const char *const places[] = {"/dev/shm", "/tmp", "/run", "/var/tmp", ".", NULL};
+    const char *given = getenv("TMPDIR");
+
+    if (given)
+        return given;
+    for (const char *const *place = places; *place; place++) {
+        struct statvfs system;
+        char path[64];
+
+        snprintf(path, sizeof path, "%s/.kdelta-XXXXXX", *place);
+        if (!statvfs(*place, &system) && !(system.f_flag & ST_NOEXEC) && mkdtemp(path))
+            return rmdir(path), *place;
+    }
+    errno = EACCES;
+    timed_fail("no folder for files and programs: set TMPDIR");
+}
+
+struct words {
+    int argc;
+    char **argv;
+};
+
+/* The workload's own results are what is printed: its words go where errors go. */
+static void workload_start(void *of)
+{
+    const struct words *words = of;
+
+    if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        timed_fail("starting the workload");
+    exit(workload_main(words->argc, words->argv));
+}
+
+static void program_start(void *of)
+{
+    const struct words *words = of;
+
+    if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        timed_fail("starting the program");
+    execv(words->argv[0], words->argv);
+    timed_fail(words->argv[0]);
+}
+
+static int run(struct timed *timed)
+{
+    timed->folder = folder();
+    timed->cpu = keep_to_one_cpu();
+    if (setenv("TMPDIR", timed->folder, 1))
+        timed_fail("setenv");
+    return timed_run(timed) ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct words words = {argc - 1, argv + 1};
+
+    if (argc > 1 && !strcmp(argv[1], "run")) /* whose word stands for the program's name */
+        return run(&(struct timed){.workload = KDELTA_WORKLOAD, .start = workload_start, .words = &words});
+    if (argc > 2 && !strcmp(argv[1], "exec")) {
+        const char *slash = strrchr(argv[2], '/');
+
+        words = (struct words){argc - 2, argv + 2};
+        return run(&(struct timed){
+            .workload = slash ? slash + 1 : argv[2], .path = argv[2], .whole = true, .start = program_start, .words = &words});
+    }
+    if (argc == 2 && !strcmp(argv[1], "list")) {
+        char *list[] = {argv[0], "--list", NULL};
+
+        return workload_main(2, list);
+    }
+    dprintf(STDERR_FILENO, "usage: %s run [OPERATION...] >FILE\n       %s exec PROGRAM [WORD...] >FILE\n       %s list\n", argv[0], argv[0],
+            argv[0]);
+    return 2;
+}
