@@ -41,12 +41,14 @@ class RunPair(msgspec.Struct, frozen=True):
 
     path     the effects on the path
     regions  the only ones to judge; None for all
+    judged   what measures found that are asked before this one, in the order of the registry
     """
 
     base: RunSide
     other: RunSide
     path: Effects
     regions: tuple[str, ...] | None = None
+    judged: tuple["Judgement", ...] = ()
 
     @property
     def workload(self) -> str:
@@ -62,6 +64,8 @@ class Effect(msgspec.Struct, frozen=True):
     reason       why the word is open, or what is peculiar about it
     doubt        what may make the other kernel slower, whatever the word is; empty for nothing
     bounded      whether the upper end of the change is within the margin
+    as_linked    the change between the two builds with the layouts that they were linked with, as a
+                 fraction of the base, where the verdict is on all layouts
     """
 
     region: str
@@ -72,6 +76,7 @@ class Effect(msgspec.Struct, frozen=True):
     reason: str = ""
     doubt: str = ""
     bounded: bool = False
+    as_linked: Interval | None = None
 
 
 class MeasuredEffects(msgspec.Struct, frozen=True):
@@ -82,6 +87,7 @@ class MeasuredEffects(msgspec.Struct, frozen=True):
     where    what follows the name of a region, where only that tells it from the path's
     notes    what is to be known about regions
     weighs   whether it decides what the path leaves open between more of one and less of another
+    left_out regions that were not measured, since nothing is to be expected of them
     """
 
     measure: str
@@ -90,6 +96,7 @@ class MeasuredEffects(msgspec.Struct, frozen=True):
     where: str = ""
     notes: tuple[str, ...] = ()
     weighs: bool = True
+    left_out: tuple[str, ...] = ()
 
     def without(self, names: Collection[str]) -> "MeasuredEffects":
         """Return the same without regions of these names."""
@@ -181,6 +188,15 @@ class Measure:
         search builds kernels by it.
         """
         return {}
+
+
+async def measured(measures: Sequence[Measure], lab: Lab, pair: RunPair) -> list[Judgement | None]:
+    """Return what all measures say of a pair, each of which knows what those before it found."""
+    found: list[Judgement | None] = []
+    for measure in measures:
+        known = msgspec.structs.replace(pair, judged=tuple(filter(None, found)))
+        found.append(await measure.measure(lab, known))
+    return found
 
 
 def recording(asked: LabRequest, measures: Sequence[Measure]) -> LabRequest:

@@ -16,6 +16,10 @@ NAME = "KDELTA_WORKLOAD"
 """The variable in which native/clock_guest finds what is timed."""
 
 
+_SPARE_MIB = 128
+"""What a guest with the usual memory has left for files; some boards have no more."""
+
+
 class TimedJob(msgspec.Struct, frozen=True):
     """A job as the archive that a guest unpacks, what memory that takes, and its longest time."""
 
@@ -40,7 +44,7 @@ def timed_job(
     archive = job_archive(job)
     least = max(asked.machine.memory_mib, plan.memory_mib)
     # The archive is there as it was loaded, as a file of the initramfs, and unpacked.
-    memory_mib = least + (3 * len(archive) >> 20)
+    memory_mib = least + max(0, (3 * len(archive) >> 20) - _SPARE_MIB)
     return TimedJob(archive, memory_mib, plan.seconds_on(asked.machine), plan.warnings)
 
 

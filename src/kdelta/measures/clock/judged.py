@@ -4,18 +4,14 @@
 import statistics
 from collections.abc import Sequence
 
-import msgspec
-
 from kdelta.infer.clock.decide import ClockVerdict, decide_all
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.infer.effects.effects import OPEN, Effects, OperationEffect, Word
+from kdelta.infer.effects.effects import Word
 from kdelta.measures.clock.boots import TimedKernels
 from kdelta.measures.model import Effect, MeasuredEffects
 
 NAME, UNIT = "times", "nanoseconds"
 WHERE = " by the clock"
-_NOT_BY_PATH = "the path is the same: where the linker put the code, or what no path shows"
-_DISAGREE = "clock and path disagree: see the paths that are not as on a real CPU"
 FIXED_ORDER = "the same kernel was booted first in all pairs"
 
 
@@ -34,29 +30,6 @@ def timed_effects(
         for name, one in verdicts.items()
     )
     return MeasuredEffects(NAME, UNIT, tuple(effects), WHERE)
-
-
-def next_to_path(found: MeasuredEffects, path: Effects) -> MeasuredEffects:
-    """Return the verdicts with how each decided one fits that on the path of its operation."""
-    known = {one.name: one for one in path.operations}
-    effects = tuple(
-        msgspec.structs.replace(one, reason=_fit(one.word, known[one.region]))
-        if one.region in known and one.word not in OPEN
-        else one
-        for one in found.effects
-    )
-    return msgspec.structs.replace(found, effects=effects)
-
-
-def _fit(word: Word, path: OperationEffect) -> str:
-    """Return what the times of two kernels have to do with what they execute."""
-    if path.verdict.word in OPEN:
-        return f"the path is {path.verdict.word}"
-    if path.verdict.word is Word.SAME:
-        return "no difference" if word is Word.SAME else _NOT_BY_PATH
-    if word is Word.SAME:
-        return f"the path is {path.verdict.word}, and the time is not by more than the margin"
-    return "explained by the path" if word is path.verdict.word else _DISAGREE
 
 
 def medians(timed: TimedKernels, side: str) -> dict[str, float]:

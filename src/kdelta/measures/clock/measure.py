@@ -4,26 +4,25 @@
 import secrets
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import make_folder, write_atomic
+from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.effects import OPEN
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.progress import Progress
 from kdelta.lab.work import Work
 from kdelta.machines.kvm import why_no_kvm
-from kdelta.measures.clock.boots import paired
+from kdelta.measures.clock.fit import SAMPLE, Expected, expected_of, fitted, worth_timing
 from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
 from kdelta.measures.clock.jobs import timed_job
-from kdelta.measures.clock.judged import NAME, UNIT, WHERE, next_to_path, timed_effects
-from kdelta.measures.clock.results import TimedRun
+from kdelta.measures.clock.judged import NAME, UNIT, WHERE
+from kdelta.measures.clock.pairs import PairsWanted, time_pairs
 from kdelta.measures.model import (
     Judgement,
     Measure,
@@ -31,10 +30,10 @@ from kdelta.measures.model import (
     MeasureRequest,
     RunPair,
 )
+from kdelta.report.words import some
 from kdelta.spec.errors import KdeltaError, UserError
 
-_LEAST_PAIRS = 2
-_SIDES = ("base", "other")
+_NAMED = 6
 _EMULATED = "the guests were emulated: these are QEMU's times, and no hardware's"
 
 
@@ -77,52 +76,38 @@ class GuestClock(Measure):
         lab.progress.begin(step)
         try:
             with interruptible():
-                found, count = self._timed((base, other), pair.workload, lab, step)
-                found = next_to_path(found, pair.path)
+                found, count = self._timed((base, other), pair, lab, step)
         except KdeltaError as error:
             lab.progress.end(step, "failed")
             return Judgement(self.found((), [f"not timed: {error.message}"]))
         lab.progress.end(step, f"{count} pairs of boots")
-        timed = {one.region for one in found.effects}
-        others = [one.name for one in pair.path.operations if one.name not in timed]
-        notes = [f"not timed: {', '.join(others)}"] if others else []
-        return Judgement(self.found(found.effects, (*found.notes, *notes)))
+        return Judgement(found)
 
     def _timed(
-        self, kernels: tuple[Kernel, Kernel], workload: str, lab: Lab, step: str
+        self, kernels: tuple[Kernel, Kernel], pair: RunPair, lab: Lab, step: str
     ) -> tuple[MeasuredEffects, int]:
-        asked, log = self._asked, lab.progress.log
-        work = next(one for one in asked.works if one.name == workload)
+        asked, log = self._asked.timed, lab.progress.log
+        work = next(one for one in self._asked.works if one.name == pair.workload)
+        margin = float(asked.margin)
+        expected = expected_of(pair, by_model=self.weighs)
+        left_out: tuple[str, ...] = ()
+        if not (work.program or work.operations):
+            names, left_out = worth_timing(expected, margin, secrets.SystemRandom().sample)
+            work = work.only(names)
         guests = [self._guest(kernel, work, lab) for kernel in kernels]
-        stamp = time.strftime("%Y%m%d-%H%M%S-")
-        kept = Path(tempfile.mkdtemp(prefix=stamp, dir=cache_dir("clock")))
-        log(f"what the guests write is kept in {kept}")
-        runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
-        notes = [] if self._accel == "kvm" else [_EMULATED]
-        for number in range(1, asked.timed.most_pairs + 1):
-            lab.progress.doing(step, f"pair {number} of at most {asked.timed.most_pairs}")
-            try:
-                for side in (0, 1) if secrets.randbelow(2) else (1, 0):
-                    run = timed_boot(*guests[side])
-                    boot = len(runs[0]) + len(runs[1])
-                    write_atomic(make_folder(kept / _SIDES[side]) / f"{boot}.json", run.content)
-                    runs[side].append(_numbered(run, boot))
-            except KdeltaError as error:
-                if number <= _LEAST_PAIRS:
-                    raise
-                notes.append(f"pair {number} was not timed, and is the last: {error.message}")
-                break
-            if number < _LEAST_PAIRS:
-                continue
-            timed = paired(*runs)
-            effects = timed_effects(timed, float(asked.timed.margin), work.operations)
-            if not any(one.word in OPEN for one in effects.effects):
-                break
-        count = len(timed.pairs)
-        notes.append(f"{count} pairs of boots, each in an order that was drawn")
-        jumped = dict.fromkeys(name for side in runs for run in side for name in run.jumped)
-        notes += [f"left out where the clock jumped: {', '.join(jumped)}"] if jumped else []
-        return self.found(effects.effects, notes), count
+        folder = _new_folder()
+        log(f"what is expected, and what the guests write, is kept in {folder}")
+        write_atomic(folder / "expected.json", msgspec.json.format(msgspec.json.encode(expected)))
+        timed = time_pairs(
+            lambda _, side: timed_boot(*guests[side]),
+            PairsWanted(asked.most_pairs, margin, work.operations, folder),
+            lambda words: lab.progress.doing(step, words),
+        )
+        effects = fitted(timed.found, expected, margin)
+        notes = (*_notes(effects, expected, left_out), *effects.notes, *timed.notes)
+        notes = notes if self.weighs else (_EMULATED, *notes)
+        found = self.found(effects.effects, notes)
+        return msgspec.structs.replace(found, left_out=left_out), timed.count
 
     def _guest(self, kernel: Kernel, work: Work, lab: Lab) -> tuple[ClockGuest, Kernel, Path]:
         """Return what is booted to time that kernel."""
@@ -132,9 +117,21 @@ class GuestClock(Measure):
         return ClockGuest(machine, self._accel, job.memory_mib, job.seconds), kernel, image
 
 
-def _numbered(run: TimedRun, number: int) -> TimedRun:
-    """Return the run as that of a study's boot of this number, whose order is known even of guests
-    without a clock of the date.
-    """
-    facts = msgspec.structs.replace(run.facts, when=number, boot_id=str(number))
-    return msgspec.structs.replace(run, facts=facts)
+def _new_folder() -> Path:
+    stamp = time.strftime("%Y%m%d-%H%M%S-")
+    return Path(tempfile.mkdtemp(prefix=stamp, dir=cache_dir("clock")))
+
+
+def _notes(
+    found: MeasuredEffects, expected: Mapping[str, Expected], left_out: Sequence[str]
+) -> Iterator[str]:
+    """Yield which operations were not timed, and why."""
+    timed = {one.region for one in found.effects}
+    if left_out:
+        yield (
+            f"{SAMPLE} of the operations whose path and placement are equal were drawn and timed; "
+            f"not timed: {some(left_out, _NAMED)}; -o names what is to be timed"
+        )
+    others = [name for name in expected if name not in timed and name not in left_out]
+    if others:
+        yield f"not timed: {', '.join(others)}"

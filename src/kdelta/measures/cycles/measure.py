@@ -199,6 +199,7 @@ def _effect(one: PlacementEffect, cpu: CPU) -> Effect:
         reason=verdict.reason + hint,
         doubt=f"{grows}: more of it, at no known cost on {cpu.name}" if grows else "",
         bounded=one.within_bound,
+        as_linked=one.as_linked.relative,
     )
 
 

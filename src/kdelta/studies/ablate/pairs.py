@@ -18,7 +18,14 @@ from kdelta.lab.lab import Lab
 from kdelta.lab.reports import merged_unlike, unlike
 from kdelta.measures.cycles.effects import Cycles
 from kdelta.measures.cycles.measure import cycles_of
-from kdelta.measures.model import Effect, Judgement, Measure, MeasuredEffects, RunPair
+from kdelta.measures.model import (
+    Effect,
+    Judgement,
+    Measure,
+    MeasuredEffects,
+    RunPair,
+    measured,
+)
 from kdelta.report.model import Mismatch
 from kdelta.studies.ablate.model import GroupCycles
 from kdelta.studies.search.measure import Bench, MeasuredKernel
@@ -96,22 +103,22 @@ class PairStudy:
     async def _between(self, base: MeasuredKernel, other: MeasuredKernel) -> MeasuredPair:
         ours, theirs = base.sides(), other.sides()
         cycles: dict[str, PlacementEffect] = {}
-        measured: dict[str, MeasuredEffects] = {}
+        further: dict[str, MeasuredEffects] = {}
         for workload in (name for name in ours if name in theirs):
             sides = ours[workload], theirs[workload]
             pair = RunPair(*sides, compare(sides[0].counts, sides[1].counts))
-            for measure in self._measures:
-                judged = await measure.measure(self._lab, pair)
+            every = await measured(self._measures, self._lab, pair)
+            for measure, judged in zip(self._measures, every, strict=True):
                 if judged is None:
                     continue
                 if found := cycles_of([judged]):
                     cycles |= self._cycles(found, workload, base)
                 else:
-                    known = measured.get(measure.name, measure.found())
+                    known = further.get(measure.name, measure.found())
                     effects = (*known.effects, *self._named(judged, workload, base))
-                    measured[measure.name] = msgspec.structs.replace(known, effects=effects)
+                    further[measure.name] = msgspec.structs.replace(known, effects=effects)
                     self._notes.update(dict.fromkeys(judged.found.notes))
-        return MeasuredPair(cycles, tuple(measured.values()))
+        return MeasuredPair(cycles, tuple(further.values()))
 
     def _cycles(
         self, cycles: Cycles, workload: str, base: MeasuredKernel

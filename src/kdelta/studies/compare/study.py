@@ -22,7 +22,15 @@ from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.recorded import recorded_runs
 from kdelta.lab.steps import expect_kernels, expect_runs, refused_of
 from kdelta.lab.work import Work
-from kdelta.measures.model import Judgement, Measure, MeasureRequest, RunPair, RunSide, recording
+from kdelta.measures.model import (
+    Judgement,
+    Measure,
+    MeasureRequest,
+    RunPair,
+    RunSide,
+    measured,
+    recording,
+)
 from kdelta.measures.path.judges import OperationRuns
 from kdelta.measures.path.measure import Path, without_open_paths
 from kdelta.measures.registry import measures_of
@@ -155,7 +163,7 @@ async def _compared(
     if found is None:
         return one
     pair = RunPair(*_with_more(base, other, found.more), found.effects)
-    judged = [await measure.measure(lab, pair) for measure in measures]
+    judged = await measured(measures, lab, pair)
     effects, gains = without_open_paths(found.effects, base, other, cpu, lab.store)
     return msgspec.structs.replace(
         one,

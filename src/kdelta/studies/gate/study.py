@@ -82,7 +82,7 @@ def judge(
         for effect in sorted(known, key=lambda one: -one.change.low if one.change else 0.0):
             yield _judged(effect, found)
         untold = {one.region: one.reason for one in found.effects if one not in known}
-        names = {one.region for one in known}
+        names = {one.region for one in known} | set(found.left_out)
         for one in (one for one in operations if one.costs and one.name not in names):
             reason = untold.get(one.name) or f"its {found.measure} are not known"
             yield Judged(f"{one.name}{found.where}", Word.UNRESOLVED, reason)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pairs of boots in an order that is drawn, until all operations are decided."""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.files import make_folder, write_atomic
+from kdelta.infer.effects.effects import OPEN
+from kdelta.measures.clock.boots import paired
+from kdelta.measures.clock.judged import timed_effects
+from kdelta.measures.clock.results import TimedRun
+from kdelta.measures.model import MeasuredEffects
+from kdelta.spec.errors import KdeltaError
+
+_LEAST_PAIRS = 2
+_SIDES = ("base", "other")
+
+
+class PairsWanted(msgspec.Struct, frozen=True):
+    """What is measured of two kernels.
+
+    most        pairs at most
+    margin      which differences matter, as a fraction
+    operations  that are judged; none: all
+    folder      gets a file for each boot, below base and other
+    """
+
+    most: int
+    margin: float
+    operations: tuple[str, ...]
+    folder: Path
+
+
+class PairsTimed(msgspec.Struct, frozen=True):
+    """The verdicts after so many pairs, and what is to be known about them."""
+
+    found: MeasuredEffects
+    count: int
+    notes: tuple[str, ...]
+
+
+def time_pairs(
+    boot: Callable[[int, int], TimedRun], wanted: PairsWanted, doing: Callable[[str], None]
+) -> PairsTimed:
+    """Boot pairs and judge them after each. KdeltaError where fewer than two pairs can be timed;
+    later, such a pair is the last.
+
+    boot: returns what a boot says, of the pair of that number, and of its base (0) or other (1).
+    """
+    runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
+    notes: list[str] = []
+    for number in range(1, wanted.most + 1):
+        doing(f"pair {number} of at most {wanted.most}")
+        try:
+            for side in (0, 1) if secrets.randbelow(2) else (1, 0):
+                run, at = boot(number, side), len(runs[0]) + len(runs[1])
+                write_atomic(make_folder(wanted.folder / _SIDES[side]) / f"{at}.json", run.content)
+                runs[side].append(_numbered(run, at))
+        except KdeltaError as error:
+            if number <= _LEAST_PAIRS:
+                raise
+            notes.append(f"pair {number} was not timed, and is the last: {error.message}")
+            break
+        if number < _LEAST_PAIRS:
+            continue
+        timed = paired(*runs)
+        found = timed_effects(timed, wanted.margin, wanted.operations)
+        if not any(one.word in OPEN for one in found.effects):
+            break
+    notes.append(f"{len(timed.pairs)} pairs of boots, each in an order that was drawn")
+    jumped = dict.fromkeys(name for side in runs for run in side for name in run.jumped)
+    notes += [f"left out where the clock jumped: {', '.join(jumped)}"] if jumped else []
+    return PairsTimed(found, len(timed.pairs), tuple(notes))
+
+
+def _numbered(run: TimedRun, number: int) -> TimedRun:
+    """Return the run as that of a study's boot of this number, whose order is known even of guests
+    without a clock of the date.
+    """
+    facts = msgspec.structs.replace(run.facts, when=number, boot_id=str(number))
+    return msgspec.structs.replace(run, facts=facts)
