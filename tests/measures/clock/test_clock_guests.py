@@ -2,11 +2,13 @@
 """Guests that time a workload: real kernels of each architecture, and QEMU's arguments."""
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kdelta.host.command import Result
 from kdelta.host.emulator import find_qemu
 from kdelta.host.target import target
 from kdelta.kernels.kbuild.failure import NoKernel
@@ -29,6 +31,7 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
 from kdelta.workloads.catalog import find_workload
+from tests.lab.fake_lab import kernel
 from tests.measures.clock.made_runs import content
 
 X86 = "deb:linux-image-cloud-amd64"
@@ -149,6 +152,45 @@ def test_qemu_understands_the_arguments_of_kvm() -> None:
         result = find_qemu(target(kernel.arch)).run(*kvm, "-S", seconds=5)
         assert "kvm" in result.stderr.lower()
         assert "invalid option" not in result.stderr
+
+
+def a_kernel() -> Kernel:
+    return kernel("6.12", "/boot/vmlinuz")
+
+
+@pytest.mark.parametrize(
+    ("guest", "free", "is_huge"),
+    [
+        (ClockGuest(MACHINE, "kvm", 1024), 512, True),
+        (ClockGuest(MACHINE, "kvm", 1024), 511, False),
+        (ClockGuest(MACHINE, "kvm", 64), 0, False),
+        (ClockGuest(MACHINE, "tcg", 1024), 512, False),
+    ],
+)
+def test_memory_of_huge_pages_where_there_are_enough(
+    guest: ClockGuest, free: int, is_huge: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = tmp_path / "meminfo"
+    memory.write_text(f"MemTotal: 1 kB\nHugePages_Free: {free}\nHugepagesize:    2048 kB\n")
+    monkeypatch.setattr(guests, "_MEMORY", memory)
+    monkeypatch.setattr(guests, "_HUGE_PAGES", tmp_path)
+    assert (str(tmp_path) in guest_argv(guest, a_kernel(), Path("/dev/null"))) is is_huge
+
+
+@pytest.mark.parametrize("accel", ["kvm", "tcg"])
+def test_virtual_cpu_has_one_cpu_of_the_host(accel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    every, seen = os.sched_getaffinity(0), []
+
+    class Started:
+        def run(self, *_: str, seconds: float) -> Result:
+            seen.append((os.sched_getaffinity(0), seconds))
+            return Result((), 0, CONSOLE, "")
+
+    monkeypatch.setattr(guests, "find_qemu", lambda *_: Started())
+    run = timed_boot(ClockGuest(MACHINE, accel, seconds=5), a_kernel(), Path("/dev/null"))
+    assert set(run.ns) == {"getppid", "stat"}
+    assert seen == [({max(every)} if accel == "kvm" else every, 5)]
+    assert os.sched_getaffinity(0) == every
 
 
 CONSOLE = content({"getppid": 80.0, "stat": 800.0}).decode().replace("\n", "\r\n")

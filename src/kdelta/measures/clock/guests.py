@@ -5,8 +5,11 @@ Nothing repeats there: no instruction is counted, the clock is the host's, and t
 random layout as on any machine.
 """
 
+import contextlib
 import hashlib
+import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -27,6 +30,7 @@ from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import MachineOptions
 
+_MEMORY, _HUGE_PAGES = Path("/proc/meminfo"), Path("/dev/hugepages")
 _BEGIN, _END = '{"kdelta_bundle":', '{"regions":'
 _FOLDERS = ("dev", "proc", "sys", "tmp")
 _LAST_LINES = 3
@@ -77,7 +81,7 @@ def guest_argv(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> list[str]:
     return [
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-monitor", "none",
         "-machine", board.machine, "-accel", guest.accel, "-cpu", cpu,
-        "-m", str(guest.memory_mib), *board.arguments, "-serial", "stdio",
+        "-m", str(guest.memory_mib), *_huge_pages(guest), *board.arguments, "-serial", "stdio",
         "-kernel", kernel.image, "-initrd", str(initramfs),
         "-append", " ".join(filter(None, words)), *(["-dtb", tree.path] if tree else []),
     ]  # fmt: skip
@@ -89,8 +93,37 @@ def timed_boot(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> TimedRun:
     """
     emulator = find_qemu(target(kernel.arch), guest.machine.qemu)
     argv = guest_argv(guest, kernel, initramfs)
-    result = emulator.run(*argv, seconds=guest.seconds)
+    with _one_cpu() if guest.accel == "kvm" else contextlib.nullcontext():
+        result = emulator.run(*argv, seconds=guest.seconds)
     return run_of_console(result.stdout, kernel.release, result.last_words(1))
+
+
+@contextlib.contextmanager
+def _one_cpu() -> Iterator[None]:
+    """Keep what is started to the last CPU that this process may use: a virtual CPU that moves
+    between processors leaves its caches behind.
+    """
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(every)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, every)
+
+
+def _huge_pages(guest: ClockGuest) -> list[str]:
+    """Return QEMU's arguments for memory of the host's huge pages, if enough are free: otherwise
+    where a guest's pages happen to lie is in its times.
+    """
+    if guest.accel != "kvm":
+        return []
+    try:
+        facts = dict(line.split(":") for line in _MEMORY.read_text().splitlines())
+        pages, kib = (int(facts[name].split()[0]) for name in ("HugePages_Free", "Hugepagesize"))
+    except (OSError, ValueError, KeyError):
+        return []
+    enough = pages * kib >= guest.memory_mib << 10 and os.access(_HUGE_PAGES, os.W_OK)
+    return ["-mem-prealloc", "-mem-path", str(_HUGE_PAGES)] if enough else []
 
 
 def run_of_console(console: str, release: str, otherwise: str = "") -> TimedRun:
