@@ -134,8 +134,8 @@ Clock = Literal["kvm", "emulated"]
 
 
 class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
-    """The clock that operations are timed by, if any; in at most how many pairs of boots; and which
-    differences of time matter, as a fraction.
+    """The clock that operations are timed by, if any; in at most how many pairs of boots; which
+    differences of time matter, as a fraction; and whether each boot is of a link of its own.
     """
 
     clock: Annotated[
@@ -169,12 +169,20 @@ class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
             help="With --clock: ignore differences of time up to PCT.",
         ),
     ] = Fraction(1, 100)
+    links: Annotated[
+        bool,
+        option(
+            "--links",
+            group=HelpSection.SURE,
+            help="With --clock: link kernels in a random order for each boot.",
+        ),
+    ] = False
 
     def check(self) -> None:
         """Raise UserError for options of a clock where no clock is named."""
         if self.clock is None and self != NOT_TIMED:
             raise UserError(
-                "--pairs and --clock-margin are of a clock, and none is named",
+                "--pairs, --clock-margin and --links are of a clock, and none is named",
                 "name it: --clock kvm",
             )
 

@@ -203,6 +203,23 @@ def with_changes(spec: KernelSpec, changes: Sequence[Change]) -> KernelSpec:
     return msgspec.structs.replace(spec, changes=(*spec.changes, *changes))
 
 
+def require_relinkable(spec: str, option: str) -> None:
+    """Raise UserError for a kernel that cannot be linked in another order, with what to ask for.
+    option: that needs it.
+    """
+    kernel = parse_kernel_spec(spec)
+    if isinstance(kernel, BuiltSpec):
+        raise UserError(
+            f"{kernel} is built already: {option} cannot link it in another order",
+            f"name its source and its config: PATH +FILE.config +sections. Or leave {option} out",
+        )
+    if not any(isinstance(change, RelinkChange) for change in kernel.changes):
+        raise UserError(
+            f"{kernel} is not built with a section for each function: {option} cannot move them",
+            f"append +sections: {kernel} +sections",
+        )
+
+
 def _how_to(change: Change) -> str:
     if not isinstance(change, RelinkChange):
         return (

@@ -13,6 +13,7 @@ from kdelta.measures.clock.fit import (
     BY_PLACEMENT,
     DISAGREE,
     NO_DIFFERENCE,
+    OWN_LINKS,
     PATH_SAME,
     Expected,
     expected_of,
@@ -66,6 +67,12 @@ def test_open_verdict_keeps_its_reason_and_a_disagreement_is_noted() -> None:
     found = MeasuredEffects("times", "ns", (effect(Word.SLOWER),), notes=("first",))
     first, note = fitted(found, {"stat": Expected(Word.FASTER)}, MARGIN).notes
     assert (first, note.partition(": ")[0]) == ("first", "clock and model disagree on stat")
+
+
+def test_links_of_their_own_leave_placement_out() -> None:
+    found = MeasuredEffects("times", "ns", (effect(Word.SLOWER),))
+    (one,) = fitted(found, {"stat": Expected(Word.SAME)}, MARGIN, links=True).effects
+    assert one.reason == OWN_LINKS
 
 
 def test_model_cycles_are_expected_of_a_cpu_alone() -> None:

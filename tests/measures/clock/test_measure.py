@@ -30,7 +30,8 @@ from kdelta.studies.gate.study import judge
 from tests.lab.fake_lab import CostsByName, never, without_guests
 from tests.measures.clock.made_runs import FACTS, content
 
-TIMES = {"base": 100.0, "slow": 106.0, "like": 100.0}
+TREE, IMAGE = "tree:/linux +sections", "image:/boot/vmlinuz"
+TIMES = {"base": 100.0, "slow": 106.0, "like": 100.0, TREE: 100.0, IMAGE: 100.0}
 
 
 class Guests:
@@ -42,7 +43,7 @@ class Guests:
 
     def boot(self, _guest: ClockGuest, kernel: Kernel, image: Path) -> TimedRun:
         self.booted.append(kernel.spec)
-        ns = TIMES[kernel.spec] * self._drawn.uniform(0.9995, 1.0005)
+        ns = TIMES[kernel.spec.partition(" +shuffle")[0]] * self._drawn.uniform(0.9995, 1.0005)
         at = len(self.booted)
         facts = {"boot_id": f"boot-{at}", "when": FACTS["when"] + at, "build_id": kernel.spec}
         return parse_run(content(dict.fromkeys(image.name.split(","), ns), **facts), "guest")
@@ -71,13 +72,15 @@ def compared(
     clock: Clock = "emulated",
     pairs: int = 30,
     operations: tuple[str, ...] = ("getppid",),
+    *,
+    links: bool = False,
 ) -> Comparison:
     lab = CostsByName(dict.fromkeys(TIMES, (never, 0)))
     request = CompareRequest(
-        base="base",
+        base=TREE if links else "base",
         others=(other,),
         operations=operations,
-        timed=TimedBy(clock=clock, most_pairs=pairs),
+        timed=TimedBy(clock=clock, most_pairs=pairs, links=links),
         lab=LabRequest(perturbations=3),
     )
     with Store.open(folder / "store") as store:
@@ -233,6 +236,19 @@ def test_of_all_operations_that_are_equal_a_sample_is_timed(
     assert decide(tuple(judge(found, Fraction(0)))).exit is Exit.NOT_SLOWER
 
 
+def test_each_boot_has_a_link_of_its_own(guests: Guests, tmp_path: Path) -> None:
+    found = compared(tmp_path, TREE, pairs=5, links=True)
+    assert found.effects
+    assert len(guests.booted) == len(set(guests.booted)) == 10
+    assert all(one.startswith(f"{TREE} +shuffle:") for one in guests.booted)
+
+
+def test_links_of_a_kernel_that_is_built_are_refused(guests: Guests, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is built already: --links cannot link it"):
+        compared(tmp_path, IMAGE, links=True)
+    assert guests.booted == []
+
+
 def test_no_kvm_is_refused_before_any_run(
     guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +259,7 @@ def test_no_kvm_is_refused_before_any_run(
 
 
 def test_options_of_a_clock_without_one_are_refused() -> None:
-    for asked in (TimedBy(most_pairs=3), TimedBy(margin=Fraction(1, 50))):
+    for asked in (TimedBy(most_pairs=3), TimedBy(margin=Fraction(1, 50)), TimedBy(links=True)):
         with pytest.raises(UserError, match="are of a clock, and none is named"):
             asked.check()
     TimedBy().check()

@@ -12,11 +12,12 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.lab.attachments import MODULE_SYMBOLS, SYMBOLS, TRACES
 from kdelta.lab.lab import RunResult
 from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import require_relinkable
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.layout.traced_kernel import TracedKernel
-from kdelta.studies.place.apply import applied, put_back, require_relinkable
+from kdelta.studies.place.apply import applied, put_back
 from kdelta.studies.place.model import Applied, PlacedMisses, PlacedRegion
 from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.together import placed_together
@@ -41,13 +42,13 @@ def test_what_cannot_be_relinked_is_refused_with_a_way_out(
     spec: str, words: str, hint: str
 ) -> None:
     with pytest.raises(UserError, match=words) as raised:
-        require_relinkable(spec)
+        require_relinkable(spec, "--apply")
     assert hint in raised.value.hint
 
 
 @pytest.mark.parametrize("change", ["+sections", "+shuffle:3", "+align:64", "+order:file"])
 def test_what_has_function_sections_can_be_relinked(change: str) -> None:
-    require_relinkable(f"deb-src:linux-source-6.12 +x.config {change}")
+    require_relinkable(f"deb-src:linux-source-6.12 +x.config {change}", "--apply")
 
 
 def _written_and_ended(file: Path, error: type[BaseException]) -> None:

@@ -17,6 +17,7 @@ BY_PLACEMENT = "explained by placement"
 BY_CYCLES = "explained by model cycles"
 DISAGREE = "clock and model disagree"
 PATH_SAME = "the path is the same: where the linker put the code, or what no path shows"
+OWN_LINKS = "the path is the same, and each boot had a link of its own: what no path shows"
 SAMPLE = 3
 """How many operations are timed of those that nothing is expected of."""
 
@@ -73,19 +74,23 @@ def worth_timing(
 
 
 def fitted(
-    found: MeasuredEffects, expected: Mapping[str, Expected], margin: float
+    found: MeasuredEffects, expected: Mapping[str, Expected], margin: float, *, links: bool = False
 ) -> MeasuredEffects:
     """Return the verdicts with how each decided one fits what was expected; and a note on those
-    that do not fit it.
+    that do not fit it. links: each boot had a link of its own, so that placement is left out.
     """
     effects = tuple(
-        msgspec.structs.replace(one, reason=fit(one, expected[one.region], margin))
+        msgspec.structs.replace(one, reason=_words(fit(one, expected[one.region], margin), links))
         if one.region in expected and one.word not in OPEN
         else one
         for one in found.effects
     )
     notes = (*found.notes, *_disagreements(effects))
     return msgspec.structs.replace(found, effects=effects, notes=notes)
+
+
+def _words(reason: str, links: bool) -> str:
+    return OWN_LINKS if links and reason == PATH_SAME else reason
 
 
 def fit(effect: Effect, expected: Expected, margin: float) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import interruptible
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.lab.plan import guest_compiler
@@ -23,6 +24,7 @@ from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
 from kdelta.measures.clock.jobs import timed_job
 from kdelta.measures.clock.judged import NAME, UNIT, WHERE
 from kdelta.measures.clock.pairs import PairsWanted, time_pairs
+from kdelta.measures.clock.results import TimedRun
 from kdelta.measures.model import (
     Judgement,
     Measure,
@@ -31,7 +33,9 @@ from kdelta.measures.model import (
     RunPair,
 )
 from kdelta.report.words import some
-from kdelta.spec.errors import KdeltaError, UserError
+from kdelta.spec.change import LAST_SEED, ShuffleChange
+from kdelta.spec.errors import KdeltaError, LabError, UserError
+from kdelta.spec.kernel import parse_kernel_spec, require_relinkable, with_changes
 
 _NAMED = 6
 _EMULATED = "the guests were emulated: these are QEMU's times, and no hardware's"
@@ -58,6 +62,8 @@ class GuestClock(Measure):
         return WHERE
 
     def check(self, lab: Lab, kernels: Sequence[Kernel]) -> None:
+        for kernel in kernels if self._asked.timed.links else ():
+            require_relinkable(kernel.spec, "--links")
         for kernel in kernels if self._accel == "kvm" else ():
             if why := why_no_kvm(kernel, lab.request.machine.qemu):
                 raise UserError(f"KVM cannot be used: {why}", "--clock emulated tries things out")
@@ -89,21 +95,26 @@ class GuestClock(Measure):
         asked, log = self._asked.timed, lab.progress.log
         work = next(one for one in self._asked.works if one.name == pair.workload)
         margin = float(asked.margin)
-        expected = expected_of(pair, by_model=self.weighs)
+        expected = expected_of(pair, by_model=self.weighs and not asked.links)
         left_out: tuple[str, ...] = ()
         if not (work.program or work.operations):
             names, left_out = worth_timing(expected, margin, secrets.SystemRandom().sample)
             work = work.only(names)
-        guests = [self._guest(kernel, work, lab) for kernel in kernels]
+        fixed = [] if asked.links else [self._guest(kernel, work, lab) for kernel in kernels]
         folder = _new_folder()
         log(f"what is expected, and what the guests write, is kept in {folder}")
         write_atomic(folder / "expected.json", msgspec.json.format(msgspec.json.encode(expected)))
+
+        def boot(side: int) -> TimedRun:
+            one = fixed[side] if fixed else self._guest(_new_link(kernels[side], lab), work, lab)
+            return timed_boot(*one)
+
         timed = time_pairs(
-            lambda _, side: timed_boot(*guests[side]),
+            boot,
             PairsWanted(asked.most_pairs, margin, work.operations, folder),
             lambda words: lab.progress.doing(step, words),
         )
-        effects = fitted(timed.found, expected, margin)
+        effects = fitted(timed.found, expected, margin, links=asked.links)
         notes = (*_notes(effects, expected, left_out), *effects.notes, *timed.notes)
         notes = notes if self.weighs else (_EMULATED, *notes)
         found = self.found(effects.effects, notes)
@@ -115,6 +126,16 @@ class GuestClock(Measure):
         job = timed_job(work, kernel, lab.request, log)
         image = initramfs_of(job.archive, guest_compiler(kernel.arch, machine, log), log)
         return ClockGuest(machine, self._accel, job.memory_mib, job.seconds), kernel, image
+
+
+def _new_link(kernel: Kernel, lab: Lab) -> Kernel:
+    """Return the kernel with its functions in an order that is drawn. LabError if it has none."""
+    require_relinkable(kernel.spec, "--links")
+    order = ShuffleChange(1 + secrets.randbelow(LAST_SEED))
+    found = lab.kernel(str(with_changes(parse_kernel_spec(kernel.spec), [order])))
+    if isinstance(found, NoKernel):
+        raise LabError(f"{kernel.spec} cannot be linked in another order: {found.text}")
+    return found
 
 
 def _new_folder() -> Path:

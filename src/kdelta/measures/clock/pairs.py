@@ -43,12 +43,12 @@ class PairsTimed(msgspec.Struct, frozen=True):
 
 
 def time_pairs(
-    boot: Callable[[int, int], TimedRun], wanted: PairsWanted, doing: Callable[[str], None]
+    boot: Callable[[int], TimedRun], wanted: PairsWanted, doing: Callable[[str], None]
 ) -> PairsTimed:
     """Boot pairs and judge them after each. KdeltaError where fewer than two pairs can be timed;
     later, such a pair is the last.
 
-    boot: returns what a boot says, of the pair of that number, and of its base (0) or other (1).
+    boot: returns what a boot of the base (0) or of the other (1) says.
     """
     runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
     notes: list[str] = []
@@ -56,7 +56,7 @@ def time_pairs(
         doing(f"pair {number} of at most {wanted.most}")
         try:
             for side in (0, 1) if secrets.randbelow(2) else (1, 0):
-                run, at = boot(number, side), len(runs[0]) + len(runs[1])
+                run, at = boot(side), len(runs[0]) + len(runs[1])
                 write_atomic(make_folder(wanted.folder / _SIDES[side]) / f"{at}.json", run.content)
                 runs[side].append(_numbered(run, at))
         except KdeltaError as error:

@@ -37,9 +37,8 @@ from kdelta.measures.cycles.placement import (
 from kdelta.replay.layouts import ordered
 from kdelta.replay.order import Further, PlaceResult
 from kdelta.replay.search import Misses
-from kdelta.spec.change import OrderChange, RelinkChange
-from kdelta.spec.errors import UserError
-from kdelta.spec.kernel import BuiltSpec, parse_kernel_spec, with_changes
+from kdelta.spec.change import OrderChange
+from kdelta.spec.kernel import parse_kernel_spec, with_changes
 from kdelta.studies.layout.traced_kernel import traced_kernel
 from kdelta.studies.place.model import Applied, AppliedRegion, PlacedRegion
 from kdelta.studies.place.request import PlaceRequest
@@ -91,21 +90,6 @@ def notes_on_policy(placed: PlacedKernel, cpu: CPU, result: PlaceResult) -> list
                     f"linked, {after:.2f} in the order"
                 )
     return notes
-
-
-def require_relinkable(spec: str) -> None:
-    """UserError for a kernel that cannot be linked in another order, with what to ask for."""
-    kernel = parse_kernel_spec(spec)
-    if isinstance(kernel, BuiltSpec):
-        raise UserError(
-            f"{kernel} is built already: --apply cannot link it in another order",
-            "name its source and its config: PATH +FILE.config +sections. Or leave --apply out",
-        )
-    if not any(isinstance(change, RelinkChange) for change in kernel.changes):
-        raise UserError(
-            f"{kernel} is not built with a section for each function: --apply cannot move them",
-            f"append +sections: {kernel} +sections",
-        )
 
 
 @contextlib.contextmanager

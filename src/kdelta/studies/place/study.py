@@ -34,6 +34,7 @@ from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
 from kdelta.replay.search import WeightedRegion
 from kdelta.report.model import Mismatch
 from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import require_relinkable
 from kdelta.store.store import Store
 from kdelta.studies.layout.study import cache_texts, notes_on
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
@@ -44,7 +45,6 @@ from kdelta.studies.place.apply import (
     l2_of,
     notes_on_policy,
     put_back,
-    require_relinkable,
 )
 from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
 from kdelta.studies.place.request import PlaceRequest
@@ -69,7 +69,7 @@ async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
     _must_be_writable(request.file)
     _must_weigh(request.weights, wanted)
     if request.apply:
-        require_relinkable(request.kernel)
+        require_relinkable(request.kernel, "--apply")
     found = await traced_kernel(
         request.kernel,
         request.cpu,
