@@ -16,9 +16,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#ifdef KDELTA_WORKLOAD
 /* The workload's main, which is compiled under that name. */
 #undef main
 int workload_main(int argc, char **argv);
+#endif
 
 /* The last CPU that it may run on: all operations share one, as in kdelta's guests. */
 static int keep_to_one_cpu(void)
@@ -61,6 +63,7 @@ struct words {
     char **argv;
 };
 
+#ifdef KDELTA_WORKLOAD
 /* The workload's own results are what is printed: its words go where errors go. */
 static void workload_start(void *of)
 {
@@ -70,6 +73,7 @@ static void workload_start(void *of)
         timed_fail("starting the workload");
     exit(workload_main(words->argc, words->argv));
 }
+#endif
 
 static void program_start(void *of)
 {
@@ -92,10 +96,18 @@ static int run(struct timed *timed)
 
 int main(int argc, char **argv)
 {
-    struct words words = {argc - 1, argv + 1};
+    struct words words;
 
-    if (argc > 1 && !strcmp(argv[1], "run")) /* whose word stands for the program's name */
+#ifdef KDELTA_WORKLOAD
+    words = (struct words){argc - 1, argv + 1}; /* whose first stands for the program's name */
+    if (argc > 1 && !strcmp(argv[1], "run"))
         return run(&(struct timed){.workload = KDELTA_WORKLOAD, .start = workload_start, .words = &words});
+    if (argc == 2 && !strcmp(argv[1], "list")) {
+        char *list[] = {argv[0], "--list", NULL};
+
+        return workload_main(2, list);
+    }
+#endif
     if (argc > 2 && !strcmp(argv[1], "exec")) {
         const char *slash = strrchr(argv[2], '/');
 
@@ -103,12 +115,9 @@ int main(int argc, char **argv)
         return run(&(struct timed){
             .workload = slash ? slash + 1 : argv[2], .path = argv[2], .whole = true, .start = program_start, .words = &words});
     }
-    if (argc == 2 && !strcmp(argv[1], "list")) {
-        char *list[] = {argv[0], "--list", NULL};
-
-        return workload_main(2, list);
-    }
-    dprintf(STDERR_FILENO, "usage: %s run [OPERATION...] >FILE\n       %s exec PROGRAM [WORD...] >FILE\n       %s list\n", argv[0], argv[0],
-            argv[0]);
+#ifdef KDELTA_WORKLOAD
+    dprintf(STDERR_FILENO, "usage: %s run [OPERATION...] >FILE\n       %s list\n", argv[0], argv[0]);
+#endif
+    dprintf(STDERR_FILENO, "usage: %s exec PROGRAM [WORD...] >FILE\n", argv[0]);
     return 2;
 }

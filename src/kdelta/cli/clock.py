@@ -13,7 +13,7 @@ from kdelta.cli.reading import one_of
 from kdelta.host.target import target
 from kdelta.lab.lab import open_store
 from kdelta.lab.plan import guest_compiler
-from kdelta.measures.clock.bundle import build_bundle, write_bundle
+from kdelta.measures.clock.bundle import bundle_of, bundle_of_program, write_bundle
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, option
 from kdelta.spec.run import MachineOptions
@@ -41,6 +41,15 @@ class PackOptions(msgspec.Struct, frozen=True):
         str,
         option("--arch", metavar="ARCH", values="ARCH", help="Pack it for this architecture."),
     ] = "x86_64"
+    program: Annotated[
+        Path | None,
+        option(
+            "--program",
+            metavar="FILE",
+            values="FILE",
+            help="Pack this static program instead of a workload.",
+        ),
+    ] = None
     output: Annotated[
         Path | None, option("--output", metavar="FILE", values="FILE", help="Write the tar there.")
     ] = None
@@ -85,8 +94,12 @@ def clock(
 def _pack(asked: PackOptions) -> int:
     if asked.output is None:
         raise UserError("pack needs a file to write", "kdelta clock pack --output bundle.tar")
-    workload, arch = find_workload(asked.workload), target(asked.arch).name
+    arch = target(asked.arch).name
     by = guest_compiler(arch, MachineOptions(), log)
-    size = write_bundle(build_bundle(workload, by, log), workload, arch, asked.output)
-    emit(f"{asked.output}: {size / 1e6:.1f} MB, {workload.name} for {arch}\n")
+    if asked.program:
+        bundle, name = bundle_of_program(asked.program, by, log), asked.program.name
+    else:
+        bundle, name = bundle_of(find_workload(asked.workload), by, log), asked.workload
+    size = write_bundle(bundle, arch, asked.output)
+    emit(f"{asked.output}: {size / 1e6:.1f} MB, {name} for {arch}\n")
     return 0

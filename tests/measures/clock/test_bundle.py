@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.gcc import Compiler
+from kdelta.host.native import native_folder
 from kdelta.host.target import target
-from kdelta.measures.clock.bundle import build_bundle, write_bundle
+from kdelta.measures.clock.bundle import build_bundle, bundle_of, bundle_of_program, write_bundle
 from kdelta.measures.clock.guests import initramfs_of
 from kdelta.measures.clock.results import parse_run
 from kdelta.spec.errors import UserError
@@ -24,10 +25,9 @@ HERE = Compiler(next(name for name in ("x86_64", "arm64") if target(name).is_hos
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    workload, folder = find_workload("syscalls"), tmp_path_factory.mktemp("bundle")
-    size = write_bundle(
-        build_bundle(workload, HERE, strict=True), workload, HERE.arch, folder / "bundle.tar"
-    )
+    folder = tmp_path_factory.mktemp("bundle")
+    packed = bundle_of(find_workload("syscalls"), HERE, strict=True)
+    size = write_bundle(packed, HERE.arch, folder / "bundle.tar")
     assert size < 2_000_000
     with tarfile.open(folder / "bundle.tar") as tar:
         assert tar.getnames() == ["bundle", "README"]
@@ -131,6 +131,49 @@ def test_child_that_goes_on_holds_no_program_up(bundle: Path) -> None:
     os.kill(int(done.stderr), signal.SIGKILL)
     assert parse_run(done.stdout, "1").ns["command"] < 20e9
     assert time.monotonic() - begun < 20
+
+
+@pytest.mark.long
+def test_program_of_the_user_is_packed(tmp_path: Path) -> None:
+    source, program = tmp_path / "own.c", tmp_path / "own"
+    source.write_text("""
+        #include "kdelta.h"
+        int main(int argc, char **argv)
+        {
+            for (int i = 1; i < argc; i++)
+                kdelta_begin(argv[i]), kdelta_end();
+            return 0;
+        }
+    """)
+    include = f"-I{native_folder() / 'include'}"
+    words = ["-static", "-DKDELTA_TIMED", include, str(source), "-o", str(program)]
+    subprocess.run(["gcc", *words], check=True)
+    write_bundle(bundle_of_program(program, HERE), HERE.arch, tmp_path / "own.tar")
+    there = tmp_path / "there"
+    with tarfile.open(tmp_path / "own.tar") as tar:
+        tar.extractall(there, filter="data")
+        readme = tar.extractfile("README")
+        assert readme
+        assert b"./bundle exec ./own >A/1.json" in readme.read()
+    for regions, found in ((["a", "b"], {"a", "b"}), ([], {"command"})):
+        done = subprocess.run(
+            ["./bundle", "exec", "./own", *regions], cwd=there, check=True, capture_output=True
+        )
+        assert set(parse_run(done.stdout, "1").ns) == found
+
+
+@pytest.mark.parametrize(
+    ("program", "arch", "words"),
+    [
+        ("/bin/sh", HERE.arch, "sh is no static program"),
+        ("/bin/sh", "riscv64", f"sh is a program for {HERE.arch}, and the bundle is for riscv64"),
+        ("/no/program", HERE.arch, "no such program: /no/program"),
+        ("/etc/passwd", HERE.arch, "passwd is not executable"),
+    ],
+)
+def test_what_is_no_static_program_is_not_packed(program: str, arch: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        bundle_of_program(Path(program), Compiler(arch))
 
 
 def test_the_initramfs_is_named_by_its_content(own_cache: Path) -> None:

@@ -6,26 +6,40 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
+from kdelta.guests.libraries import find_program, is_static, target_of
 from kdelta.host.command import quiet
-from kdelta.host.files import lab_errors, write_atomic
+from kdelta.host.files import user_errors, write_atomic
 from kdelta.host.gcc import Compiler
-from kdelta.host.native import native_folder
-from kdelta.spec.errors import LabError, UserError
+from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program, native_folder
+from kdelta.spec.errors import UserError
 from kdelta.workloads.catalog import LinkedIn, Workload, build_workload
 
 PROGRAM = "bundle"
 _MOST_BYTES = 5 << 20
 _README = """\
-This is what kdelta times on a machine: the operations of its workload {workload!r}, for {arch}.
+This is what kdelta times on a machine: {what}, for {arch}.
 It needs no other file, no Python and no network, and sets nothing.
 
 Under the one kernel, and under the other, boot by boot in an order drawn at random:
 
-    ./bundle run >A/1.json        reboot; A/2.json, ...
-    ./bundle run >B/1.json        reboot; B/2.json, ...
+    ./bundle {words} >A/1.json        reboot; A/2.json, ...
+    ./bundle {words} >B/1.json        reboot; B/2.json, ...
 
 Then, where kdelta is: kdelta clock judge A B
 """
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """What is packed: the program that times, how it is called, and what it times; `besides`: the
+    user's program, if that is what is timed.
+    """
+
+    program: Path
+    words: str
+    what: str
+    besides: Path | None = None
 
 
 def build_bundle(
@@ -34,39 +48,85 @@ def build_bundle(
     """Return the program of a bundle, compiled unless the cache has it. UserError for a workload
     that a machine without kdelta cannot run.
     """
-    must_be_packable(workload)
+    if why := _why_not(workload):
+        raise UserError(
+            f"{workload.name} cannot be packed: {why}",
+            "syscalls and aes can; others need a guest: kdelta compare --clock kvm",
+        )
     sources = sorted((native_folder() / "clock").glob("*.c"))
     flags = ("-DKDELTA_TIMED", "-Dmain=workload_main", f'-DKDELTA_WORKLOAD="{workload.name}"')
     more = LinkedIn(tuple(map(str, sources)), flags)
     return build_workload(workload, log, by=by, more=more, strict=strict)
 
 
-def must_be_packable(workload: Workload) -> None:
-    """Raise UserError for a workload that a machine without kdelta cannot run."""
-    if why := _why_not(workload):
+def bundle_of(
+    workload: Workload, by: Compiler, log: Callable[[str], None] = quiet, *, strict: bool = False
+) -> Bundle:
+    """Return a workload's operations as a bundle; errors as of `build_bundle`."""
+    what = f"the operations of its workload {workload.name!r}"
+    return Bundle(build_bundle(workload, by, log, strict=strict), "run", what)
+
+
+def bundle_of_program(program: Path, by: Compiler, log: Callable[[str], None] = quiet) -> Bundle:
+    """Return a program of the user's as a bundle. UserError for one that is not there, is for
+    another architecture, or needs libraries.
+    """
+    program = find_program(str(program.absolute()))
+    _must_be_static(program, by.arch)
+    native = native_folder()
+    runner = NativeProgram(
+        name=PROGRAM,
+        folder=native / "clock",
+        sources=tuple(sorted(one.name for one in (native / "clock").glob("*.c"))),
+        flags=(*STATIC_FLAGS, "-DKDELTA_TIMED"),
+        includes=(native / "include",),
+        by=by,
+    )
+    words, what = f"exec ./{program.name}", f"the program {program.name!r}"
+    return Bundle(build_program(runner, log), words, what, program)
+
+
+def _must_be_static(program: Path, arch: str) -> None:
+    if program.name in (PROGRAM, "README"):
+        raise UserError(f"{program} has the name of another file of a bundle", "rename it")
+    of = target_of(program)
+    if of.name != arch:
         raise UserError(
-            f"{workload.name} cannot be packed: {why}",
-            "syscalls and aes can; others need a guest: kdelta compare",
+            f"{program} is a program for {of.name}, and the bundle is for {arch}",
+            f"kdelta clock pack --arch {of.name} --program {program} --output FILE",
+        )
+    if not is_static(program):
+        raise UserError(
+            f"{program} is no static program: a machine without kdelta may lack what it needs",
+            "link it with -static",
         )
 
 
-def write_bundle(program: Path, workload: Workload, arch: str, output: Path) -> int:
-    """Write a bundle's program and how it is used as a tar file; returns its size in bytes. The
-    same program makes the same file.
+def write_bundle(bundle: Bundle, arch: str, output: Path) -> int:
+    """Write a bundle and how it is used as a tar file; returns its size in bytes. The same programs
+    make the same file. UserError for more than it may have.
     """
-    with lab_errors("reading", program):
-        content = program.read_bytes()
-    if len(content) > _MOST_BYTES:
-        raise LabError(f"the bundle has {len(content)} bytes, and may have {_MOST_BYTES}")
-    text = _README.format(workload=workload.name, arch=arch).encode()
+    text = _README.format(what=bundle.what, words=bundle.words, arch=arch).encode()
+    parts = [(PROGRAM, 0o755, _content(bundle.program)), ("README", 0o644, text)]
+    if bundle.besides:
+        parts.append((bundle.besides.name, 0o755, _content(bundle.besides)))
+    if (size := sum(len(content) for *_, content in parts)) > _MOST_BYTES:
+        raise UserError(
+            f"the bundle has {size} bytes, and may have {_MOST_BYTES}", "strip the program"
+        )
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for name, mode, part in ((PROGRAM, 0o755, content), ("README", 0o644, text)):
+        for name, mode, part in parts:
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(part), mode
             tar.addfile(entry, io.BytesIO(part))
     write_atomic(output, made.getvalue())
     return len(made.getvalue())
+
+
+def _content(program: Path) -> bytes:
+    with user_errors(program):
+        return program.read_bytes()
 
 
 def _why_not(workload: Workload) -> str:
