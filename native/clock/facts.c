@@ -149,6 +149,11 @@ const char *boot_id(void)
     return line_of("/proc/sys/kernel/random/boot_id");
 }
 
+const char *online_cpus(void)
+{
+    return line_of("/sys/devices/system/cpu/online");
+}
+
 void put_facts(void (*put)(const char *bytes, size_t size), const char *workload, const char *path, const char *folder, int cpu)
 {
     static const char *const models[] = {"model name", "Hardware", "Processor", "CPU part", "uarch", "isa", NULL};
@@ -177,7 +182,7 @@ void put_facts(void (*put)(const char *bytes, size_t size), const char *workload
     add_cpuinfo("cpu_model", models);
     add_cpuinfo("cpu_flags", flags);
     add_cpuinfo("microcode", microcodes);
-    add_file("online", "/sys/devices/system/cpu/online");
+    add_text("online", online_cpus());
     add_file("smt", "/sys/devices/system/cpu/smt/control");
     add_file("boost", "/sys/devices/system/cpu/cpufreq/boost");
     add_file("no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo");

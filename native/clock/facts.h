@@ -15,4 +15,7 @@ void put_facts(void (*put)(const char *bytes, size_t size), const char *workload
 /* Of this boot; empty where the kernel has none. */
 const char *boot_id(void);
 
+/* Which CPUs are online now; empty where the kernel does not say. */
+const char *online_cpus(void);
+
 #endif

@@ -142,8 +142,9 @@ int timed_run(const struct timed *timed)
 {
     uint64_t until_ns = timed->seconds ? kdelta_ns() + timed->seconds * 1000000000 : UINT64_MAX;
     int ends[2], own[2], status = -1, size;
-    static char line[1024];
+    static char line[8192];
     struct rusage used;
+    char online[4096];
     bool in_time;
     pid_t child;
 
@@ -171,9 +172,11 @@ int timed_run(const struct timed *timed)
     if (!kept_size)
         take(own[0]); /* a program that marks regions has these alone */
     put(kept, kept_size);
+    snprintf(online, sizeof online, "%s", online_cpus()); /* boot_id() has the same place for its text */
     size = snprintf(line, sizeof line,
-                    "{\"regions\":%lu,\"status\":%d,\"involuntary_switches\":%ld,\"boot_id\":\"%s\",\"hash\":\"%016llx\"}\n",
-                    lines - 1, in_time ? status : -1, used.ru_nivcsw, boot_id(), (unsigned long long)hash);
+                    "{\"regions\":%lu,\"status\":%d,\"involuntary_switches\":%ld,\"online\":\"%s\",\"boot_id\":\"%s\","
+                    "\"hash\":\"%016llx\"}\n",
+                    lines - 1, in_time ? status : -1, used.ru_nivcsw, online, boot_id(), (unsigned long long)hash);
     put(line, (size_t)size);
     return in_time ? status : -1;
 }

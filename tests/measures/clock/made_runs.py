@@ -72,6 +72,7 @@ def content(
         "regions": len(rows),
         "status": status,
         "involuntary_switches": 0,
+        "online": (FACTS | facts)["online"],
         "boot_id": facts.get("boot_id", FACTS["boot_id"]),
         "hash": f"{fnv1a(text):016x}",
     }

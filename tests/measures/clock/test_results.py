@@ -69,6 +69,16 @@ def test_run_that_failed_is_refused(status: int, words: str) -> None:
         parse_run(content({"getppid": 100.0}, status=status), "1.json")
 
 
+def test_run_while_a_cpu_goes_offline_is_refused() -> None:
+    text = content({"getppid": 100.0}, online="0-1")
+    start, _, end = text.rpartition(b'"online": "0-1"')
+    with pytest.raises(
+        UserError, match="CPUs went online or offline during the run: from 0-1 to 0"
+    ):
+        parse_run(start + b'"online": "0"' + end, "1.json")
+    parse_run(start.rstrip(b" ,") + end, "1.json")  # of a bundle that does not say it
+
+
 def test_run_that_timed_nothing_is_refused() -> None:
     with pytest.raises(UserError, match="no operation was timed"):
         parse_run(content({}), "1.json")

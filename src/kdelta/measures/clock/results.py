@@ -95,6 +95,7 @@ class _End(msgspec.Struct, frozen=True):
     involuntary_switches: int
     boot_id: str
     hash: str
+    online: str | None = None  # at the end
 
 
 class TimedRun(msgspec.Struct, frozen=True):
@@ -161,6 +162,12 @@ def parse_run(content: bytes, path: str) -> TimedRun:
         raise UserError(f"{path} was changed after the run", _AGAIN)
     if end.status:
         raise UserError(f"{path}: the program {_status_words(end.status)}", _AGAIN)
+    if end.online not in (None, facts.online):
+        raise UserError(
+            f"{path}: CPUs went online or offline during the run: from {facts.online} to "
+            f"{end.online}",
+            _AGAIN,
+        )
     if not regions:
         raise UserError(f"{path}: no operation was timed", _AGAIN)
     return msgspec.structs.replace(_timed(path, facts, regions), content=content)
