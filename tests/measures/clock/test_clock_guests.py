@@ -208,6 +208,7 @@ def test_lines_of_kernel_and_workload_are_no_part_of_a_run() -> None:
     [
         ("", "6.12 was booted and timed nothing: QEMU said no"),
         ("Kernel panic\r\n", "6.12 was booted and timed nothing: Kernel panic"),
+        (CONSOLE.splitlines()[0] + "\nOops\n", "6.12 was booted and timed nothing: Oops"),
         (CONSOLE.replace("stat", "st[   1.0] oops\r\nat"), "guest of 6.12 is cut off or damaged"),
         (
             content({"stat": 1.0}, status=256).decode().replace('{"regions"', 'no lo\n{"regions"'),

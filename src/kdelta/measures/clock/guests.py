@@ -93,8 +93,11 @@ def timed_boot(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> TimedRun:
     """
     emulator = find_qemu(target(kernel.arch), guest.machine.qemu)
     argv = guest_argv(guest, kernel, initramfs)
-    with _one_cpu() if guest.accel == "kvm" else contextlib.nullcontext():
-        result = emulator.run(*argv, seconds=guest.seconds)
+    try:
+        with _one_cpu() if guest.accel == "kvm" else contextlib.nullcontext():
+            result = emulator.run(*argv, seconds=guest.seconds)
+    except LabError as error:
+        raise LabError(f"the guest of {kernel.release}: {error.message}", error.hint) from error
     return run_of_console(result.stdout, kernel.release, result.last_words(1))
 
 
@@ -134,7 +137,8 @@ def run_of_console(console: str, release: str, otherwise: str = "") -> TimedRun:
     starts = [at for at, line in enumerate(lines) if line.startswith(_BEGIN)]
     ends = [at for at, line in enumerate(lines) if line.startswith(_END)]
     if not starts or not ends:
-        last = "".join(lines[-_LAST_LINES:]).strip() or otherwise
+        printed = [line for line in lines if not line.startswith("{")]
+        last = "".join(printed[-_LAST_LINES:]).strip() or otherwise
         raise LabError(f"{release} was booted and timed nothing: {last}")
     within = lines[starts[0] : ends[-1] + 1]
     content = "".join(line for line in within if line.startswith("{"))
