@@ -30,6 +30,8 @@ from kdelta.measures.clock.results import TimedRun
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
+from kdelta.studies.clock.request import ClockRequest
+from kdelta.studies.clock.study import run_clock
 from kdelta.workloads.catalog import find_workload
 from tests.lab.fake_lab import kernel
 from tests.measures.clock.made_runs import content
@@ -69,6 +71,34 @@ def test_a_kernel_times_operations(spec: str) -> None:
     for one in runs:
         assert one.facts.release == kernel.release
         assert 0 < one.ns["getppid"] < one.ns["stat"]
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("base", "other"),
+    [
+        (X86, "deb:linux-image-6.12-cloud-amd64"),
+        ("deb:linux-image-cloud-arm64:arm64", "deb:linux-image-6.12-cloud-arm64:arm64"),
+        ("deb:linux-image-armmp:armhf", "deb:linux-image-rt-armmp:armhf"),
+        pytest.param(
+            "deb:linux-image-riscv64:riscv64@forky",
+            "deb:linux-image-riscv64:riscv64@forky +cmdline:nosmp",
+            marks=pytest.mark.outside,
+        ),
+    ],
+)
+def test_files_of_guests_are_judged(base: str, other: str, tmp_path: Path) -> None:
+    for at, spec in enumerate((base, other, other, base)):
+        folder = tmp_path / ("base" if spec == base else "other")
+        folder.mkdir(exist_ok=True)
+        found = booted(kernel_of(spec), Work(operations=("getppid", "stat")))
+        (folder / f"{at}.json").write_bytes(found.content)
+    request = ClockRequest(base=tmp_path / "base", other=tmp_path / "other")
+    report = run_clock(request)
+    assert report.pairs == 2
+    assert {one.region for one in report.found.effects} == {"getppid", "stat"}
+    assert report.base != report.other
 
 
 @pytest.mark.guest
