@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether KVM works is found out by booting."""
 
+import grp
 import os
+import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +25,73 @@ LATE = "end within 2 seconds; the last line that it printed:"
 def test_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kvm, "DEVICE", "/nowhere/kvm")
     assert kvm.why_no_kvm(KERNEL) == "there is no /nowhere/kvm"
+
+
+@pytest.fixture
+def closed() -> Iterator[Path]:
+    """A file that only root can open; the test is another user."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        device = Path(name) / "kvm"
+        device.touch(0o000)
+        if not os.getuid():
+            os.seteuid(65534)
+        yield device
+        if not os.getuid():
+            os.seteuid(0)
+
+
+def test_device_without_permissions(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kvm, "DEVICE", str(closed))
+    lets_in = f"root can give it to a group (chgrp kvm {closed}; chmod 660 {closed})"
+    assert kvm.why_no_kvm(KERNEL) == f"you may not open {closed}: {lets_in}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "group", "names", "what"),
+    [
+        (
+            0o660,
+            992,
+            {992: "kvm"},
+            "add yourself to the group kvm (sudo usermod -aG kvm $USER), and",
+        ),
+        (0o660, 992, {}, "add yourself to the group 992 (sudo usermod -aG 992 $USER), and log in"),
+        (
+            0o660,
+            7,
+            {7: "lp"},
+            "its mode is right, and the container or the security module refuses",
+        ),
+        (0o640, 992, {992: "kvm"}, "root can give it to a group"),
+        (0o660, 0, {0: "root"}, "root can give it to a group"),
+    ],
+)
+def test_device_that_others_may_open(
+    mode: int, group: int, names: dict[int, str], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is named would let the user in: a group that there is and that the device has."""
+
+    def refused(*_: object) -> int:
+        raise PermissionError
+
+    def group_of(number: int) -> SimpleNamespace:
+        return SimpleNamespace(gr_name=names[number])
+
+    facts = SimpleNamespace(st_mode=stat.S_IFCHR | mode, st_gid=group)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refused)
+        patch.setattr(os, "stat", lambda _: facts)
+        patch.setattr(os, "getgroups", lambda: [7])
+        patch.setattr(os, "getegid", lambda: 6)
+        patch.setattr(grp, "getgrgid", group_of)
+        found = kvm.why_no_kvm(KERNEL)
+    assert found.startswith(f"you may not open /dev/kvm: {what}")
+
+
+def test_device_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kvm, "DEVICE", str(tmp_path))
+    assert kvm.why_no_kvm(KERNEL) == f"{tmp_path} cannot be opened: Is a directory"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether KVM works here: found out by booting a kernel, with a time limit."""
 
+import grp
 import os
+import stat
 
 from kdelta.host.emulator import find_qemu
 from kdelta.host.target import target
@@ -13,6 +15,8 @@ DEVICE = "/dev/kvm"
 _SECONDS = 5.0
 """A kernel that works under KVM misses its root within about a second."""
 
+_GROUP = stat.S_IRGRP | stat.S_IWGRP
+
 
 def why_no_kvm(kernel: Kernel, qemu: str = "") -> str:
     """Empty if the kernel boots under KVM until it misses its root, else why it does not. qemu: see
@@ -21,10 +25,8 @@ def why_no_kvm(kernel: Kernel, qemu: str = "") -> str:
     The device may be there, open and make a virtual machine, and still not boot: on a host whose
     KVM has no hardware virtualisation behind it, a guest hangs after decompression.
     """
-    if not os.path.exists(DEVICE):  # noqa: PTH110  (a constant, not a path that is worked with)
-        return f"there is no {DEVICE}"
-    if not os.access(DEVICE, os.R_OK | os.W_OK):
-        return f"{DEVICE} may not be opened by you"
+    if why := _why_not_opened():
+        return why
     board = arch_machine(kernel.arch).board("")
     options = [
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
@@ -39,3 +41,30 @@ def why_no_kvm(kernel: Kernel, qemu: str = "") -> str:
     except KdeltaError as error:
         why = error.message
     return f"{kernel.release} does not boot under it: {why}" if why else ""
+
+
+def _why_not_opened() -> str:
+    """Return why this process cannot open the device, and what would let it; empty if it can."""
+    try:
+        os.close(os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC))
+    except FileNotFoundError:
+        return f"there is no {DEVICE}"
+    except PermissionError:
+        return f"you may not open {DEVICE}: {_what_lets_in()}"
+    except OSError as error:
+        return f"{DEVICE} cannot be opened: {error.strerror}"
+    return ""
+
+
+def _what_lets_in() -> str:
+    """Return what the user has to do to be let in."""
+    status = os.stat(DEVICE)  # noqa: PTH116  (a constant, not a path that is worked with)
+    try:
+        group = grp.getgrgid(status.st_gid).gr_name
+    except KeyError:
+        group = str(status.st_gid)
+    if stat.S_IMODE(status.st_mode) & _GROUP != _GROUP or not status.st_gid:
+        return f"root can give it to a group (chgrp kvm {DEVICE}; chmod 660 {DEVICE})"
+    if status.st_gid in (os.getegid(), *os.getgroups()):
+        return "its mode is right, and the container or the security module refuses it"
+    return f"add yourself to the group {group} (sudo usermod -aG {group} $USER), and log in again"
