@@ -258,6 +258,24 @@ def test_no_kvm_is_refused_before_any_run(
     assert guests.booted == []
 
 
+@pytest.mark.parametrize("clock", ["kvm", "emulated"])
+def test_kernel_that_cannot_be_timed_is_refused_before_any_run(
+    clock: Clock, guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def must_be_timeable(kernel: Kernel, cpu: str) -> None:
+        asked.append(kernel.spec + cpu)
+        if kernel.spec == "slow":
+            raise UserError("no serial port")
+
+    monkeypatch.setattr(module, "must_be_timeable", must_be_timeable)
+    monkeypatch.setattr(module, "why_no_kvm", lambda *_: "it must not be looked for yet")
+    with pytest.raises(UserError, match="no serial port"):
+        timed(tmp_path, "slow", clock=clock)
+    assert (asked, guests.booted) == (["base", "slow"], [])
+
+
 def test_options_of_a_clock_without_one_are_refused() -> None:
     for asked in (TimedBy(most_pairs=3), TimedBy(margin=Fraction(1, 50)), TimedBy(links=True)):
         with pytest.raises(UserError, match="are of a clock, and none is named"):

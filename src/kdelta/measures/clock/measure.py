@@ -23,6 +23,7 @@ from kdelta.measures.clock.fit import SAMPLE, Expected, expected_of, fitted, wor
 from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
 from kdelta.measures.clock.jobs import timed_job
 from kdelta.measures.clock.judged import NAME, UNIT, WHERE
+from kdelta.measures.clock.needs import must_be_timeable
 from kdelta.measures.clock.pairs import PairsWanted, time_pairs
 from kdelta.measures.clock.results import TimedRun
 from kdelta.measures.model import (
@@ -64,6 +65,8 @@ class GuestClock(Measure):
     def check(self, lab: Lab, kernels: Sequence[Kernel]) -> None:
         for kernel in kernels if self._asked.timed.links else ():
             require_relinkable(kernel.spec, "--links")
+        for kernel in kernels:
+            must_be_timeable(kernel, lab.request.machine.cpu)
         for kernel in kernels if self._accel == "kvm" else ():
             if why := why_no_kvm(kernel, lab.request.machine.qemu):
                 raise UserError(f"KVM cannot be used: {why}", "--clock emulated tries things out")
