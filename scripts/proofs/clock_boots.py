@@ -150,18 +150,28 @@ def records(folder: Path = FOLDER) -> list[Booted]:
     return [msgspec.json.decode(line, type=Booted) for line in lines]
 
 
-def booting() -> Callable[[int, str], Booted]:
-    """Return what boots a kernel for a pair."""
+def obtained(specs: Mapping[str, str]) -> dict[str, Kernel]:
+    """Return the kernels of these specs."""
     kernels: dict[str, Kernel] = {}
-    for letter, spec in KERNELS.items():
+    for name, spec in specs.items():
         found = obtain(parse_kernel_spec(spec), print)
         if isinstance(found, NoKernel):
             raise LabError(f"there is no {spec}")
-        kernels[letter] = found
-    compiler = guest_compiler(kernels["A"].arch, MACHINE)
-    asked = LabRequest(machine=MACHINE)
-    job = timed_job(Work(operations=OPERATIONS), kernels["A"], asked)
-    image = initramfs_of(job.archive, compiler)
+        kernels[name] = found
+    return kernels
+
+
+def image_of(kernel: Kernel, operations: tuple[str, ...]) -> Path:
+    """Return the initramfs by which guests of that kernel time these system calls."""
+    compiler = guest_compiler(kernel.arch, MACHINE)
+    job = timed_job(Work(operations=operations), kernel, LabRequest(machine=MACHINE))
+    return initramfs_of(job.archive, compiler)
+
+
+def booting() -> Callable[[int, str], Booted]:
+    """Return what boots a kernel for a pair."""
+    kernels = obtained(KERNELS)
+    image = image_of(kernels["A"], OPERATIONS)
 
     def boot(pair: int, letter: str) -> Booted:
         when, load = round(time.time(), 1), round(os.getloadavg()[0], 2)
