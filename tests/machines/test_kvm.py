@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from kdelta.host.emulator import HostQemu
 from kdelta.host.files import FileState
+from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.machines import kvm
+from kdelta.machines.arch import arch_machine
 from kdelta.spec.errors import LabError
 from tests.conftest import FakeProgram
 
@@ -25,6 +28,20 @@ LATE = "end within 2 seconds; the last line that it printed:"
 def test_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kvm, "DEVICE", "/nowhere/kvm")
     assert kvm.why_no_kvm(KERNEL) == "there is no /nowhere/kvm"
+
+
+def test_kernel_for_another_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kvm, "DEVICE", os.devnull)
+    foreign = next(name for name in ("arm64", "riscv64") if not target(name).is_host)
+    kernel = msgspec.structs.replace(KERNEL, arch=foreign)
+    assert kvm.why_no_kvm(kernel) == f"6.1.0-a is a kernel for {foreign}, and this host is none"
+
+
+def test_interrupt_controller_of_kvm_is_the_hosts() -> None:
+    boards = {name: arch_machine(name).board("") for name in ("x86_64", "arm64")}
+    assert kvm.kvm_machine(boards["x86_64"]) == boards["x86_64"].machine
+    assert "gic-version=2" in boards["arm64"].machine
+    assert "gic-version=host" in kvm.kvm_machine(boards["arm64"])
 
 
 @pytest.fixture

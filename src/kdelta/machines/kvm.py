@@ -8,7 +8,7 @@ import stat
 from kdelta.host.emulator import find_qemu
 from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
-from kdelta.machines.arch import arch_machine
+from kdelta.machines.arch import Board, arch_machine
 from kdelta.spec.errors import KdeltaError
 
 DEVICE = "/dev/kvm"
@@ -27,10 +27,13 @@ def why_no_kvm(kernel: Kernel, qemu: str = "") -> str:
     """
     if why := _why_not_opened():
         return why
+    if not target(kernel.arch).is_host:
+        return f"{kernel.release} is a kernel for {kernel.arch}, and this host is none"
     board = arch_machine(kernel.arch).board("")
     options = [
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
-        "-machine", board.machine, "-accel", "kvm", "-m", "512", "-serial", "stdio",
+        "-machine", kvm_machine(board), "-accel", "kvm", "-cpu", "host",
+        "-m", "512", "-serial", "stdio",
         "-kernel", kernel.image, "-append", f"console={board.serial} panic=-1",
     ]  # fmt: skip
     try:
@@ -41,6 +44,13 @@ def why_no_kvm(kernel: Kernel, qemu: str = "") -> str:
     except KdeltaError as error:
         why = error.message
     return f"{kernel.release} does not boot under it: {why}" if why else ""
+
+
+def kvm_machine(board: Board) -> str:
+    """Return QEMU's name of a board under KVM, where most hosts have one kind of interrupt
+    controller for guests: their own.
+    """
+    return board.machine.replace("gic-version=2", "gic-version=host")
 
 
 def _why_not_opened() -> str:

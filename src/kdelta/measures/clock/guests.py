@@ -26,6 +26,7 @@ from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.device_tree import device_tree
+from kdelta.machines.kvm import kvm_machine
 from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import MachineOptions
@@ -71,7 +72,9 @@ def initramfs_of(job: bytes, by: Compiler, log: Log = quiet) -> Path:
 def guest_argv(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> list[str]:
     """Return QEMU's arguments for a guest that does its job, then ends it."""
     board = arch_machine(kernel.arch).board(guest.machine.cpu)
-    cpu = "host" if guest.accel == "kvm" else board.cpu_argument(guest.machine.cpu)
+    is_kvm = guest.accel == "kvm"
+    cpu = "host" if is_kvm else board.cpu_argument(guest.machine.cpu)
+    machine = kvm_machine(board) if is_kvm else board.machine
     usual = [one for one in board.append.split() if not one.startswith(_REPEATS)]
     words = [
         f"console={board.serial}", "loglevel=0", *usual, *kernel.parameters,
@@ -80,7 +83,7 @@ def guest_argv(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> list[str]:
     tree = device_tree(kernel, guest.machine.cpu)
     return [
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-monitor", "none",
-        "-machine", board.machine, "-accel", guest.accel, "-cpu", cpu,
+        "-machine", machine, "-accel", guest.accel, "-cpu", cpu,
         "-m", str(guest.memory_mib), *_huge_pages(guest), *board.arguments, "-serial", "stdio",
         "-kernel", kernel.image, "-initrd", str(initramfs),
         "-append", " ".join(filter(None, words)), *(["-dtb", tree.path] if tree else []),
