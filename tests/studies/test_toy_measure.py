@@ -19,6 +19,7 @@ from kdelta.lab.request import LabRequest
 from kdelta.measures.model import Effect, Judgement, Measure, RunPair, RunSide
 from kdelta.measures.registry import MEASURES
 from kdelta.report.stored import Stored
+from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
@@ -39,8 +40,12 @@ class Toys(Measure):
     name = "toys"
     unit = "toys"
 
+    def __init__(self) -> None:
+        self.machines: list[MachineOptions] = []
+
     def judge(self, lab: Lab, pair: RunPair) -> Judgement:
         """Return the half of what both kernels execute, of the regions that are wanted."""
+        self.machines.append(lab.request.machine)
         base, other = (self.figures(lab, side) for side in (pair.base, pair.other))
         effects = []
         for name in (one for one in base if one in other):
@@ -59,8 +64,10 @@ class Toys(Measure):
 
 
 @pytest.fixture(autouse=True)
-def toys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MEASURES, "toys", lambda _: Toys())
+def toys(monkeypatch: pytest.MonkeyPatch) -> Toys:
+    found = Toys()
+    monkeypatch.setitem(MEASURES, "toys", lambda _: found)
+    return found
 
 
 @pytest.fixture
@@ -124,11 +131,14 @@ def test_log_has_its_steps(own_data: Path, own_cache: Path) -> None:
 @pytest.mark.build
 @pytest.mark.slow
 def test_ablate_has_it_by_option_group(
-    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch, toys: Toys
 ) -> None:
     without_programs(monkeypatch)
-    request = msgspec.structs.replace(ablate_request, one_by_one=True)
+    machine = MachineOptions(memory_mib=700)
+    asked = LabRequest(machine=machine)
+    request = msgspec.structs.replace(ablate_request, one_by_one=True, lab=asked)
     report = asyncio.run(run_ablate(request, AblatedLab(store, plain)))
+    assert set(toys.machines) == {machine}
     (whole,) = report.measured
     assert {one.region: one.word for one in whole.effects}["open"] is Word.FASTER
     (unit,) = (one for one in report.option_groups if one.name == "ZERO_PAGES")

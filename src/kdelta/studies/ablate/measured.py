@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import PlacementEffect
-from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate, mean_percent
-from kdelta.measures import sections as measures
 from kdelta.measures.cycles import parts as cycles
 from kdelta.measures.cycles.words import SIGNS, SIGNS_NOTE, margin_text
 from kdelta.report.document import Block, Cell, Column, Items, Prose, Section, Table
 from kdelta.report.figures import in_per_cent
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
+from kdelta.studies.search import measured as searched
+from kdelta.studies.search.measured import MeasuredChange
 from kdelta.studies.search.model import cell
+
+_KNOWN = {GroupOutcome.MEASURED, GroupOutcome.CLEARED}
 
 Effects = Mapping[str, PlacementEffect]
 """Effects on model cycles by region."""
@@ -24,7 +26,12 @@ Effects = Mapping[str, PlacementEffect]
 def sections(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator[Section]:
     """Yield a section for each measure. ranked: the option groups that were measured, in order."""
     yield from _cycles(report, ranked)
-    yield from _further(report)
+    groups = [
+        MeasuredChange(one.name, one.effects, one.measured)
+        for one in report.option_groups
+        if one.measured or (report.measured and one.outcome in _KNOWN)
+    ]
+    yield from searched.sections(groups, "option group", report.measured, ("A", "B"))
 
 
 def _cycles(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator[Section]:
@@ -43,28 +50,6 @@ def _cycles(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator[
         *_unit_cycles(report, ranked),
     )
     yield Section("placement", f"Model cycles on {report.cpu.name}, from A to B", blocks)
-
-
-def _further(report: AblationReport) -> Iterator[Section]:
-    """Yield a section for each measure that has no form of its own."""
-    for whole in report.measured:
-        columns = (
-            Column("option group", "name"),
-            Column("operation", "name"),
-            *measures.step_columns(whole.measure),
-        )
-        rows = tuple(
-            (Cell(unit.name), Cell(one.region), *measures.step_cells(one))
-            for unit in report.option_groups
-            for found in unit.measured
-            if found.measure == whole.measure
-            for one in found.effects
-            if one.word is not Word.SAME
-        )
-        caption = "Option groups that are not the same"
-        more = (Table(f"groups-{whole.measure}", caption, columns, rows),) if rows else ()
-        title = f"By {whole.measure}, from A to B"
-        yield measures.section(whole, title, who=("A", "B"), more=more)
 
 
 def _by_cycles(effect: PlacementEffect) -> float:
@@ -110,8 +95,9 @@ def _unit_cycles(report: AblationReport, ranked: Iterable[AblatedGroup]) -> Iter
     if contexts := tuple(_contexts(report)):
         yield Prose("Not from A:")
         yield Items(contexts)
-    known = {GroupOutcome.MEASURED, GroupOutcome.CLEARED}
-    only = [one.name for one in report.option_groups if one.cycles is None and one.outcome in known]
+    only = [
+        one.name for one in report.option_groups if one.cycles is None and one.outcome in _KNOWN
+    ]
     if only:
         yield Prose(f"Path only, no two of these kernels differ by it alone: {', '.join(only)}.")
 

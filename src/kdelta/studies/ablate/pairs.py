@@ -11,36 +11,19 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.infer.cycles.placement_model import PlacementEffect
-from kdelta.infer.effects.effects import compare
 from kdelta.infer.search.search_model import FlipSet
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import merged_unlike, unlike
-from kdelta.measures.cycles.effects import Cycles
-from kdelta.measures.cycles.measure import cycles_of
-from kdelta.measures.model import (
-    Effect,
-    Judgement,
-    Measure,
-    MeasuredEffects,
-    RunPair,
-    measured,
-)
+from kdelta.measures.model import Measure, MeasuredEffects
 from kdelta.report.model import Mismatch
 from kdelta.studies.ablate.model import GroupCycles
 from kdelta.studies.search.measure import Bench, MeasuredKernel
+from kdelta.studies.search.pairs import MeasuredPair, PairJudge, pairs_of
+
+WHOLE = "A to B"
 
 Kernels = Mapping[FlipSet, MeasuredKernel]
 """A, B, and what ran well between them, by the option groups that are flipped."""
-
-
-class MeasuredPair(msgspec.Struct, frozen=True):
-    """What measures say of two kernels. `cycles`: model cycles by region, whose own form is kept;
-    `measured`: what all others say, their regions named as the ablation names them.
-    """
-
-    cycles: dict[str, PlacementEffect] = {}
-    measured: tuple[MeasuredEffects, ...] = ()
 
 
 class FoundPairs(msgspec.Struct, frozen=True):
@@ -71,72 +54,34 @@ class FoundPairs(msgspec.Struct, frozen=True):
 
 
 class PairStudy:
-    """Judges pairs of kernels by all measures of a request. Those on top of one kernel follow each
-    other, so that a measure may keep what it knows of it.
-    """
+    """Judges pairs of kernels by all measures of a request."""
 
     def __init__(self, measures: Sequence[Measure], bench: Bench, lab: Lab) -> None:
-        self._measures = measures
+        self._judge = PairJudge(measures, lab, bench.named)
         self._bench = bench
-        self._lab = lab
-        self._notes: dict[str, None] = {}
+        self._store = lab.store
 
     async def find(self, kernels: Kernels, units: Sequence[str], cpu: CPU | None) -> FoundPairs:
         """Return all that these kernels show; option groups: all of them, so that B is where they
         are flipped. cpu: the one that was named.
         """
         before, after = kernels[frozenset()], kernels[frozenset(units)]
-        whole = await self._between(before, after)
+        whole = await self._between(WHOLE, before, after)
         pairs = {name: pair_of(name, kernels) for name in units}
         found = {}
         # Those on top of A are the first.
         for name, below in sorted(pairs.items(), key=lambda pair: _order(pair[1])):
             if below is None:
                 continue
-            more = kernels[below | {name}]
-            is_whole = kernels[below] is before and more is after
-            effects = whole if is_whole else await self._between(kernels[below], more)
+            effects = await self._between(name, kernels[below], kernels[below | {name}])
             found[name] = tuple(sorted(below)), effects
         mismatches = self._unlike(before, after, cpu) if cpu else ()
-        return FoundPairs(whole, found, mismatches, tuple(self._notes))
+        return FoundPairs(whole, found, mismatches, self._judge.judged.notes)
 
-    async def _between(self, base: MeasuredKernel, other: MeasuredKernel) -> MeasuredPair:
-        ours, theirs = base.sides(), other.sides()
-        cycles: dict[str, PlacementEffect] = {}
-        further: dict[str, MeasuredEffects] = {}
-        for workload in (name for name in ours if name in theirs):
-            sides = ours[workload], theirs[workload]
-            pair = RunPair(*sides, compare(sides[0].counts, sides[1].counts))
-            every = await measured(self._measures, self._lab, pair)
-            for measure, judged in zip(self._measures, every, strict=True):
-                if judged is None:
-                    continue
-                if found := cycles_of([judged]):
-                    cycles |= self._cycles(found, workload, base)
-                else:
-                    known = further.get(measure.name, measure.found())
-                    effects = (*known.effects, *self._named(judged, workload, base))
-                    further[measure.name] = msgspec.structs.replace(known, effects=effects)
-                    self._notes.update(dict.fromkeys(judged.found.notes))
-        return MeasuredPair(cycles, tuple(further.values()))
-
-    def _cycles(
-        self, cycles: Cycles, workload: str, base: MeasuredKernel
-    ) -> dict[str, PlacementEffect]:
-        self._notes.update(dict.fromkeys(cycles.notes))
-        named = {self._bench.named(one.region, workload): one for one in cycles.effects}
-        return {
-            name: msgspec.structs.replace(one, region=name)
-            for name, one in named.items()
-            if name in base.regions
-        }
-
-    def _named(self, judged: Judgement, workload: str, base: MeasuredKernel) -> list[Effect]:
-        named = [
-            msgspec.structs.replace(one, region=self._bench.named(one.region, workload))
-            for one in judged.found.effects
-        ]
-        return [one for one in named if one.region in base.regions]
+    async def _between(
+        self, name: str, base: MeasuredKernel, other: MeasuredKernel
+    ) -> MeasuredPair:
+        return await self._judge.ask(name, pairs_of(base.sides(), other.sides()), base.regions)
 
     def _unlike(
         self, before: MeasuredKernel, after: MeasuredKernel, cpu: CPU
@@ -148,7 +93,7 @@ class PairStudy:
             )
             for who, end in (("A", before), ("B", after))
             for workload, side in end.sides().items()
-            for one in unlike(cpu, side.done[0], self._lab.store, who)
+            for one in unlike(cpu, side.done[0], self._store, who)
         )
 
 

@@ -3,14 +3,16 @@
 those of which few leave a difference to chance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.estimate import effect_between, is_seen
 from kdelta.infer.search.search_model import NOTHING, FlipSet, S
+from kdelta.lab.lab import Lab
 from kdelta.measures.model import Measure
 from kdelta.studies.search.measure import Bench, Ends, MeasuredKernel
+from kdelta.studies.search.pairs import JudgedChanges, PairJudge, pairs_of
 
 
 class SearchStudy:
@@ -50,6 +52,18 @@ class SearchStudy:
         self._rerun.add(flips)
         self._measured[flips] = await self._bench.more_runs(self._measured[flips])
         return self._measured[flips]
+
+    async def judged(
+        self, lab: Lab, measures: Sequence[Measure], changes: Mapping[str, tuple[FlipSet, FlipSet]]
+    ) -> JudgedChanges:
+        """Return what measures say of each of these changes: the kernel without it, and with it."""
+        judge = PairJudge(measures, lab, self._bench.named)
+        for measure in measures:
+            measure.expect(lab.progress, len(set(changes.values())))
+        for name, pair in changes.items() if measures else ():
+            base, other = (self._measured[flips] for flips in pair)
+            await judge.ask(name, pairs_of(base.sides(), other.sides()), base.regions)
+        return judge.judged
 
     async def proof_again(self, proof: MeasuredKernel, runs: int) -> MeasuredKernel | None:
         """Return the proof's kernel with so many runs, as the second end then has, if they differ

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What measures besides the path say of two kernels that a study has, as they are: nothing is built
+for it.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
+
+from kdelta.infer.cycles.placement_model import PlacementEffect
+from kdelta.infer.effects.effects import compare
+from kdelta.lab.lab import Lab
+from kdelta.measures.cycles.effects import Cycles
+from kdelta.measures.cycles.measure import cycles_of
+from kdelta.measures.model import (
+    Judgement,
+    Measure,
+    MeasuredEffects,
+    RunPair,
+    RunSide,
+    measured,
+)
+
+Pairs = Mapping[str, RunPair]
+"""The runs of two kernels by workload."""
+
+
+class MeasuredPair(msgspec.Struct, frozen=True):
+    """What measures say of two kernels. `cycles`: model cycles by region, whose own form is kept;
+    `measured`: what all others say, their regions named as the study names them.
+    """
+
+    cycles: dict[str, PlacementEffect] = {}
+    measured: tuple[MeasuredEffects, ...] = ()
+
+
+class JudgedChanges(msgspec.Struct, frozen=True):
+    """What measures say of each change that a study found, by its name; and what is to be known."""
+
+    pairs: dict[str, MeasuredPair] = {}
+    notes: tuple[str, ...] = ()
+
+    def measured(self, name: str) -> tuple[MeasuredEffects, ...]:
+        """Return what measures say of a change; nothing where they were not asked."""
+        return self.pairs[name].measured if name in self.pairs else ()
+
+
+class PairJudge:
+    """Asks measures of pairs of kernels, of each pair once. Those on top of one kernel follow each
+    other, so that a measure may keep what it knows of it.
+
+    named  what a region of a workload is called
+    """
+
+    def __init__(
+        self, measures: Sequence[Measure], lab: Lab, named: Callable[[str, str], str]
+    ) -> None:
+        self._measures = measures
+        self._lab = lab
+        self._named = named
+        self._known: dict[tuple[str, str], MeasuredPair] = {}
+        self._cycle_notes: dict[str, None] = {}
+        self._changes: dict[str, MeasuredPair] = {}
+
+    @property
+    def judged(self) -> JudgedChanges:
+        """Return all that was asked. A note names the changes that it is about, unless that is
+        all.
+        """
+        about: dict[str, list[str]] = {}
+        for name, pair in self._changes.items():
+            for note in dict.fromkeys(note for one in pair.measured for note in one.notes):
+                about.setdefault(note, []).append(name)
+        notes = (
+            note if len(names) == len(self._changes) else f"{', '.join(names)}: {note}"
+            for note, names in about.items()
+        )
+        return JudgedChanges(dict(self._changes), (*self._cycle_notes, *notes))
+
+    async def ask(self, name: str, pairs: Pairs, regions: Collection[str]) -> MeasuredPair:
+        """Return what is known of a change: one kernel after another, in these regions."""
+        key = next((_identities(pair) for pair in pairs.values()), ("", ""))
+        if key not in self._known:
+            self._known[key] = await self._between(pairs, regions)
+        self._changes[name] = self._known[key]
+        return self._known[key]
+
+    async def _between(self, pairs: Pairs, regions: Collection[str]) -> MeasuredPair:
+        cycles: dict[str, PlacementEffect] = {}
+        further: dict[str, MeasuredEffects] = {}
+        for workload, pair in pairs.items():
+            every = await measured(self._measures, self._lab, pair)
+            for measure, judged in zip(self._measures, every, strict=True):
+                if judged is None:
+                    continue
+                if found := cycles_of([judged]):
+                    cycles |= self._cycles(found, workload, regions)
+                else:
+                    about = f"{workload}: " if len(pairs) > 1 else ""
+                    more = self._further(judged, workload, about, regions)
+                    known = further.get(measure.name)
+                    further[measure.name] = _added(known, more) if known else more
+        return MeasuredPair(cycles, tuple(further.values()))
+
+    def _cycles(
+        self, cycles: Cycles, workload: str, regions: Collection[str]
+    ) -> dict[str, PlacementEffect]:
+        self._cycle_notes.update(dict.fromkeys(cycles.notes))
+        named = {self._named(one.region, workload): one for one in cycles.effects}
+        return {
+            name: msgspec.structs.replace(one, region=name)
+            for name, one in named.items()
+            if name in regions
+        }
+
+    def _further(
+        self, judged: Judgement, workload: str, about: str, regions: Collection[str]
+    ) -> MeasuredEffects:
+        """Return effects as the study names their regions. about: stands before the notes."""
+        named = [
+            msgspec.structs.replace(one, region=self._named(one.region, workload))
+            for one in judged.found.effects
+        ]
+        return msgspec.structs.replace(
+            judged.found,
+            effects=tuple(one for one in named if one.region in regions),
+            notes=tuple(f"{about}{note}" for note in judged.found.notes),
+            left_out=tuple(self._named(name, workload) for name in judged.found.left_out),
+        )
+
+
+def _identities(pair: RunPair) -> tuple[str, str]:
+    base, other = (one.kernel.identity if one.kernel else "" for one in (pair.base, pair.other))
+    return base, other
+
+
+def _added(one: MeasuredEffects, more: MeasuredEffects) -> MeasuredEffects:
+    return msgspec.structs.replace(
+        one,
+        effects=(*one.effects, *more.effects),
+        notes=(*one.notes, *more.notes),
+        left_out=(*one.left_out, *more.left_out),
+    )
+
+
+def pairs_of(base: Mapping[str, RunSide], other: Mapping[str, RunSide]) -> dict[str, RunPair]:
+    """Return the runs of two kernels, of the workloads that went well under both."""
+    return {
+        name: RunPair(one, other[name], compare(one.counts, other[name].counts))
+        for name, one in base.items()
+        if name in other
+    }
+
+
+def not_known(measures: Sequence[Measure], why: str, of: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return a note for each measure that was not asked, of these changes or of any."""
+    which = f" of {', '.join(of)}" if of else ""
+    return tuple(f"{measure.name} are not known{which}: {why}" for measure in measures)
