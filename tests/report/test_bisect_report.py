@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from reading import read_document
 
+from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
@@ -22,6 +23,7 @@ from kdelta.studies.bisect.model import (
 from kdelta.studies.bisect.study import bisect_log
 from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import BisectBuild, BisectedRegion
+from tests.report.example_times import effect, times
 from tests.report.shown import shown
 
 
@@ -54,6 +56,10 @@ SLOWER = FoundCommit(
     confirmed=True,
     moved=False,
     how="it was measured, and so was its parent",
+    measured=times(
+        effect("open-close", Word.SLOWER, 0.012, 0.019, "explained by the path"),
+        effect("uname", Word.SAME, -0.002, 0.003, "no difference"),
+    ),
 )
 FASTER = FoundCommit(
     commit=commit(2, "sys: read the names without a lock"),
@@ -62,6 +68,10 @@ FASTER = FoundCommit(
     confirmed=False,
     moved=False,
     how="of all commits between 3 and 4 no other reaches executed code",
+    measured=times(
+        effect("uname", Word.SAME, -0.009, 0.001, "the path is faster, and the time is not"),
+        effect("stat", Word.UNRESOLVED, -0.03, 0.02, "20 pairs of boots do not decide"),
+    ),
 )
 REPORT = BisectReport(
     repository="/src/linux",
@@ -174,10 +184,18 @@ def test_a_mail_for_what_is_slower() -> None:
     assert lines[2].startswith("Subject: [REGRESSION] open-close +1.68% by 111111111111")
     assert f"#regzbot introduced: {'1' * 40}" in lines
     assert '  Fixes: 111111111111 ("fs: open: look at the flags once more")' in lines
+    times = "By times, on these two builds: open-close slower (+1.20% to +1.90%)."
+    assert times in lines
     assert "FASTER" not in mail
     assert "without a lock" not in mail
     faster = msgspec.structs.replace(REPORT, found=(FASTER,))
     assert "No commit was found" in bisect_mails(faster)
+
+
+def test_a_mail_leaves_out_times_of_an_emulator() -> None:
+    emulated = tuple(msgspec.structs.replace(one, weighs=False) for one in SLOWER.measured)
+    slower = msgspec.structs.replace(SLOWER, measured=emulated)
+    assert "By times" not in bisect_mails(msgspec.structs.replace(REPORT, found=(slower,)))
 
 
 def test_the_json_has_what_the_text_has() -> None:

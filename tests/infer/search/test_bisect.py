@@ -143,6 +143,7 @@ def test_one_culprit_takes_log2(count: int) -> None:
         assert done.named == {name}
         assert effect_of(done, name) == 30
         assert done.answer.culprits[0].confirmed
+        assert done.answer.culprits[0].between == (f"c{at - 1:04}", name)
         assert done.answer.culprits[0].functions["a"].keys() == {"a.f"}
         assert len(done.asked) <= logs(count)
 
@@ -348,6 +349,7 @@ def test_a_merge_that_does_something_of_its_own() -> None:
     (culprit,) = searched(world).answer.culprits
     assert culprit.commit == "m"
     assert "the merge itself" in culprit.text
+    assert culprit.between is None
 
 
 def test_a_branch_from_before_the_good_end() -> None:

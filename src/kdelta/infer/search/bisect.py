@@ -319,7 +319,16 @@ def _culprit(
         confirmed=confirmed,
         moved=not account.judge.size(value).region,
         text=_how(value, len(parents), confirmed=confirmed),
+        between=_two_of(value),
     )
+
+
+def _two_of(value: Combination) -> tuple[str, str] | None:
+    """Return the commits of which one kernel less the other is an effect; None for more kernels."""
+    below, above = ([flips for flips, n in value.items() if n == times] for times in (-1, 1))
+    if len(value) != 2 or len(below) != 1 or len(above) != 1:
+        return None
+    return next(iter(below[0])), next(iter(above[0]))
 
 
 def _how(value: Combination, parents: int, *, confirmed: bool) -> str:

@@ -381,7 +381,8 @@ class Wants(msgspec.Struct, frozen=True):
 class Culprit(msgspec.Struct, frozen=True):
     """A commit that has an effect. By region, and by region and function where the effect is more
     than its spread. `confirmed`: against its own parent. `moved`: only between functions, so that
-    no region has an effect.
+    no region has an effect. `between`: the two commits whose kernels differ by the effect; None
+    where it takes more of them.
     """
 
     commit: str
@@ -390,6 +391,7 @@ class Culprit(msgspec.Struct, frozen=True):
     confirmed: bool
     moved: bool
     text: str
+    between: tuple[str, str] | None = None
 
 
 class PlacedCommits(msgspec.Struct, frozen=True):

@@ -27,6 +27,8 @@ from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError
 from kdelta.studies.bisect.model import BisectReport, FoundCommit
 from kdelta.studies.search import document as searched
+from kdelta.studies.search import measured
+from kdelta.studies.search.measured import MeasuredChange
 from kdelta.studies.search.model import BisectedRegion, percents
 
 _FUNCTIONS = 12
@@ -52,7 +54,10 @@ def document(stored: Stored) -> Document:
         ),
         sections=tuple(_sections(report)),
         environment=common.environment(stored, report.machine, ends),
-        suites=searched.suites(names, report.ends, report.regions, _commits(report)),
+        suites=(
+            *searched.suites(names, report.ends, report.regions, _commits(report)),
+            *measured.suites(_changes(report)),
+        ),
         failures=common.failures(ends),
         notes=(
             *left_texts([one for one in report.regions if is_seen(one.whole)]),
@@ -63,6 +68,15 @@ def document(stored: Stored) -> Document:
         warnings=report.warnings,
     )
     return searched.failed(found, report.failure) if report.failure else found
+
+
+def _changes(report: BisectReport) -> list[MeasuredChange]:
+    """Return the commits that measures were asked about."""
+    return [
+        MeasuredChange(one.commit.short, one.effects, one.measured)
+        for one in report.found
+        if one.measured
+    ]
 
 
 def _commits(report: BisectReport) -> Suite:
@@ -100,7 +114,9 @@ def _commit_sentence(found: FoundCommit, report: BisectReport) -> str:
         return f"{found.commit.cited}: {_moved_text(found, report)}."
     region, effect = rows[0]
     part = figures.percent(100 * part_of(effect.value, region) if region.good.value else None)
-    return f"{found.commit.cited}: {region.name} {figures.difference(effect.value)} ({part})."
+    change = MeasuredChange(found.commit.short, found.effects, found.measured)
+    more = measured.sentence(change, region.name)
+    return f"{found.commit.cited}: {region.name} {figures.difference(effect.value)} ({part}){more}."
 
 
 def _sections(report: BisectReport) -> Iterator[Section]:
@@ -111,6 +127,7 @@ def _sections(report: BisectReport) -> Iterator[Section]:
         yield Section("commits", "Commits that did it", tuple(_found(report)))
     if report.groups:
         yield Section("groups", "Commits that were not distinguished", tuple(_groups(report)))
+    yield from measured.sections(_changes(report), "commit")
     if report.regions:
         yield Section("regions", "Regions", (_regions_table(report),))
     if report.placement:

@@ -13,7 +13,7 @@ from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import differences_that_matter
 from kdelta.infer.reach.touched import Tree, tree_of
-from kdelta.infer.search.search_model import FlipSet
+from kdelta.infer.search.search_model import BisectAnswer, FlipSet
 from kdelta.infer.search.stretches import kernel
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.kbuild.built import DEPENDENCIES
@@ -29,10 +29,11 @@ from kdelta.lab.lab import Lab
 from kdelta.lab.work import works_of
 from kdelta.measures.model import Measure, MeasureRequest, recording
 from kdelta.measures.registry import measures_of
+from kdelta.report import words
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
-from kdelta.spec.kernel import GitSpec
+from kdelta.spec.kernel import GitSpec, require_relinkable
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.bisect.request import BisectRequest
@@ -43,6 +44,7 @@ from kdelta.studies.search.measure import (
     built_side,
     complete_kernel,
 )
+from kdelta.studies.search.pairs import JudgedChanges, not_known
 from kdelta.studies.search.study import SearchStudy
 
 FORMAT = 1
@@ -102,14 +104,19 @@ def _content(change: str) -> str:
 
 
 class Commits(SearchStudy):
-    """Builds and measures commits, each once, and keeps the list of kernels."""
+    """Builds and measures commits, each once, and keeps the list of kernels.
+
+    measures  by which kernels are searched, besides the path
+    judges    what is asked of the kernels of those commits alone that were found
+    """
 
     def __init__(self, request: BisectRequest, commits: CommitRange, lab: Lab) -> None:
         self.request, self.range = request, commits
         asked = lab_like(request.lab, request.cpu)
         self.measures = measures_of(MeasureRequest(request.cpu, request.layouts))
-        self._lab = lab.asked(recording(asked, self.measures))
         works = works_of(request.workloads, request.operations, request.program)
+        self.judges = measures_of(MeasureRequest(timed=request.timed, works=tuple(works)))
+        self._lab = lab.asked(recording(asked, [*self.measures, *self.judges]))
         self._changes = tuple(parse_change(word) for word in request.changes)
         announce(self._changes, lab.progress.log)
         self._repository = str(commits.repository)
@@ -167,6 +174,8 @@ class Commits(SearchStudy):
         self.builds.announce(f"{commit[:12]}: {label}")
         found = self._kernel(commit)
         self.builds.add(label, found)
+        if kernel(commit) in (self._first, self._last) and not isinstance(found, NoKernel):
+            self.check_judges([found])
         measured = self._with_figures(await self._bench.measure(label, found))
         if measured.failure:
             self._journal.add(
@@ -174,6 +183,33 @@ class Commits(SearchStudy):
             )
             self.builds.note(measured)
         return measured
+
+    def check_judges(self, kernels: Sequence[Kernel] = ()) -> None:
+        """Raise UserError where commits that are found could not be judged here."""
+        if self.request.timed.links:
+            require_relinkable(str(self.spec(self.range.good.name)), "--links")
+        for judge in self.judges:
+            judge.check(self._lab, kernels)
+
+    async def judge(self, found: BisectAnswer) -> JudgedChanges:
+        """Return what the judges find of the commits that were found, each between the two kernels
+        that show it.
+        """
+        pairs = {
+            one.commit[:12]: (kernel(one.between[0]), kernel(one.between[1]))
+            for one in found.culprits
+            if one.between
+        }
+        judged = await self.judged(self._lab, self.judges, pairs)
+        notes = [*judged.notes]
+        if not found.culprits and not found.groups:
+            notes += not_known(self.judges, "no commit was found")
+        if found.groups:
+            groups = words.counted(len(found.groups), "group of commits", "groups of commits")
+            notes += not_known(self.judges, "these were not distinguished", [groups])
+        if without := [one.commit[:12] for one in found.culprits if not one.between]:
+            notes += not_known(self.judges, "more than two kernels show the effect", without)
+        return msgspec.structs.replace(judged, notes=tuple(notes))
 
     def expect(self, kernels: int) -> None:
         """Reports that about so many more commits will be measured."""

@@ -6,6 +6,8 @@ subject, regzbot's line) and Documentation/process/submitting-patches.rst (how a
 what the trailers are): read at 6.12.
 """
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 
 from kdelta.report import figures
@@ -46,6 +48,18 @@ def regressions(report: BisectReport) -> list[Regression]:
     ]
 
 
+def _measured(found: FoundCommit, regions: Sequence[str]) -> Iterator[str]:
+    """Yield what each measure that counts for hardware says of these regions, on these builds."""
+    for one in found.measured:
+        texts = [
+            f"{effect.region} {effect.word} ({figures.in_per_cent(effect.change)})"
+            for effect in one.effects
+            if effect.region in regions and effect.change
+        ]
+        if one.weighs and texts:
+            yield f"By {one.measure}, on these two builds: {', '.join(texts)}."
+
+
 def _mail(found: FoundCommit, report: BisectReport) -> Regression:
     commit = found.commit
     rows = changed_regions(found.effects, report)
@@ -80,6 +94,8 @@ def _mail(found: FoundCommit, report: BisectReport) -> Regression:
         "",
         "",
     )
+    for paragraph in _measured(found, [region.name for region, _ in rows[:REGIONS]]):
+        lines += wrapped(paragraph, "", "")
     facts = [f"{name} {value}" for name, value in report.machine.items() if value != ""]
     lines += wrapped(f"Machine: {', '.join(facts)}", "", "  ") if facts else []
     for word, side in zip(("good", "bad"), report.ends, strict=True):

@@ -9,6 +9,7 @@ cycles an iteration where a CPU was named.
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate
+from kdelta.measures.model import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns
 from kdelta.studies.search.model import BisectBuild, BisectedRegion
 
@@ -34,7 +35,8 @@ class BisectedCommit(msgspec.Struct, frozen=True):
 
 class FoundCommit(msgspec.Struct, frozen=True):
     """A commit that has an effect, by region, and by region and function. `confirmed`: against its
-    own parent; else `how` says against what. `moved`: only between functions.
+    own parent; else `how` says against what. `moved`: only between functions. `measured`: by
+    further measures, between the two kernels that show the effect.
     """
 
     commit: BisectedCommit
@@ -43,6 +45,7 @@ class FoundCommit(msgspec.Struct, frozen=True):
     confirmed: bool
     moved: bool
     how: str
+    measured: tuple[MeasuredEffects, ...] = ()
 
 
 class FoundGroup(msgspec.Struct, frozen=True):

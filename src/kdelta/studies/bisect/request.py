@@ -8,12 +8,14 @@ import msgspec
 
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.lab.asked import (
+    NOT_TIMED,
     LabOfPaths,
     Layouts,
     MaxBuilds,
     OnCPU,
     Operations,
     SearchAll,
+    TimedBy,
     Workloads,
 )
 from kdelta.lab.request import LabRequest, Program
@@ -33,6 +35,7 @@ class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
     margin      the part of a region's cost in the good end that an effect has to exceed
     max_builds  the most kernels besides the two ends; None: as many as it takes
     rule_out    rule out commits that reach no executed code
+    timed       by which clock the commits that are found are timed, if by any
     """
 
     repository: Annotated[
@@ -72,4 +75,5 @@ class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
     ] = BISECT_MARGIN
     max_builds: MaxBuilds = None
     rule_out: SearchAll = True
+    timed: TimedBy = NOT_TIMED
     lab: LabOfPaths = LabRequest()

@@ -49,6 +49,7 @@ from kdelta.studies.search.measure import (
     warnings_of,
 )
 from kdelta.studies.search.model import BisectBuild, BisectedRegion
+from kdelta.studies.search.pairs import JudgedChanges
 
 RATE_MARGIN = Fraction(1, 100)
 """What interrupts and other tasks do a virtual second depends on when they come, too."""
@@ -68,6 +69,8 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     with interruptible():
         commits = read_range(repository, *parse_range(request.range))
     kernels = Commits(request, commits, lab)
+    request.timed.check()
+    kernels.check_judges()
     kernels.expect(2)
     good = await kernels.measure(commits.good.name, "the good end")
     _must_have(request.regions, good)
@@ -82,7 +85,8 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
             reached = reach_of_commits(commits, kernels, progress)
             progress.end(step, f"{len(ruled_out(reached))} of {len(reached)} commits")
     found = await _searched(kernels, reached, progress)
-    return assemble(kernels, found, ruled_out(reached))
+    judged = await kernels.judge(found.answer())
+    return assemble(kernels, found, ruled_out(reached), judged)
 
 
 def _must_have(regions: Sequence[str], good: MeasuredKernel) -> None:
@@ -223,7 +227,9 @@ def failed(kernels: Commits) -> BisectReport:
     return msgspec.structs.replace(report, failure=nothing_to_compare(kernels.ends, report.names))
 
 
-def assemble(kernels: Commits, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
+def assemble(
+    kernels: Commits, found: Bisect, ruled_out: Mapping[str, str], judged: JudgedChanges
+) -> BisectReport:
     """Return the report of a search that came to its end."""
     answer, (good, bad) = found.answer(), kernels.ends
     known = {one.name: _commit(one) for one in (kernels.range.good, *kernels.range.commits)}
@@ -233,7 +239,13 @@ def assemble(kernels: Commits, found: Bisect, ruled_out: Mapping[str, str]) -> B
         regions=_regions(kernels, answer),
         found=tuple(
             FoundCommit(
-                known[one.commit], one.effects, one.functions, one.confirmed, one.moved, one.text
+                known[one.commit],
+                one.effects,
+                one.functions,
+                one.confirmed,
+                one.moved,
+                one.text,
+                judged.measured(one.commit[:12]),
             )
             for one in answer.culprits
         ),
@@ -254,6 +266,7 @@ def assemble(kernels: Commits, found: Bisect, ruled_out: Mapping[str, str]) -> B
         notes=(
             *kernels.range.notes,
             *answer.notes,
+            *judged.notes,
             *end_notes(("good", "bad"), (good.done, bad.done), kernels.request.cpu, kernels.store),
         ),
     )
