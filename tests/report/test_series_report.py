@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from reading import read_document
 
+from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.minimal import Member, MinimalAnswer, PatchRole
 from kdelta.infer.search.search_model import (
     InteractionAnswer,
     PatchAnswer,
-    PatchGroup,
     PatchNeed,
     PatchOutcome,
     Proof,
@@ -24,7 +24,8 @@ from kdelta.spec.errors import LabError
 from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
 from kdelta.studies.series.held import StatedOutcome, held
-from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow
+from kdelta.studies.series.model import KeptBranch, Minimal, SeriesGroup, SeriesReport, SeriesRow
+from tests.report.example_times import effect, times
 from tests.report.shown import shown
 
 
@@ -89,10 +90,11 @@ REPORT = SeriesReport(
         region("empty", 4, 4, 0),
     ),
     groups=(
-        PatchGroup(
+        SeriesGroup(
             ("sched-part-1", "sched-part-2"),
             effects(open=-40, stat=0),
             "the tree up to sched-part-1 fails: build-failed: kernel/sched.c:1: no such thing",
+            measured=times(effect("open", Word.FASTER, -0.04, -0.02, "explained by the path")),
         ),
     ),
     needs=(PatchNeed("sched-part-2", ("sched-part-1",), "kernel/sched.c, hunk 1: differs"),),
@@ -107,6 +109,10 @@ REPORT = SeriesReport(
     ),
     notes=("something was assumed",),
     warnings=("without: a warning",),
+    measured=times(
+        effect("open", Word.FASTER, -0.11, -0.09, "explained by the path"),
+        effect("empty", Word.SAME, -0.001, 0.001, "no difference"),
+    ),
 )
 
 

@@ -77,6 +77,15 @@ class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
         """What is known so far."""
         return answer_of(self._plan)
 
+    def kernels(self) -> dict[tuple[str, ...], tuple[FlipSet, FlipSet]]:
+        """Return the trees before and with each patch, or group of patches, that does something."""
+        plan = self._plan
+        return {
+            one.inside: (plan.prefix(one.low), plan.prefix(one.high))
+            for one in plan.stretches
+            if plan.matters(one)
+        }
+
     @property
     def doubted(self) -> frozenset[FlipSet]:
         """Return the kernels of which more runs would show which differences are chance."""

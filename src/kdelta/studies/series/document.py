@@ -9,6 +9,7 @@ from functools import partial
 from kdelta.infer.effects.estimate import MEAN, Estimate, is_seen
 from kdelta.infer.search.minimal import PatchRole
 from kdelta.infer.search.search_model import PatchAnswer, PatchGroup, PatchOutcome, View
+from kdelta.measures import sections as measures
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -28,6 +29,8 @@ from kdelta.report.document import (
 )
 from kdelta.report.stored import Stored
 from kdelta.studies.search import document as searched
+from kdelta.studies.search import measured
+from kdelta.studies.search.measured import MeasuredChange
 from kdelta.studies.search.model import about, averaged, cell, means_of, totals
 from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
@@ -64,12 +67,29 @@ def document(stored: Stored) -> Document:
         ),
         sections=tuple(_sections(report)),
         environment=common.environment(stored, report.machine, ends),
-        suites=searched.suites(("without", "with all"), report.ends, report.regions, patches),
+        suites=(
+            *searched.suites(("without", "with all"), report.ends, report.regions, patches),
+            *map(measures.suite, report.measured),
+            *measured.suites(_changes(report)),
+        ),
         failures=common.failures(ends),
         notes=(*searched.undecided_texts(report.regions), *report.notes),
         warnings=report.warnings,
     )
     return searched.failed(found, report.failure) if report.failure else found
+
+
+def _changes(report: SeriesReport) -> list[MeasuredChange]:
+    """Return the patches, groups of them, and the set that measures were asked about."""
+    found = [MeasuredChange(one.name, one.answer.effects, one.measured) for one in report.rows]
+    found += [
+        MeasuredChange(f"group {number}", one.effects, one.measured)
+        for number, one in enumerate(report.groups, start=1)
+    ]
+    if report.minimal:
+        smallest = report.minimal
+        found.append(MeasuredChange("the smallest set", smallest.effects, smallest.measured))
+    return [one for one in found if one.measured]
 
 
 def _case(row: SeriesRow) -> Case:
@@ -123,6 +143,8 @@ def _sections(report: SeriesReport) -> Iterator[Section]:
     yield from _held(report)
     parts = None if report.minimal else partial(parts_of, report=report)
     yield from searched.regions_sections(report.regions, ("without", "with all"), WORDS, parts)
+    changes = _changes(report)
+    yield from measured.sections(changes, "patch", report.measured, ("without", "with all"))
     yield from _needs(report)
     yield from searched.interactions_section(
         f"{' + '.join(one.units)}: most in {every.most_in(one.effects) or 'nowhere'}; {one.text}"

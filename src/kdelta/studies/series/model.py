@@ -21,13 +21,15 @@ from kdelta.infer.search.search_model import (
     RegionSum,
     View,
 )
+from kdelta.measures.model import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
 
 
 class SeriesRow(msgspec.Struct, frozen=True):
     """A patch. `objects`: how many it reaches, `alive`: of those that executed code depends on
-    (None: not looked at). `earlier`: what a branch of measured patches says of it.
+    (None: not looked at). `earlier`: what a branch of measured patches says of it. `measured`: by
+    further measures, on top of those before it.
     """
 
     answer: PatchAnswer
@@ -37,20 +39,28 @@ class SeriesRow(msgspec.Struct, frozen=True):
     objects: int | None = None
     alive: int | None = None
     earlier: tuple[str, ...] = ()
+    measured: tuple[MeasuredEffects, ...] = ()
 
     @property
     def name(self) -> str:
         return self.answer.name
 
 
+class SeriesGroup(PatchGroup, frozen=True):
+    """Patches that were not split, with what further measures say of them, as of a patch."""
+
+    measured: tuple[MeasuredEffects, ...] = ()
+
+
 class Minimal(msgspec.Struct, frozen=True):
     """The smallest set with the effect, what it does, by region, and the part of the whole effect
-    in a region by which it may differ.
+    in a region by which it may differ. `measured`: what it does, by further measures.
     """
 
     answer: MinimalAnswer
     effects: dict[str, Estimate]
     within: Fraction
+    measured: tuple[MeasuredEffects, ...] = ()
 
 
 class KeptBranch(msgspec.Struct, frozen=True):
@@ -66,6 +76,7 @@ class KeptBranch(msgspec.Struct, frozen=True):
 class SeriesReport(msgspec.Struct, frozen=True):
     """The whole. `words`: what named the patches; `ends`: the tree without and with all of them.
     `mean`: the account of the mean over regions, in per cent of the first, where runs have it.
+    `measured`: what all patches do, by further measures.
     """
 
     tree: str
@@ -76,7 +87,7 @@ class SeriesReport(msgspec.Struct, frozen=True):
     views: tuple[View, ...]
     rows: tuple[SeriesRow, ...]
     regions: tuple[AblatedRegion, ...] = ()
-    groups: tuple[PatchGroup, ...] = ()
+    groups: tuple[SeriesGroup, ...] = ()
     needs: tuple[PatchNeed, ...] = ()
     interactions: tuple[InteractionAnswer, ...] = ()
     proof: Proof | None = None
@@ -87,6 +98,7 @@ class SeriesReport(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     failure: str = ""
     mean: RegionSum | None = None
+    measured: tuple[MeasuredEffects, ...] = ()
 
     def of(self, outcome: PatchOutcome) -> list[SeriesRow]:
         return [row for row in self.rows if row.answer.outcome is outcome]

@@ -8,9 +8,11 @@ import msgspec
 
 from kdelta.infer.search.search_model import View
 from kdelta.lab.asked import (
+    NOT_TIMED,
     MaxBuilds,
     Recompile,
     SearchAll,
+    TimedBy,
     Workloads,
 )
 from kdelta.lab.request import LabRequest, Program
@@ -29,6 +31,7 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     rule_out    rule out patches that reach no executed code
     recompile   and those whose executed objects come out the same before and after them
     more_runs   perturbed runs of the two kernels of a proof that fails at first
+    timed       by which clock both ends and the patches that are found are timed, if by any
     keep        REPO:BRANCH to write a commit a patch to; drop: not those that make it slower
     """
 
@@ -62,6 +65,7 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     rule_out: SearchAll = True
     recompile: Recompile = True
     more_runs: int = 8
+    timed: Annotated[TimedBy, without("links")] = NOT_TIMED
     keep: Annotated[
         str,
         option(

@@ -2,7 +2,7 @@
 """`kdelta series`: both ends, ruling out, the proof, the search, the smallest set, the branch."""
 
 import filecmp
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -31,13 +31,16 @@ from kdelta.infer.search.search_model import (
 from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.series_plan import TRIES
 from kdelta.kernels.kbuild.built import VMLINUX
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.sources.measured_branch import effects_of, must_be_free, parse_branch
 from kdelta.kernels.sources.patches import Patch, PatchFailure
 from kdelta.kernels.sources.series import likely_needs
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of, works_of
+from kdelta.measures.model import Measure, MeasureRequest, recording
 from kdelta.measures.path.comparable import end_notes
+from kdelta.measures.registry import measures_of
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.search.closer import reach_looked_closer
@@ -50,27 +53,33 @@ from kdelta.studies.search.measure import (
     source_spec,
     warnings_of,
 )
+from kdelta.studies.search.pairs import JudgedChanges, not_known
 from kdelta.studies.search.study import SearchStudy
 from kdelta.studies.series.keep import keep
-from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
+from kdelta.studies.series.model import Minimal, SeriesGroup, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
 
 NAMES = ("without", "with all")
+_SMALLEST = "the smallest set"
 _EQUAL = "equal images: with all patches the kernel is, byte for byte, what it is without them"
 
 
 async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     """Return the effects of a series' patches; what of it is there already is not made again."""
-    lab = lab.asked(request.lab)
+    request.timed.check()
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
+    measures = measures_of(MeasureRequest(timed=request.timed, works=tuple(works)))
+    lab = lab.asked(recording(request.lab, measures))
+    for measure in measures:
+        measure.check(lab, ())
     if request.keep:
         must_be_free(parse_branch(request.keep))  # before hours of building
     with interruptible():
         spec = source_spec(request.tree, "a series")
         trees = Trees(spec, request.patches, lab)
     bench = Bench(request.tree, works, lab)
-    study = _SeriesStudy(request, trees, bench, lab)
+    study = _SeriesStudy(request, trees, bench, measures, lab)
     if not await study.measure_ends():
         return failed(request, trees, study.ends, lab.store)
     return await study.run()
@@ -79,8 +88,16 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
 class _SeriesStudy(SearchStudy):
     """The kernels of a series' trees, and what is found out from them."""
 
-    def __init__(self, request: SeriesRequest, trees: Trees, bench: Bench, lab: Lab) -> None:
+    def __init__(
+        self,
+        request: SeriesRequest,
+        trees: Trees,
+        bench: Bench,
+        measures: Sequence[Measure],
+        lab: Lab,
+    ) -> None:
         super().__init__(bench, last=frozenset(trees.names))
+        self._measures = measures
         self._request = request
         self._trees = trees
         self._lab = lab
@@ -114,7 +131,8 @@ class _SeriesStudy(SearchStudy):
         ]
         search = await self._search(patches)
         minimal = await self._minimal(patches, search) if self._request.minimal else None
-        report = self._assembled(search.answer(), reached, minimal)
+        judged = await self._judged(search, minimal)
+        report = self._assembled(search.answer(), reached, minimal, judged)
         if self._request.keep:
             with interruptible():
                 report = keep(self._request, self._trees, report, self._lab.progress)
@@ -152,6 +170,9 @@ class _SeriesStudy(SearchStudy):
             found = self._trees.kernel(label, chosen, complete=complete)
         if isinstance(found, PatchFailure):
             return Failed(RunStatus.DOES_NOT_APPLY, f"{found.patch}: {found.detail}")
+        if chosen in (self._first, self._last) and not isinstance(found, NoKernel):
+            for measure in self._measures:
+                measure.check(self._lab, [found])
         measured = await self._bench.measure(label, found)
         if measured.failure and measured.kernel is not None:
             self._trees.builds.note(measured)
@@ -249,8 +270,31 @@ class _SeriesStudy(SearchStudy):
         held = [(one, self._measured[one].outcome) for one in (NOTHING, chosen)]
         return ObservedKernels(held).with_mean(difference(chosen, NOTHING))
 
+    async def _judged(self, search: SeriesSearch, minimal: Minimal | None) -> JudgedChanges:
+        """Return what further measures say of each patch or group that does something, or of the
+        smallest set, and of all patches.
+        """
+        groups = search.answer().groups
+        names = {one.patches: _group_name(at) for at, one in enumerate(groups)}
+        changes = {
+            names.get(patches, patches[0]): pair for patches, pair in search.kernels().items()
+        }
+        why = "no patch was found that does something"
+        if self._request.minimal:
+            members = frozenset(one.name for one in minimal.answer.members) if minimal else NOTHING
+            changes = {_SMALLEST: (NOTHING, members)} if members in self._measured else {}
+            why = "no smallest set was found" if minimal else why
+        if not changes or NOTHING in [pair[1] for pair in changes.values()]:
+            return JudgedChanges(notes=not_known(self._measures, why))
+        changes[NAMES[1]] = NOTHING, self._last
+        return await self.judged(self._lab, self._measures, changes)
+
     def _assembled(
-        self, answer: SeriesAnswer, reached: Mapping[str, Reach], minimal: Minimal | None
+        self,
+        answer: SeriesAnswer,
+        reached: Mapping[str, Reach],
+        minimal: Minimal | None,
+        judged: JudgedChanges,
     ) -> SeriesReport:
         """Return the report of a study that came to its end."""
         trees, store, (without, everything) = self._trees, self._lab.store, self.ends
@@ -263,15 +307,24 @@ class _SeriesStudy(SearchStudy):
         ended = end_notes(NAMES, (without.done, everything.done), None, store)
         return msgspec.structs.replace(
             _begin(self._request, trees, self.ends, store),
-            rows=tuple(_row(patches[one.name], one, trees, reached) for one in answer.patches),
+            rows=tuple(
+                _row(patches[one.name], one, trees, reached, judged) for one in answer.patches
+            ),
             regions=regions_between(self.ends, answer.sums),
-            groups=answer.groups,
+            groups=tuple(
+                SeriesGroup(
+                    **msgspec.structs.asdict(one), measured=judged.measured(_group_name(at))
+                )
+                for at, one in enumerate(answer.groups)
+            ),
             needs=(*known, *answer.needs),
             interactions=answer.interactions,
             proof=answer.proof,
-            minimal=minimal,
-            notes=(*trees.series.notes, *answer.notes, *ended),
+            minimal=minimal
+            and msgspec.structs.replace(minimal, measured=judged.measured(_SMALLEST)),
+            notes=(*trees.series.notes, *answer.notes, *judged.notes, *ended),
             mean=answer.mean,
+            measured=judged.measured(NAMES[1]),
         )
 
 
@@ -299,8 +352,17 @@ def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> Se
     )
 
 
+def _group_name(at: int) -> str:
+    """Return what reports call a group, by its place."""
+    return f"group {at + 1}"
+
+
 def _row(
-    patch: Patch, answer: PatchAnswer, trees: Trees, reached: Mapping[str, Reach]
+    patch: Patch,
+    answer: PatchAnswer,
+    trees: Trees,
+    reached: Mapping[str, Reach],
+    judged: JudgedChanges,
 ) -> SeriesRow:
     found = reached.get(patch.name)
     excluded = found.why if isinstance(found, Excluded) else ""
@@ -312,4 +374,5 @@ def _row(
         objects=None if found is None else found.objects,
         alive=len(found.alive) if isinstance(found, NotExcluded) else None if found is None else 0,
         earlier=effects_of(patch.message),
+        measured=judged.measured(patch.name),
     )
