@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.effects.effects import Word
 from kdelta.measures.cycles.cut import CutRegion
 from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.studies.documents import document_text
@@ -17,6 +18,7 @@ from kdelta.studies.place.model import (
 )
 from tests.report.decoded import decoded
 from tests.report.example import MACHINE, report
+from tests.report.example_times import effect, times
 from tests.report.shown import unwrapped
 
 NONE = PlacedMisses(0, 0, 0, 0, None, {"shipped": 0, "annealed": 0})
@@ -83,7 +85,13 @@ APPLIED = Applied(
         AppliedRegion("aes/cbc", 10, 10, 11, 7, 12.5, 12.5, 0.25),
     ),
     warnings=("the guest never became quiet", "another"),
-)
+    measured=times(
+        effect("syscalls/open-close", Word.FASTER, -0.2, -0.1,
+               "explained by placement"),
+        effect("aes/cbc", Word.SAME, -0.001, 0.004, "no difference"),
+    ),
+    notes=("20 pairs of boots, each in an order that was drawn",),
+)  # fmt: skip
 
 
 def test_what_was_measured_is_compared_with_all_else() -> None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A clock for searches of the fake tree: an instruction takes 2 ns, and it notes what it timed."""
+"""A clock without guests, for which an instruction takes 2 ns; it notes what it timed. How its
+verdicts fit what was expected is as by the real one.
+"""
 
 from collections.abc import Sequence
 
@@ -10,6 +12,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
+from kdelta.measures.clock.fit import Expected, expected_of, fitted
 from kdelta.measures.model import Effect, Judgement, Measure, MeasureRequest, RunPair
 from kdelta.measures.registry import MEASURES
 from kdelta.spec.errors import UserError
@@ -27,6 +30,7 @@ class FakeClock(Measure):
         self.asked: list[MeasureRequest] = []
         self.timed: list[tuple[Kernel, Kernel]] = []
         self.machines: list[MachineOptions] = []
+        self.expected: list[dict[str, Expected]] = []
         self.checked: list[str] = []
         self.refused = ""
         self.broken = ""
@@ -58,14 +62,16 @@ class FakeClock(Measure):
             for side in (pair.base, pair.other)
         )
         effects = [_effect(name, ns, other[name]) for name, ns in base.items()]
-        return Judgement(self.found(effects, [f"{len(self.timed)} pairs of boots"]))
+        found = self.found(effects, [f"{len(self.timed)} pairs of boots"])
+        self.expected.append(expected_of(pair, by_model=True))
+        return Judgement(fitted(found, self.expected[-1], 0.01))
 
 
 def _effect(name: str, before: float, after: float) -> Effect:
     change = after / before - 1
     word = Word.SLOWER if change > 0 else Word.FASTER if change < 0 else Word.SAME
     ends = Interval(before, before), Interval(after, after)
-    return Effect(name, word, *ends, Interval(change, change), "a reason")
+    return Effect(name, word, *ends, Interval(change, change))
 
 
 def set_clock(patch: pytest.MonkeyPatch) -> FakeClock:

@@ -4,14 +4,18 @@
 import msgspec
 import numpy as np
 
-from kdelta.counts.model import Cost
+from kdelta.counts.model import Cost, RunCounts
 from kdelta.counts.symbols import parse_symbols
-from kdelta.counts.trace import DATA, Trace
+from kdelta.counts.trace import DATA, Trace, encode_traces
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache
 from kdelta.kernels.model import Kernel
+from kdelta.lab.attachments import MODULE_SYMBOLS, SYMBOLS, TRACES
+from kdelta.lab.wanted import RunResult
 from kdelta.measures.cycles.placement import PlacedKernel, place_traces
-from kdelta.store.model import Run
+from kdelta.spec.run import RunStatus
+from kdelta.store.model import NewRun, Run
+from kdelta.store.store import Store
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 from tests.synthetic import interrupts, own, region, run
 
@@ -61,3 +65,31 @@ def with_data(trace: Trace) -> Trace:
         data_physical=lines,
         data_stores=np.zeros(2, dtype=np.bool_),
     )
+
+
+def traced_run(store: Store, counts: RunCounts, sequences: dict[str, list[int]]) -> RunResult:
+    """Return a run that is kept with the traces of its regions."""
+    run_id = store.start_run(
+        NewRun(
+            key="key",
+            kernel_identity="id",
+            kernel_spec="spec",
+            kernel_release="6.12",
+            machine={"name": "tcg"},
+            workload="w",
+            workload_identity="w",
+            perturbation=0,
+        )
+    )
+    traces = [made_trace(order, [0] * len(order), name) for name, order in sequences.items()]
+    symbols = kallsyms(text_rows(SIZES, LINE))
+    finished = store.finish_run(
+        run_id,
+        RunStatus.OK,
+        detail="",
+        counts=counts,
+        console="",
+        seconds=1,
+        attachments={TRACES: encode_traces(traces), SYMBOLS: symbols, MODULE_SYMBOLS: b""},
+    )
+    return RunResult(finished, counts)

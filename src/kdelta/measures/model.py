@@ -191,10 +191,12 @@ class Measure:
 
 
 async def measured(measures: Sequence[Measure], lab: Lab, pair: RunPair) -> list[Judgement | None]:
-    """Return what all measures say of a pair, each of which knows what those before it found."""
+    """Return what all measures say of a pair, each of which knows what those before it found, and
+    what the pair comes with.
+    """
     found: list[Judgement | None] = []
     for measure in measures:
-        known = msgspec.structs.replace(pair, judged=tuple(filter(None, found)))
+        known = msgspec.structs.replace(pair, judged=(*pair.judged, *filter(None, found)))
         found.append(await measure.measure(lab, known))
     return found
 

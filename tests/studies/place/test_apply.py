@@ -6,24 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.counts.model import RunCounts
-from kdelta.counts.trace import encode_traces
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.lab.attachments import MODULE_SYMBOLS, SYMBOLS, TRACES
-from kdelta.lab.lab import RunResult
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import require_relinkable
-from kdelta.spec.run import RunStatus
-from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.layout.traced_kernel import TracedKernel
-from kdelta.studies.place.apply import applied, put_back
+from kdelta.studies.place.apply import applied, put_back, relinked_kernel
 from kdelta.studies.place.model import Applied, PlacedMisses, PlacedRegion
 from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.together import placed_together
-from tests.replay.made_kernel import kallsyms, text_rows
 from tests.studies.fake_lab import FakeLab
-from tests.studies.placed import KERNEL, LINE, SIZES, made_trace, small_cpu
+from tests.studies.placed import KERNEL, small_cpu, traced_run
 from tests.synthetic import own, region, run
 
 MISSES = 2
@@ -75,34 +68,6 @@ def test_a_file_is_as_it_was_when_the_body_is_ended(tmp_path: Path) -> None:
 SEQUENCES = {"a": [0, 1] * 10, "b": [2] * 10}
 
 
-def _done(store: Store, counts: RunCounts, sequences: dict[str, list[int]]) -> RunResult:
-    """A run that is kept with the traces of its regions."""
-    run_id = store.start_run(
-        NewRun(
-            key="key",
-            kernel_identity="id",
-            kernel_spec="spec",
-            kernel_release="6.12",
-            machine={"name": "tcg"},
-            workload="w",
-            workload_identity="w",
-            perturbation=0,
-        )
-    )
-    traces = [made_trace(order, [0] * len(order), name) for name, order in sequences.items()]
-    symbols = kallsyms(text_rows(SIZES, LINE))
-    finished = store.finish_run(
-        run_id,
-        RunStatus.OK,
-        detail="",
-        counts=counts,
-        console="",
-        seconds=1,
-        attachments={TRACES: encode_traces(traces), SYMBOLS: symbols, MODULE_SYMBOLS: b""},
-    )
-    return RunResult(finished, counts)
-
-
 def _predicted(name: str) -> PlacedRegion:
     misses = PlacedMisses(30, 2, 40, 20, None, {})
     return PlacedRegion(name, 1, 10, {"l1i": misses}, Interval(1, 2), Interval(1, 2))
@@ -113,7 +78,7 @@ def _applied(
     monkeypatch: pytest.MonkeyPatch,
     after: TracedKernel | None,
     workloads: tuple[str, ...] = ("w",),
-    predicted: tuple[str, ...] = ("a", "b"),
+    regions: tuple[str, ...] = ("a", "b"),
 ) -> tuple[Applied, list[str]]:
     asked: list[str] = []
     with Store.open(tmp_path / "store") as store:
@@ -124,9 +89,9 @@ def _applied(
             warnings=("the guest never became quiet",),
         )
         shipped = placed_together(
-            KERNEL, [_done(store, before, SEQUENCES) for _ in workloads], workloads, store
+            KERNEL, [traced_run(store, before, SEQUENCES) for _ in workloads], workloads, store
         )
-        done = tuple(_done(store, there, SEQUENCES) for _ in workloads)
+        done = tuple(traced_run(store, there, SEQUENCES) for _ in workloads)
 
         async def traced(spec: str, *_: object, **__: object) -> TracedKernel:
             asked.append(spec)
@@ -140,16 +105,12 @@ def _applied(
             workloads=workloads,
         )
         prefixes = [""] if len(workloads) == 1 else [f"{name}/" for name in workloads]
-        names = [prefix + name for prefix in prefixes for name in predicted]
-        found = asyncio.run(
-            applied(
-                request,
-                dict.fromkeys(workloads, ()),
-                shipped,
-                [_predicted(name) for name in names],
-                FakeLab(store),
-            )
+        names = [prefix + name for prefix in prefixes for name in regions]
+        relinked = asyncio.run(
+            relinked_kernel(request, dict.fromkeys(workloads, ()), FakeLab(store))
         )
+        predicted = [_predicted(name) for name in names]
+        found = applied(relinked, workloads, shipped, predicted, cpu=request.cpu, store=store)
     return found, asked
 
 

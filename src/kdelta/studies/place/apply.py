@@ -39,7 +39,8 @@ from kdelta.replay.order import Further, PlaceResult
 from kdelta.replay.search import Misses
 from kdelta.spec.change import OrderChange
 from kdelta.spec.kernel import parse_kernel_spec, with_changes
-from kdelta.studies.layout.traced_kernel import traced_kernel
+from kdelta.store.store import Store
+from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
 from kdelta.studies.place.model import Applied, AppliedRegion, PlacedRegion
 from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.together import placed_together
@@ -107,35 +108,42 @@ def put_back(file: Path) -> Iterator[None]:
         raise
 
 
-async def applied(
-    request: PlaceRequest,
-    workloads: Mapping[str, tuple[str, ...]],
-    shipped: PlacedKernel,
-    predicted: Sequence[PlacedRegion],
-    lab: Lab,
-) -> Applied:
-    """The kernel of the request relinked in the order of its file, and what it does, measured: by
-    its own trace, as it is linked.
-
-    workloads: with the operations that are wanted of each. shipped: the kernel as it was;
-    predicted: what was told of its regions. That the relinked kernel cannot be built or run is in
-    what is returned.
+async def relinked_kernel(
+    request: PlaceRequest, workloads: Mapping[str, tuple[str, ...]], lab: Lab
+) -> TracedKernel:
+    """Return the kernel of the request relinked in the order of its file, traced under workloads
+    with the operations that are wanted of each. That it cannot be built or run is in what is
+    returned.
     """
     spec = with_changes(parse_kernel_spec(request.kernel), [OrderChange(str(request.file))])
-    found = await traced_kernel(
+    return await traced_kernel(
         str(spec),
         request.cpu,
         [Work(name, operations) for name, operations in workloads.items()],
         lab.asked(msgspec.structs.replace(request.lab, data_lines=False)),
     )
-    store = lab.store
+
+
+def applied(
+    found: TracedKernel,
+    workloads: Sequence[str],
+    as_linked: PlacedKernel,
+    predicted: Sequence[PlacedRegion],
+    *,
+    cpu: CPU,
+    store: Store,
+) -> Applied:
+    """Return what the relinked kernel does, measured: by its own trace, as it is linked.
+
+    as_linked: the kernel as it was; predicted: what was predicted of its regions.
+    """
     side = reported_side(found.spec, found.kernel, found.done, found.failure, store)
     if found.kernel is None or not found.ok:
         return Applied(side)
     with interruptible():
-        relinked = placed_together(found.kernel, found.done, tuple(workloads), store)
-        measured = _misses_as_linked(relinked, request.cpu)
-    before, after = merged_regions(shipped.counts), merged_regions(relinked.counts)
+        relinked = placed_together(found.kernel, found.done, workloads, store)
+        measured = _misses_as_linked(relinked, cpu)
+    before, after = merged_regions(as_linked.counts), merged_regions(relinked.counts)
     return Applied(
         kernel=side,
         regions=tuple(

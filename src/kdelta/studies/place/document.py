@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from kdelta.cpus.misses import PLURALS
+from kdelta.measures import sections as measures
 from kdelta.measures.cycles.cut import cut_note
 from kdelta.measures.cycles.words import cpu_line
 from kdelta.report import cells, figures, words
@@ -64,7 +65,11 @@ def document(stored: Stored, report: PlaceReport) -> Document:
         environment=common.environment(stored, report.machine, sides),
         suites=tuple(_suites(report, sides)),
         failures=common.failures(sides),
-        notes=(*report.notes, *map(cut_note, report.cut)),
+        notes=(
+            *report.notes,
+            *(report.applied.notes if report.applied else ()),
+            *map(cut_note, report.cut),
+        ),
         warnings=warnings,
     )
 
@@ -77,6 +82,7 @@ def _suites(report: PlaceReport, sides: Sequence[tuple[str, KernelRuns]]) -> Ite
         yield Suite(
             "measured on the relinked kernel", tuple(map(_measured, report.applied.regions))
         )
+        yield from map(measures.suite, report.applied.measured)
 
 
 def _predicted(region: PlacedRegion) -> Case:
@@ -115,12 +121,12 @@ def _answers(report: PlaceReport) -> Iterator[Answer]:
         yield Answer(("Nothing is known: no operation ran.",), tone="unresolved")
         return
     random = f"half of the random orders {_cost(report.median)}, the best {_cost(report.best)}"
-    shipped = report.costs.get(_SHIPPED)
-    as_shipped = f"as linked they cost {_cost(shipped)}, " if shipped is not None else ""
+    cost = report.costs.get(_SHIPPED)
+    as_linked = f"as linked they cost {_cost(cost)}, " if cost is not None else ""
     if report.file:
         text = (
             f"With this order, misses cost {_cost(report.costs[report.method])} of what the "
-            f"instructions do, if none is hidden; {as_shipped}{random}."
+            f"instructions do, if none is hidden; {as_linked}{random}."
         )
         if payers := report.payers():
             count = words.counted(len(payers), "operation pays", "operations pay")
@@ -140,6 +146,7 @@ def _answers(report: PlaceReport) -> Iterator[Answer]:
         right = sum(one.is_as_predicted for one in found.regions)
         text += f" {right} of {words.counted(len(found.regions), 'operation')} are as predicted."
         yield Answer((text,), about="measured", tone="faster" if total < was else "slower")
+        yield from (measures.answer(one, "relinked") for one in found.measured if one.effects)
 
 
 def _sections(report: PlaceReport) -> Iterator[Section]:
@@ -153,6 +160,9 @@ def _sections(report: PlaceReport) -> Iterator[Section]:
     if report.applied and report.applied.regions:
         blocks = _applied(report.applied), *_sums(report.applied), *_off(report.applied)
         yield Section("applied", "The relinked kernel", blocks)
+        for one in report.applied.measured:
+            title = f"By {one.measure}, from the kernel as linked to the relinked one"
+            yield measures.section(one, title, who=("as linked", "relinked"))
 
 
 def _payers(report: PlaceReport) -> Iterator[Block]:

@@ -5,6 +5,7 @@ import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.measures.cycles.cut import CutRegion
+from kdelta.measures.model import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 
 _FEW_MISSES = 50
@@ -77,12 +78,15 @@ class AppliedRegion(msgspec.Struct, frozen=True):
 
 class Applied(msgspec.Struct, frozen=True):
     """The kernel relinked in the order, and what it was measured to do; no regions if it could not
-    be linked, or if a run of it failed.
+    be linked, or if a run of it failed. measured: against the kernel as linked, by further
+    measures.
     """
 
     kernel: KernelRuns
     regions: tuple[AppliedRegion, ...] = ()
     warnings: tuple[str, ...] = ()
+    measured: tuple[MeasuredEffects, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def total(self, column: str) -> float:
         """A column's misses of the whole workload: all regions, all their iterations."""

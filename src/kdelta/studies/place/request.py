@@ -10,9 +10,11 @@ from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.lab.asked import (
+    NOT_TIMED,
     SINGLE,
     RandomLayouts,
     Seed,
+    TimedBy,
     Workloads,
 )
 from kdelta.lab.request import LabRequest
@@ -26,7 +28,8 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     weights: of operations, 1 by default; with several workloads an operation is named
     WORKLOAD/OPERATION. evaluations: the most orders that are judged. seed: of these, and of the
     ensemble that they are compared with, of `layouts`. No operations means all of the workloads.
-    apply: relink the kernel in that order, and measure it.
+    apply: relink the kernel in that order, and measure it. timed: by which clock it is timed
+    besides, against the kernel as linked.
     """
 
     kernel: str
@@ -89,4 +92,5 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         option("--apply", help="Relink in that order, run it, and count its misses."),
     ] = False
+    timed: Annotated[TimedBy, without("links")] = NOT_TIMED
     lab: Annotated[LabRequest, without(*SINGLE)] = LabRequest(perturbations=1)

@@ -14,6 +14,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.kernels.kbuild.order_file import write_order
+from kdelta.lab.cpus import lab_like
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
 from kdelta.lab.reports import (
@@ -45,10 +46,13 @@ from kdelta.studies.place.apply import (
     l2_of,
     notes_on_policy,
     put_back,
+    relinked_kernel,
 )
 from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
 from kdelta.studies.place.request import PlaceRequest
+from kdelta.studies.place.timed import must_measure, place_measures, with_measures
 from kdelta.studies.place.together import placed_together, prefix_of
+from kdelta.studies.search.pairs import not_known
 from kdelta.workloads.catalog import find_workload
 
 _PARTS_SAID = 4
@@ -70,15 +74,20 @@ async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
     _must_weigh(request.weights, wanted)
     if request.apply:
         require_relinkable(request.kernel, "--apply")
+    works = [Work(name, operations) for name, operations in wanted.items()]
+    measures = place_measures(request, works)
+    machine = lab.asked(lab_like(request.lab, request.cpu))
+    must_measure(measures, (), machine)
     found = await traced_kernel(
         request.kernel,
         request.cpu,
-        [Work(name, operations) for name, operations in wanted.items()],
+        works,
         lab.asked(request.lab),
     )
     report = _head(request, names, found, lab.store)
     if found.kernel is None or not found.ok:
         return report
+    must_measure(measures, [found.kernel], machine)
     with interruptible():
         placed = placed_together(found.kernel, found.done, names, lab.store)
         result = _searched(request, placed, lab.progress)
@@ -86,11 +95,15 @@ async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
         notes = notes_on_policy(placed, cpu, result)
     report = msgspec.structs.replace(report, notes=(*report.notes, *notes))
     if result.method == SHIPPED:
-        return report
+        missing = not_known(measures, "no order is better, so nothing was relinked")
+        return msgspec.structs.replace(report, notes=(*report.notes, *missing))
     with put_back(request.file) if request.apply else contextlib.nullcontext():
         write_order(request.file, result.order, _comments(request, result))
         if request.apply:
-            done = await applied(request, wanted, placed, report.regions, lab)
+            relinked = await relinked_kernel(request, wanted, lab)
+            regions = report.regions
+            done = applied(relinked, names, placed, regions, cpu=request.cpu, store=lab.store)
+            done = await with_measures(done, measures, (found, relinked), regions, machine)
             report = msgspec.structs.replace(report, applied=done)
     return report
 
