@@ -64,12 +64,12 @@ Where there are more, the kernel or two more that a search by halves takes cost 
 
 async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     """Return the search between two commits; what of it is there already is not made again."""
+    request.timed.check()
     progress = lab.progress
     repository = Path(request.repository).expanduser()
     with interruptible():
         commits = read_range(repository, *parse_range(request.range))
     kernels = Commits(request, commits, lab)
-    request.timed.check()
     kernels.check_judges()
     kernels.expect(2)
     good = await kernels.measure(commits.good.name, "the good end")
