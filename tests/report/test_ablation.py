@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from reading import read_document
 
+from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Adds, Estimate
 from kdelta.infer.search.search_model import Proof
 from kdelta.report.model import KernelRuns, Mismatch
@@ -23,6 +24,7 @@ from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
 from tests.report.decoded import decoded
 from tests.report.example_cycles import with_cycles as compare_report
+from tests.report.example_times import effect, times
 from tests.report.shown import shown
 
 
@@ -117,6 +119,25 @@ def test_what_it_says() -> None:
     assert "unresolved (1) PREEMPT" in flat
     assert "PREEMPT alone 240 panic" in flat
     assert "3 kernels, 1 of them from the cache, 9 minutes of building; one at a time" in flat
+
+
+def test_times_of_option_groups_are_next_to_those_of_the_ends() -> None:
+    one = times(
+        effect("open", Word.SAME, -0.002, 0.001, "the path is faster, and the time is not"),
+        effect("stat", Word.SAME, -0.002, 0.001, "no difference"),
+    )
+    first = msgspec.structs.replace(REPORT.option_groups[0], measured=one)
+    report = msgspec.structs.replace(
+        REPORT,
+        option_groups=(first, *REPORT.option_groups[1:]),
+        measured=times(effect("open", Word.FASTER, -0.3, -0.2, "explained by the path")),
+    )
+    flat = " ".join(shown("ablate", report).split())
+    assert "By times, from A to B" in flat
+    assert "SLUB_DEBUG_ON open 200 199.90 same -0.20% to +0.10% why: the path is faster" in flat
+    assert "SLUB_DEBUG_ON stat" not in flat
+    assert "No times are known of DEBUG_LIST, KPROBES." in flat
+    assert "By times" not in shown("ablate", REPORT)
 
 
 def with_cycles() -> AblationReport:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.effects.effects import Word
+from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.lab.asked import TimedBy
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
@@ -158,3 +159,4 @@ def test_what_cannot_be_timed_is_refused_before_anything_is_built(
     with pytest.raises(UserError, match="KVM cannot be used"):
         bisected(planted, good, lab, TimedBy(clock="kvm"))
     assert lab.made == []
+    assert list(built_kernels()) == []
