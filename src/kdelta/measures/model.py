@@ -79,6 +79,15 @@ class Effect(msgspec.Struct, frozen=True):
     as_linked: Interval | None = None
 
 
+class OtherFigure(msgspec.Struct, frozen=True):
+    """What a region costs in another unit than the measure's, in two kernels."""
+
+    region: str
+    unit: str
+    base: float
+    other: float
+
+
 class MeasuredEffects(msgspec.Struct, frozen=True):
     """What a measure found between two kernels.
 
@@ -88,6 +97,7 @@ class MeasuredEffects(msgspec.Struct, frozen=True):
     notes    what is to be known about regions
     weighs   whether it decides what the path leaves open between more of one and less of another
     left_out regions that were not measured, since nothing is to be expected of them
+    others   figures in other units
     """
 
     measure: str
@@ -97,11 +107,13 @@ class MeasuredEffects(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     weighs: bool = True
     left_out: tuple[str, ...] = ()
+    others: tuple[OtherFigure, ...] = ()
 
     def without(self, names: Collection[str]) -> "MeasuredEffects":
         """Return the same without regions of these names."""
         kept = tuple(one for one in self.effects if one.region not in names)
-        return msgspec.structs.replace(self, effects=kept)
+        others = tuple(one for one in self.others if one.region not in names)
+        return msgspec.structs.replace(self, effects=kept, others=others)
 
 
 class Judgement(msgspec.Struct, frozen=True):

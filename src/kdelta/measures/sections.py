@@ -64,7 +64,23 @@ def section(
     )
     rows = tuple((*row, Cell(one.reason)) for row, one in zip(rows, found.effects, strict=True))
     table = Table(f"{_id(found)}-table{mark}", caption, columns, rows, filtered=True)
-    return Section(f"{_id(found)}{mark}", title, (*_charts(found), table, *more))
+    others = _others(found, who, mark)
+    return Section(f"{_id(found)}{mark}", title, (*_charts(found), table, *others, *more))
+
+
+def _others(found: MeasuredEffects, who: tuple[str, str], mark: str) -> Iterator[Table]:
+    """Yield a table of the figures in other units."""
+    rows = tuple(
+        (Cell(one.region), Cell(one.unit), cells.number(one.base), cells.number(one.other))
+        for one in found.others
+    )
+    if rows:
+        columns = (
+            Column("operation", "name"),
+            Column("unit"),
+            *(Column(of, "number") for of in who),
+        )
+        yield Table(f"{_id(found)}-others{mark}", "The same in other units", columns, rows)
 
 
 def step_columns(measure: str) -> tuple[Column, Column]:

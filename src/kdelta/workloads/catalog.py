@@ -104,6 +104,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host_seconds      how long a run of it may take here, where the user does not say
     phases            split a region's work
     timeout_seconds   time of the guest
+    is_network        what its operations move is published in bits
     own_starts        each operation begins in a guest of its own, in the snapshot's state
     longer            an option of the program which with 1, 2, ... makes it warm up and measure
                       longer each time
@@ -134,6 +135,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout_seconds: int = 600
     operations: tuple[Operation, ...] = msgspec.field(default=(), name="operation")
     parameters: tuple[Parameter, ...] = msgspec.field(default=(), name="parameter")
+    is_network: bool = False
     own_starts: bool = False
     longer: str = ""
     window: str = ""

@@ -8,6 +8,7 @@ from kdelta.infer.clock.decide import ClockVerdict, decide_all
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.measures.clock.boots import TimedKernels
+from kdelta.measures.clock.units import published
 from kdelta.measures.model import Effect, MeasuredEffects
 
 NAME, UNIT = "times", "nanoseconds"
@@ -29,7 +30,8 @@ def timed_effects(
         _effect(name, one, (base[name], other[name]), timed, margin)
         for name, one in verdicts.items()
     )
-    return MeasuredEffects(NAME, UNIT, tuple(effects), WHERE)
+    others = tuple(one for one in published(timed) if one.region in wanted)
+    return MeasuredEffects(NAME, UNIT, tuple(effects), WHERE, others=others)
 
 
 def medians(timed: TimedKernels, side: str) -> dict[str, float]:

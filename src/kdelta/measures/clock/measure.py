@@ -121,7 +121,8 @@ class GuestClock(Measure):
         notes = (*_notes(effects, expected, left_out), *effects.notes, *timed.notes)
         notes = notes if self.weighs else (_EMULATED, *notes)
         found = self.found(effects.effects, notes)
-        return msgspec.structs.replace(found, left_out=left_out), timed.count
+        found = msgspec.structs.replace(found, left_out=left_out, others=effects.others)
+        return found, timed.count
 
     def _guest(self, kernel: Kernel, work: Work, lab: Lab) -> tuple[ClockGuest, Kernel, Path]:
         """Return what is booted to time that kernel."""

@@ -126,6 +126,10 @@ class PairJudge:
             effects=tuple(one for one in named if one.region in regions),
             notes=tuple(f"{about}{note}" for note in judged.found.notes),
             left_out=tuple(self._named(name, workload) for name in judged.found.left_out),
+            others=tuple(
+                msgspec.structs.replace(one, region=self._named(one.region, workload))
+                for one in judged.found.others
+            ),
         )
 
 
@@ -140,6 +144,7 @@ def _added(one: MeasuredEffects, more: MeasuredEffects) -> MeasuredEffects:
         effects=(*one.effects, *more.effects),
         notes=(*one.notes, *more.notes),
         left_out=(*one.left_out, *more.left_out),
+        others=(*one.others, *more.others),
     )
 
 
