@@ -4,13 +4,16 @@
 import errno
 import json
 import random
+import secrets
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kdelta.studies.clock import floor
 from tests.cli.studies import kdelta
 from tests.measures.clock.made_runs import FACTS, content, region, write_boots
+from tests.measures.clock.scripts import printing, script
 
 Captured = pytest.CaptureFixture[str]
 
@@ -139,3 +142,65 @@ def test_judge_counters_that_are_refused_named(
     assert kdelta("clock", "judge", str(tmp_path / "A"), str(tmp_path / "B")) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "perf_event_paranoid is 2; as root: sysctl kernel.perf_event_paranoid=1" in text
+
+
+def fake_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: int, **facts: Any) -> None:
+    """Put fakes in place of a floor: stat differs by 0.1 % from run to run, fork by 5 %."""
+    drawn = random.Random(7)
+    runs = [
+        {"stat": 800 * drawn.gauss(1, 0.001), "fork": 50_000 * drawn.gauss(1, 0.05)}
+        for _ in range(2 * pairs)
+    ]
+    program = printing(tmp_path, runs, **facts)
+    monkeypatch.setattr(floor, "bundle_here", lambda *_: program)
+    monkeypatch.setattr(secrets, "randbelow", drawn.randrange)
+
+
+def test_floor_by_operation(
+    tmp_path: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    assert own_data
+    fake_floor(tmp_path, monkeypatch, 20, load="2.50 1 1", boost="1", smt="on", governor="")
+    assert kdelta("clock", "floor", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    stat, fork = report["floor"]
+    assert (report["pairs"], report["base"]["runs"], report["base"]["boots"]) == (20, 40, 1)
+    assert stat["ns"] == pytest.approx(800, rel=0.01)
+    assert 0.0001 < stat["half_width"] <= stat["margin"] < 0.003
+    assert 0.01 < fork["half_width"] <= fork["margin"] < 0.2
+    assert [one["word"] for one in report["found"]["effects"]] == ["same", "unresolved"]
+    for form, words in (("text", "in fork, the worst of 2."), ("junit", "stat"), ("html", "floor")):
+        assert kdelta("report", "last", "--format", form) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert words in text
+        assert "the load was 2.50" in text or form == "junit"
+    assert "no_turbo" not in text
+    for words in ("cpufreq/boost", "smt/control", "a process and no boot", "shows no cpufreq"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--pairs", "6"), "--pairs"),
+        (("A",), "floor takes no folder: A"),
+        (("-w", "nat"), "nat cannot be packed"),
+        (("-o", "stot"), "'stot'"),
+    ],
+)
+def test_floor_refuses(
+    words: tuple[str, ...], message: str, own_data: Path, capsys: Captured
+) -> None:
+    assert own_data
+    assert kdelta("clock", "floor", *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_floor_of_a_bundle_that_fails(
+    tmp_path: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    assert own_data
+    broken = script(tmp_path, "echo no memory >&2; exit 1")
+    monkeypatch.setattr(floor, "bundle_here", lambda *_: broken)
+    assert kdelta("clock", "floor") == 3
+    assert "bundle failed: no memory" in capsys.readouterr().err

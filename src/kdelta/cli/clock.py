@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta clock`: a workload as a file for other machines, and what came of it there."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import msgspec
 
 from kdelta.cli.output import emit, log
 from kdelta.cli.plain_options import PrintOptions
+from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reading import one_of
 from kdelta.host.target import target
@@ -17,11 +19,12 @@ from kdelta.measures.clock.bundle import bundle_of, bundle_of_program, write_bun
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, option
 from kdelta.spec.run import MachineOptions
-from kdelta.studies.clock.request import ClockRequest
+from kdelta.studies.clock.floor import run_floor
+from kdelta.studies.clock.request import ClockRequest, FloorRequest
 from kdelta.studies.clock.study import run_clock
 from kdelta.workloads.catalog import find_workload
 
-_ACTIONS = ("pack", "judge")
+_ACTIONS = ("pack", "judge", "floor")
 
 
 class PackOptions(msgspec.Struct, frozen=True):
@@ -34,7 +37,7 @@ class PackOptions(msgspec.Struct, frozen=True):
             "--workload",
             metavar="NAME",
             values="WORKLOAD",
-            help="Pack this workload: syscalls or aes.",
+            help="Take this workload: syscalls or aes.",
         ),
     ] = "syscalls"
     arch: Annotated[
@@ -59,14 +62,15 @@ def clock(
     words: Annotated[
         list[str],
         Argument(
-            metavar="pack | judge BASE OTHER",
+            metavar="pack | judge BASE OTHER | floor",
             help="What to do; to judge, a folder of each kernel's files.",
-            values="pack|judge|FILE",
+            values="pack|judge|floor|FILE",
         ),
     ],
     *,
     packed: PackOptions,
     asked: ClockRequest,
+    floor: partial[FloorRequest],
     printed: PrintOptions,
 ) -> int:
     """Pack operations to be timed on any machine, and judge their times.
@@ -74,18 +78,24 @@ def clock(
     `pack` makes one static program in a tar file. On the machine, `./bundle run >A/1.json` under
     the one kernel and `./bundle run >B/1.json` under the other, boot by boot, in an order drawn at
     random. `judge A B` compares the two folders, after as many boots as one likes: it may be asked
-    after each.
+    after each. `floor` times the workload here, in pairs of runs under the kernel that runs: which
+    differences of times this machine can show.
     """
     action, *folders = words
-    if one_of("ACTION", action, _ACTIONS) == "pack":
-        if folders:
-            hint = "kdelta clock pack --output FILE"
-            raise UserError(f"pack takes no folder: {folders[0]}", hint)
+    if one_of("ACTION", action, _ACTIONS) != "judge" and folders:
+        hint = f"kdelta clock {action} --help"
+        raise UserError(f"{action} takes no folder: {folders[0]}", hint)
+    if action == "pack":
         return _pack(packed)
-    if len(folders) != 2:
-        raise UserError(f"{len(folders)} folders, not two", "kdelta clock judge A B")
-    base, other = map(Path, folders)
-    report = run_clock(msgspec.structs.replace(asked, base=base, other=other))
+    if action == "floor":
+        request = floor(workload=packed.workload, operations=asked.operations, margin=asked.margin)
+        with shown_progress() as progress:
+            report = run_floor(request, progress)
+    else:
+        if len(folders) != 2:
+            raise UserError(f"{len(folders)} folders, not two", "kdelta clock judge A B")
+        base, other = map(Path, folders)
+        report = run_clock(msgspec.structs.replace(asked, base=base, other=other))
     with open_store() as store:
         publish(store, "clock", [report], printed)
     return 0

@@ -35,7 +35,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "bisect": ("v6.12..v6.13 ~/linux +my.config", "HEAD~20..HEAD -o open-close --first"),
     "series": ("~/linux ./patches", "~/linux v2.mbox --views order,alone"),
-    "clock": ("pack -w syscalls --output bundle.tar", "judge A B --margin 2"),
+    "clock": ("judge A B --margin 2", "floor -o stat --pairs 40"),
     "build": ("~/linux +defconfig +kvm_guest.config", "git:~/linux@v6.12 +my.config"),
     "kernels": ("", "--prune 20"),
     "cpus": ("", "zen4"),

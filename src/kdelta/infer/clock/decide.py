@@ -24,6 +24,10 @@ ALPHA = 0.05
 LEAST_PERCENT, MOST_PERCENT = 0.01, 99
 """Margins that make sense, in per cent: at zero nothing is the same, at 100 even twice the time."""
 
+FEWEST_TO_DECIDE = 7
+"""Pairs without which nothing is decided: seven of one sign, with a fair coin, are one case in 64.
+"""
+
 FEWEST_TO_FORECAST = 4
 """Pairs without which the spread is too little known to say how many more are needed."""
 

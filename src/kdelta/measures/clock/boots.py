@@ -66,11 +66,13 @@ class BootPair(msgspec.Struct, frozen=True):
 
 class TimedKernels(msgspec.Struct, frozen=True):
     """Boots of two kernels that followed each other, as pairs in the order of time. `alone`: how
-    many boots of either are in no pair.
+    many boots of either are in no pair. `here`: they are runs under the kernel that runs here,
+    and no boots; kdelta drew their order.
     """
 
     pairs: tuple[BootPair, ...]
     alone: tuple[int, int]
+    here: bool = False
 
     def differences(self) -> dict[str, tuple[float, ...]]:
         """Return by region, for each pair that has it on both sides, how the logarithm of its time
@@ -87,7 +89,8 @@ class TimedKernels(msgspec.Struct, frozen=True):
     @property
     def is_of_fixed_order(self) -> bool:
         """Return whether the same kernel came first in all of several pairs."""
-        return len(self.pairs) > 3 and len({one.is_base_first for one in self.pairs}) == 1
+        orders = {one.is_base_first for one in self.pairs}
+        return not self.here and len(self.pairs) > 3 and len(orders) == 1
 
 
 def read_folder(folder: Path) -> list[TimedRun]:

@@ -57,7 +57,8 @@ def _effect(
     reason = ""
     if verdict.word is Word.UNRESOLVED:
         more = verdict.more_pairs
-        reason = f"{verdict.pairs} pairs of boots do not decide"
+        of = "runs" if timed.here else "boots"
+        reason = f"{verdict.pairs} pairs of {of} do not decide"
         reason += f"; {more} more would probably" if more else ""
     bounded = verdict.high <= margin
     return Effect(name, verdict.word, base, other, change, reason, bounded=bounded)

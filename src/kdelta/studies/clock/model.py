@@ -18,14 +18,29 @@ class TimedKernel(msgspec.Struct, frozen=True):
     runs: int
 
 
+class OperationFloor(msgspec.Struct, frozen=True):
+    """How far pairs of runs of one operation under one kernel seem to differ.
+
+    ns          of an iteration, the median over all runs
+    half_width  of the interval of their difference, a fraction; infinite where it is not known
+    margin      the least one within which as many pairs show that times are the same
+    """
+
+    region: str
+    ns: float
+    half_width: float
+    margin: float
+
+
 class ClockReport(msgspec.Struct, frozen=True):
-    """Two kernels timed on one machine.
+    """Two kernels timed on one machine; or one with itself, for the floor of the machine.
 
     machine       what is the same in all runs, and what of it bears on times
     pairs         how many pairs of boots were compared
     found         the verdicts; figures are nanoseconds an iteration, the median over boots
     instructions  by region, retired instructions of an iteration in the base and in the other,
                   where the machine counts them
+    floor         by operation, of one kernel whose pairs are runs; empty for two kernels
     """
 
     workload: str
@@ -37,3 +52,4 @@ class ClockReport(msgspec.Struct, frozen=True):
     instructions: dict[str, tuple[float, float]] = {}
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    floor: tuple[OperationFloor, ...] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `kdelta clock judge` is asked."""
+"""What `kdelta clock judge` and `kdelta clock floor` are asked."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -7,8 +7,29 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.infer.clock.decide import LEAST_PERCENT, MOST_PERCENT
+from kdelta.infer.clock.decide import FEWEST_TO_DECIDE, LEAST_PERCENT, MOST_PERCENT
 from kdelta.spec.option import HelpSection, OptionKind, option
+
+
+class FloorRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload to be timed with itself, or these operations of it, in so many pairs of runs; and
+    which differences matter, as a fraction.
+    """
+
+    workload: str
+    operations: tuple[str, ...] = ()
+    margin: Fraction = Fraction(1, 100)
+    pairs: Annotated[
+        int,
+        option(
+            "--pairs",
+            metavar="N",
+            least=FEWEST_TO_DECIDE,
+            most=1000,
+            group=HelpSection.SURE,
+            help="With floor: time N pairs of runs.",
+        ),
+    ] = 20
 
 
 class ClockRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +53,7 @@ class ClockRequest(msgspec.Struct, frozen=True, kw_only=True):
     margin: Annotated[
         Fraction,
         option(
+            "--clock-margin",
             "--margin",
             metavar="PCT",
             kind=OptionKind.PERCENT,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from kdelta.measures.clock.boots import TimedKernels, paired, read_folder
 from kdelta.measures.clock.judged import timed_effects
 from kdelta.measures.clock.results import BootFacts, TimedRun
+from kdelta.measures.clock.settings import unset
 from kdelta.spec.errors import UserError
 from kdelta.studies.clock.model import ClockReport, TimedKernel
 from kdelta.studies.clock.request import ClockRequest
@@ -17,8 +18,6 @@ _SHOWN = (
     "cpu_model", "microcode", "machine", "clock", "governor", "driver", "least_khz", "most_khz",
     "boost", "no_turbo", "smt", "online", "bundle",
 )  # fmt: skip
-_HYPERVISOR = "hypervisor"
-_INVARIANT = {"constant_tsc", "nonstop_tsc"}
 _INSTRUCTIONS = ("user_instructions", "kernel_instructions")
 
 
@@ -39,7 +38,7 @@ def run_clock(request: ClockRequest) -> ClockReport:
         workload=facts.workload,
         base=_kernel(base),
         other=_kernel(other),
-        machine={name: str(getattr(facts, name)) for name in _SHOWN},
+        machine=machine_of(facts),
         pairs=len(timed.pairs),
         found=timed_effects(timed, float(request.margin), request.operations),
         instructions=_instructions(timed),
@@ -59,9 +58,13 @@ def _must_have(timed: TimedKernels, operations: Sequence[str]) -> None:
             )
 
 
-def _kernel(runs: Sequence[TimedRun]) -> TimedKernel:
-    facts = runs[0].facts
-    boots = len({one.facts.boot_id for one in runs})
+def machine_of(facts: BootFacts, more: Sequence[str] = ()) -> dict[str, str]:
+    """Return what of the machine bears on times, and these facts besides."""
+    return {name: str(getattr(facts, name)) for name in (*_SHOWN, *more)}
+
+
+def kernel_of(facts: BootFacts, boots: int, runs: int) -> TimedKernel:
+    """Return a kernel as it said itself, after so many boots and runs."""
     return TimedKernel(
         facts.release,
         facts.version,
@@ -69,8 +72,13 @@ def _kernel(runs: Sequence[TimedRun]) -> TimedKernel:
         facts.command_line,
         facts.clock_source,
         boots,
-        len(runs),
+        runs,
     )
+
+
+def _kernel(runs: Sequence[TimedRun]) -> TimedKernel:
+    boots = len({one.facts.boot_id for one in runs})
+    return kernel_of(runs[0].facts, boots, len(runs))
 
 
 def _instructions(timed: TimedKernels) -> dict[str, tuple[float, float]]:
@@ -100,26 +108,9 @@ def _warnings(
             "the same kernel was booted first in all pairs: a machine that warms up or drifts then "
             "looks like a slower kernel; toss a coin for each pair"
         )
-    if _HYPERVISOR in facts.cpu_flags.split():
-        yield "the CPU is a virtual one: what else its host does is in the times"
-    if facts.clock == "tsc" and not set(facts.cpu_flags.split()) >= _INVARIANT:
-        yield "the TSC may follow the frequency: the CPU does not say constant_tsc and nonstop_tsc"
     if facts.kernel == other[0].facts.kernel:
         yield "both folders are of one kernel: what differs is the machine's own floor"
-    yield from _unset(facts)
-
-
-def _unset(facts: BootFacts) -> Iterator[str]:
-    """Yield what of the machine moves times, and how it is set."""
-    if facts.governor and facts.governor != "performance":
-        yield (
-            f"the cpufreq governor is {facts.governor}, which moves the frequency: "
-            "cpupower frequency-set -g performance"
-        )
-    if facts.boost == "1" or facts.no_turbo == "0":
-        yield "boost is on: the frequency depends on temperature and on other cores"
-    if facts.smt == "on":
-        yield "SMT is on: another thread of the core may take part of it"
+    yield from unset(facts)
 
 
 def _notes(timed: TimedKernels, runs: Sequence[TimedRun]) -> Iterator[str]:

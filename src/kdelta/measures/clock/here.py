@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that time themselves under the kernel that runs here, in pairs whose order is drawn.
+
+Such a run is a process, and no boot: what a kernel draws when it is booted is the same in all.
+"""
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import IO
+
+import msgspec
+
+from kdelta.host.command import Log, echo_command, environment
+from kdelta.host.target import host_target
+from kdelta.host.tie import tie_to
+from kdelta.lab.plan import guest_compiler
+from kdelta.measures.clock.boots import TimedKernels, paired
+from kdelta.measures.clock.bundle import build_bundle
+from kdelta.measures.clock.results import TimedRun, parse_run
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.run import MachineOptions
+from kdelta.workloads.catalog import find_workload
+
+SECONDS = 600.0
+"""That a workload may take here."""
+
+_POLL_SECONDS = 0.2
+_MOST_BYTES = 64 << 20
+"""That a program may print."""
+
+
+class TimedProgram(msgspec.Struct, frozen=True):
+    """A bundle with its arguments. name: what messages call it; seconds: that it may take."""
+
+    argv: tuple[str, ...]
+    name: str
+    seconds: float = SECONDS
+
+
+def bundle_here(workload: str, operations: tuple[str, ...], log: Log) -> TimedProgram:
+    """Return the bundle of a workload for this host, compiled unless the cache has it. UserError
+    for a workload that cannot be packed, for an operation that there is not, and on a host of an
+    architecture without bundles.
+    """
+    found = find_workload(workload)
+    for name in operations:
+        found.operation(name)
+    host = host_target()
+    if host is None:
+        raise UserError(
+            f"nothing can be timed here: there is no bundle for {os.uname().machine}",
+            "kdelta clock pack lists architectures that have one",
+        )
+    program = build_bundle(found, guest_compiler(host.name, MachineOptions(), log), log)
+    return TimedProgram((str(program), "run", *operations), workload)
+
+
+def timed_here(program: TimedProgram) -> TimedRun:
+    """Run a bundle under this kernel, and return what it says. LabError for one that fails, that
+    does not end in time, or that prints without end; nothing of it is left running.
+    """
+    echo_command(program.argv)
+    with tempfile.TemporaryFile() as results, tempfile.TemporaryFile() as printed:
+        try:
+            process = subprocess.Popen(
+                program.argv,
+                env=environment(None),
+                stdin=subprocess.DEVNULL,
+                stdout=results,
+                stderr=printed,
+                start_new_session=True,
+                preexec_fn=partial(tie_to, os.getpid(), signal.SIGKILL),  # noqa: PLW1509
+            )
+        except OSError as error:
+            raise LabError(f"{program.name} could not be started: {error.strerror}") from error
+        try:
+            _wait(process, program, printed)
+        finally:
+            _end(process)
+        results.seek(0)
+        content = results.read()
+        if process.returncode:
+            last = _last_line(printed) or f"it ended with {process.returncode}"
+            raise LabError(f"{program.name} failed: {last}")
+    try:
+        return parse_run(content, program.name)
+    except UserError as error:  # whose files are none of the user's
+        raise LabError(error.message) from error
+
+
+def pairs_here(
+    sides: tuple[TimedProgram, TimedProgram], most: int, doing: Callable[[int], None]
+) -> Iterator[TimedKernels]:
+    """Yield, after each of so many pairs of runs, all pairs so far: of a base and of another
+    program. doing: gets the number of a pair before it runs.
+    """
+    runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
+    for number in range(1, most + 1):
+        doing(number)
+        for side in (0, 1) if secrets.randbelow(2) else (1, 0):
+            run = timed_here(sides[side])
+            order = len(runs[0]) + len(runs[1])
+            facts = msgspec.structs.replace(run.facts, when=order, boot_id=str(order))
+            runs[side].append(msgspec.structs.replace(run, facts=facts))
+        yield msgspec.structs.replace(paired(*runs), here=True)
+
+
+def _wait(process: "subprocess.Popen[bytes]", program: TimedProgram, printed: IO[bytes]) -> None:
+    end = time.monotonic() + program.seconds
+    while True:
+        try:
+            process.wait(min(_POLL_SECONDS, program.seconds))
+            return
+        except subprocess.TimeoutExpired:
+            if os.fstat(printed.fileno()).st_size > _MOST_BYTES:
+                most = _MOST_BYTES >> 20
+                raise LabError(f"{program.name} printed more than {most} MiB") from None
+            if time.monotonic() >= end:
+                raise LabError(
+                    f"{program.name} did not end within {program.seconds:g} seconds"
+                ) from None
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End what is left of the program's session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _last_line(printed: IO[bytes]) -> str:
+    printed.seek(max(0, os.fstat(printed.fileno()).st_size - 4096))
+    lines = printed.read().decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What of a machine moves times, by what a run says of it, and how that is set: kdelta does not."""
+
+from collections.abc import Iterator
+
+from kdelta.measures.clock.results import BootFacts
+
+HYPERVISOR = "hypervisor"
+"""The flag of a CPU that is a virtual one."""
+
+_INVARIANT = {"constant_tsc", "nonstop_tsc"}
+_IDLE = 0.5
+"""A load up to which a machine is idle."""
+
+
+def unset(facts: BootFacts) -> Iterator[str]:
+    """Yield what of the machine moves times, and how it is set."""
+    flags = set(facts.cpu_flags.split())
+    if HYPERVISOR in flags:
+        yield "the CPU is a virtual one: what else its host does is in the times"
+    if facts.clock == "tsc" and not flags >= _INVARIANT:
+        yield "the TSC may follow the frequency: the CPU does not say constant_tsc and nonstop_tsc"
+    if facts.governor and facts.governor != "performance":
+        yield (
+            f"the cpufreq governor is {facts.governor}, which moves the frequency: "
+            "cpupower frequency-set -g performance"
+        )
+    if facts.boost == "1" or facts.no_turbo == "0":
+        yield (
+            "boost is on: the frequency depends on temperature and on other cores; as root: "
+            + _BOOST_OFF[facts.boost == "1"]
+        )
+    if facts.smt == "on":
+        yield (
+            "SMT is on: another thread of the core may take part of it; as root: "
+            "echo off >/sys/devices/system/cpu/smt/control"
+        )
+
+
+def busy(facts: BootFacts) -> Iterator[str]:
+    """Yield that others work on the machine, by its load when a study began."""
+    load = facts.load.partition(" ")[0]
+    if load and float(load) > _IDLE:
+        yield (
+            f"the load was {load} before the first run: other programs take part of the CPU and of "
+            "its caches; end them, or measure later"
+        )
+
+
+_BOOST_OFF = (
+    "echo 1 >/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "echo 0 >/sys/devices/system/cpu/cpufreq/boost",
+)
