@@ -38,6 +38,12 @@ static int keep_to_one_cpu(void)
     return sched_setaffinity(0, sizeof set, &set) ? -1 : last;
 }
 
+struct words {
+    int argc;
+    char **argv;
+};
+
+#ifdef KDELTA_WORKLOAD
 /* Where the workload may have files, and programs that it starts: in memory, if there is such a place. */
 static const char *folder(void)
 {
@@ -58,12 +64,6 @@ static const char *folder(void)
     timed_fail("no folder for files and programs: set TMPDIR");
 }
 
-struct words {
-    int argc;
-    char **argv;
-};
-
-#ifdef KDELTA_WORKLOAD
 /* The workload's own results are what is printed: its words go where errors go. */
 static void workload_start(void *of)
 {
@@ -72,6 +72,15 @@ static void workload_start(void *of)
     if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         timed_fail("starting the workload");
     exit(workload_main(words->argc, words->argv));
+}
+
+static int run(struct words words)
+{
+    struct timed timed = {.workload = KDELTA_WORKLOAD, .folder = folder(), .cpu = keep_to_one_cpu(), .start = workload_start, .words = &words};
+
+    if (setenv("TMPDIR", timed.folder, 1))
+        timed_fail("setenv");
+    return timed_run(&timed) ? 1 : 0;
 }
 #endif
 
@@ -85,36 +94,36 @@ static void program_start(void *of)
     timed_fail(words->argv[0]);
 }
 
-static int run(struct timed *timed)
+/* A program of the user's keeps its folders. */
+static int exec(struct words words)
 {
-    timed->folder = folder();
-    timed->cpu = keep_to_one_cpu();
-    if (setenv("TMPDIR", timed->folder, 1))
-        timed_fail("setenv");
-    return timed_run(timed) ? 1 : 0;
+    const char *path = words.argv[0], *slash = strrchr(path, '/');
+    struct timed timed = {
+        .workload = slash ? slash + 1 : path,
+        .path = path,
+        .folder = ".",
+        .cpu = keep_to_one_cpu(),
+        .whole = true,
+        .start = program_start,
+        .words = &words,
+    };
+
+    return timed_run(&timed) ? 1 : 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct words words;
-
 #ifdef KDELTA_WORKLOAD
-    words = (struct words){argc - 1, argv + 1}; /* whose first stands for the program's name */
     if (argc > 1 && !strcmp(argv[1], "run"))
-        return run(&(struct timed){.workload = KDELTA_WORKLOAD, .start = workload_start, .words = &words});
+        return run((struct words){argc - 1, argv + 1}); /* whose first stands for the program's name */
     if (argc == 2 && !strcmp(argv[1], "list")) {
         char *list[] = {argv[0], "--list", NULL};
 
         return workload_main(2, list);
     }
 #endif
-    if (argc > 2 && !strcmp(argv[1], "exec")) {
-        const char *slash = strrchr(argv[2], '/');
-
-        words = (struct words){argc - 2, argv + 2};
-        return run(&(struct timed){
-            .workload = slash ? slash + 1 : argv[2], .path = argv[2], .whole = true, .start = program_start, .words = &words});
-    }
+    if (argc > 2 && !strcmp(argv[1], "exec"))
+        return exec((struct words){argc - 2, argv + 2});
 #ifdef KDELTA_WORKLOAD
     dprintf(STDERR_FILENO, "usage: %s run [OPERATION...] >FILE\n       %s list\n", argv[0], argv[0]);
 #endif

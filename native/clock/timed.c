@@ -169,8 +169,7 @@ int timed_run(const struct timed *timed)
     if (getrusage(RUSAGE_CHILDREN, &used))
         timed_fail("getrusage");
     close(own[1]);
-    if (!kept_size)
-        take(own[0]); /* a program that marks regions has these alone */
+    take(own[0]);
     put(kept, kept_size);
     snprintf(online, sizeof online, "%s", online_cpus()); /* boot_id() has the same place for its text */
     size = snprintf(line, sizeof line,

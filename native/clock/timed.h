@@ -11,7 +11,7 @@
  * path      of the program; NULL where it is part of this one
  * folder    that files of it are in
  * cpu       that it runs on; -1: any
- * whole     a program without regions of its own is one region, from exec to exit
+ * whole     it is a region besides its own, from exec to exit
  * seconds   after which it is ended; 0: never
  * start     becomes the program; words: its own */
 struct timed {

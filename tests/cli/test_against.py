@@ -27,6 +27,8 @@ NEW = ("--", "/bin/ls", "-l")
         ("/bin/ls", (), "--against /bin/ls and no command", "-- NEW ARGS"),
         ("/bin/ls", ("--mode", "kernel", *NEW), "--against and --mode kernel", "kdelta crossing"),
         ("/bin/ls", ("--margin", "-1", *NEW), "a margin of -1 %", "0 or more"),
+        ("/bin/ls", ("--pairs", "9", *NEW), "and none is named", "--clock this"),
+        ("/bin/ls", ("--clock", "kvm", *NEW), "cannot use --clock kvm", "this"),
         ("/bin/ls", ("--file", "/nonesuch", *NEW), "no such file: /nonesuch", "--file HOST"),
     ],
 )
@@ -56,3 +58,10 @@ def test_which_command_lines_are_answered_by_the_exit_code() -> None:
     assert not answers_by_code(["run", "k", "--", "new", "--against", "old"])
     assert answers_by_code(["gate", "a", "b"])
     assert not answers_by_code(["report", "--against", "old"])
+
+
+def test_clock_without_another_program_refused(capsys: Captured) -> None:
+    assert kdelta("run", "image:nowhere", "--clock", "this", *NEW) == 2
+    shown = capsys.readouterr().err
+    assert "without --against" in shown
+    assert "--against OLD" in shown

@@ -3,10 +3,14 @@
 
 from fractions import Fraction
 
+import msgspec
+
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.effects import compare
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.effects.effects import Word, compare
 from kdelta.infer.effects.gate import decide, judge_path
 from kdelta.infer.profiles.system_calls import KernelCost, PartKind, part_changes
+from kdelta.measures.model import Effect, MeasuredEffects, judge_effect
 from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.spec.run import RunStatus
 from kdelta.studies.against.model import AgainstRegion, AgainstReport, OutputChange, ProgramSide
@@ -76,3 +80,15 @@ def failed_against() -> AgainstReport:
     old = ProgramSide(("./old",), side("old", failed=True))
     new = ProgramSide(("./new",), side("new"))
     return AgainstReport(MACHINE, old, new, Fraction(0), decision, (), ())
+
+
+def timed_report() -> AgainstReport:
+    """The same programs, which were timed as well."""
+    plain = against_report(output=False)
+    change = Interval(0.11, 0.19)
+    ends = Interval(1_204_000.0, 1_204_000.0), Interval(1_384_500.0, 1_384_500.0)
+    effect = Effect("command", Word.SLOWER, *ends, change, "explained by the path")
+    notes = ("timed on this host, AMD EPYC, under 6.12.0, which runs here; 7 pairs of runs",)
+    times = MeasuredEffects("times", "nanoseconds", (effect,), " by the clock", notes)
+    judged = (*plain.judged, judge_effect(effect, times))
+    return msgspec.structs.replace(plain, times=times, judged=judged, decision=decide(judged))

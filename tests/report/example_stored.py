@@ -17,7 +17,7 @@ from tests.report import (
     test_series_report,
 )
 from tests.report.example import failed_report, report, run_report
-from tests.report.example_against import against_report, failed_against
+from tests.report.example_against import against_report, failed_against, timed_report
 from tests.report.example_clock import clock_report, floor_report
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
@@ -38,6 +38,7 @@ GATE = GateReport(
 EXAMPLES = {
     "against": stored("against", against_report()),
     "against failed": stored("against", failed_against()),
+    "against timed": stored("against", timed_report()),
     "ablate": stored("ablate", test_ablation.REPORT),
     "ablate cycles": stored("ablate", test_ablation.with_cycles()),
     "bisect": stored("bisect", test_bisect_report.REPORT),

@@ -19,6 +19,7 @@ from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.publish import publish, runs_printed, shown_lab, unkept_runs, write_page
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.gate import Exit
+from kdelta.lab.asked import TimedHere
 from kdelta.lab.lab import open_store
 from kdelta.lab.request import Program
 from kdelta.spec.errors import UserError
@@ -37,7 +38,7 @@ EPILOG = """\b
 Exit codes with --against, as of kdelta gate:
   0     NEW is not slower than OLD by more than the margin
   1     NEW is slower
-  125   a program failed, or the verdict is open
+  125   a program failed, or a verdict is open, that of --clock too
   255   everything else: wrong usage, a broken lab, a fault of kdelta
 
 """
@@ -60,7 +61,7 @@ def old_command(text: str, new: Sequence[str]) -> tuple[str, ...]:
 
 
 class AgainstOptions(msgspec.Struct, frozen=True):
-    """The other program, and by how much the new one may be slower."""
+    """The other program, by how much the new one may be slower, and whether both are timed."""
 
     old: Annotated[
         str | None,
@@ -82,12 +83,14 @@ class AgainstOptions(msgspec.Struct, frozen=True):
             help="With --against: pass what is slower by up to PCT.",
         ),
     ] = None
+    timed: TimedHere = TimedHere()
 
 
 def run_two(
-    old: str, new: RunRequest, margin: Fraction | None, printed: PrintOptions, *, functions: int
+    against: AgainstOptions, new: RunRequest, printed: PrintOptions, *, functions: int
 ) -> Exit:
     """Run both programs, publish the report, and return what a gate answers."""
+    old = against.old or ""
     if not new.program.command:
         raise UserError(
             f"--against {old} and no command to compare it with",
@@ -104,7 +107,8 @@ def run_two(
     request = AgainstRequest(
         old=msgspec.structs.replace(new, program=other),
         new=new,
-        margin=margin or Fraction(0),
+        margin=against.margin or Fraction(0),
+        timed=against.timed,
     )
     with open_store() as store:
         with shown_lab(store) as lab:
@@ -148,8 +152,9 @@ def run(
     kernel = one_kernel(words, "kdelta compare runs a command under several")
     request = asked(kernel=kernel, program=program or Program(()))
     request = msgspec.structs.replace(request, lab=on_cpu(request.lab, like.cpu))
+    against.timed.check(against=against.old is not None)
     if against.old is not None:
-        return run_two(against.old, request, against.margin, printed, functions=named.functions)
+        return run_two(against, request, printed, functions=named.functions)
     if against.margin is not None:
         raise UserError(
             f"--margin {float(100 * against.margin):g} without --against",

@@ -30,6 +30,7 @@ _PARTS = {
     "replay": (*PLUGIN_FLAGS, "-pthread"),
     # Where no other program is: the debugger's stub stops at an address whatever executes it.
     "agent": (*STATIC_FLAGS, "-Wl,-Ttext-segment=0x10000000"),
+    "clock": (*STATIC_FLAGS, "-DKDELTA_TIMED"),
     "clock_guest": (*STATIC_FLAGS, "-DKDELTA_TIMED"),
     "find_files": STATIC_FLAGS,
     "terminal": STATIC_FLAGS,
@@ -78,8 +79,8 @@ def build(
     plugin_api: int = 0,
 ) -> Path:
     """Return the path of the built "plugin" or "probe" (for a QEMU with that version of its plugin
-    interface), "replay" (a library), "agent", "clock_guest", "find_files" or "terminal" (static
-    programs, for guests of that architecture).
+    interface), "replay" (a library), "agent", "clock", "clock_guest", "find_files" or "terminal"
+    (static programs, for guests of that architecture).
     """
     api = (f"-DPLUGIN_API={plugin_api}",) if plugin_api else ()
     native = native_folder()

@@ -133,6 +133,31 @@ Clock = Literal["kvm", "emulated"]
 """Whose time guests are timed by: hardware's under KVM, or QEMU's own, for trying things out."""
 
 
+MostPairs = Annotated[
+    int,
+    option(
+        "--pairs",
+        metavar="N",
+        least=2,
+        most=1000,
+        group=HelpSection.SURE,
+        help="With --clock: time at most N pairs.",
+    ),
+]
+ClockMargin = Annotated[
+    Fraction,
+    option(
+        "--clock-margin",
+        metavar="PCT",
+        kind=OptionKind.PERCENT,
+        least=LEAST_PERCENT,
+        most=MOST_PERCENT,
+        group=HelpSection.SURE,
+        help="With --clock: ignore differences of time up to PCT.",
+    ),
+]
+
+
 class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
     """The clock that operations are timed by, if any; in at most how many pairs of boots; which
     differences of time matter, as a fraction; and whether each boot is of a link of its own.
@@ -146,29 +171,8 @@ class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
             help="Time operations in guests by this clock, too.",
         ),
     ] = None
-    most_pairs: Annotated[
-        int,
-        option(
-            "--pairs",
-            metavar="N",
-            least=2,
-            most=1000,
-            group=HelpSection.SURE,
-            help="With --clock: time at most N pairs of boots.",
-        ),
-    ] = 20
-    margin: Annotated[
-        Fraction,
-        option(
-            "--clock-margin",
-            metavar="PCT",
-            kind=OptionKind.PERCENT,
-            least=LEAST_PERCENT,
-            most=MOST_PERCENT,
-            group=HelpSection.SURE,
-            help="With --clock: ignore differences of time up to PCT.",
-        ),
-    ] = Fraction(1, 100)
+    most_pairs: MostPairs = 20
+    margin: ClockMargin = Fraction(1, 100)
     links: Annotated[
         bool,
         option(
@@ -188,3 +192,33 @@ class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NOT_TIMED = TimedBy()
+
+
+class TimedHere(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether programs are timed on this host, under the kernel that runs; in at most how many
+    pairs of runs; and which differences of time matter, as a fraction.
+    """
+
+    clock: Annotated[
+        Literal["this"] | None,
+        option(
+            "--clock", metavar="this", help="With --against: run both here, too, and time them."
+        ),
+    ] = None
+    most_pairs: MostPairs = 20
+    margin: ClockMargin = Fraction(1, 100)
+
+    def check(self, *, against: bool) -> None:
+        """Raise UserError for options of a clock where no clock is named, or nothing to compare."""
+        if self == TimedHere():
+            return
+        if not against:
+            raise UserError(
+                "--clock, --pairs and --clock-margin without --against",
+                "name the program to compare with: --against OLD",
+            )
+        if self.clock is None:
+            raise UserError(
+                "--pairs and --clock-margin are of a clock, and none is named",
+                "name it: --clock this",
+            )

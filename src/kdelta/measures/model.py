@@ -13,6 +13,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.gains import PathGain
+from kdelta.infer.effects.gate import Judged
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import NOT_TIMED, TimedBy
 from kdelta.lab.lab import Lab, RunResult
@@ -114,6 +115,17 @@ class MeasuredEffects(msgspec.Struct, frozen=True):
         kept = tuple(one for one in self.effects if one.region not in names)
         others = tuple(one for one in self.others if one.region not in names)
         return msgspec.structs.replace(self, effects=kept, others=others)
+
+
+def judge_effect(effect: Effect, found: MeasuredEffects) -> Judged:
+    """Return a verdict of a measure as a gate sees it."""
+    name = effect.region + found.where
+    if effect.word is Word.SLOWER and effect.change:
+        low, high = (f"{100 * end:+.3g}%" for end in (effect.change.low, effect.change.high))
+        return Judged(f"{name} {low} to {high} {found.unit}", Word.SLOWER, name=name)
+    if effect.doubt:
+        return Judged(name, Word.UNRESOLVED, effect.doubt)
+    return Judged(name, effect.word, effect.reason, bounded=effect.bounded)
 
 
 class Judgement(msgspec.Struct, frozen=True):

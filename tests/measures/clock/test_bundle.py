@@ -155,7 +155,7 @@ def test_program_of_the_user_is_packed(tmp_path: Path) -> None:
         readme = tar.extractfile("README")
         assert readme
         assert b"./bundle exec ./own >A/1.json" in readme.read()
-    for regions, found in ((["a", "b"], {"a", "b"}), ([], {"command"})):
+    for regions, found in ((["a", "b"], {"a", "b", "command"}), ([], {"command"})):
         done = subprocess.run(
             ["./bundle", "exec", "./own", *regions], cwd=there, check=True, capture_output=True
         )

@@ -154,3 +154,16 @@ def test_a_program_of_another_machine_is_refused(capsys: Captured, tmp_path: Pat
     assert "cannot run the old program" in shown.err
     assert "is a program for another machine (AARCH64, 64 bit)" in shown.err
     assert shown.out == ""
+
+
+@pytest.mark.slow
+@X86
+def test_two_programs_are_timed_here_as_well(capsys: Captured) -> None:
+    """The times are this host's, whatever they are: that they are there is what can be known."""
+    words = ("--against", str(_program(10)), "--clock", "this", "--pairs", "2", "--json")
+    assert kdelta("run", OLD, *words, "--perturb", "1", "--", str(_program(10))) in {0, 1, 125}
+    report = read_document(capsys.readouterr().out)
+    (effect,) = report.times.effects
+    assert effect.region == "command"
+    assert effect.base.low > 10_000
+    assert report.judged[-1].region.startswith("command by the clock")

@@ -12,7 +12,7 @@ from kdelta.guests.libraries import find_program, is_static, target_of
 from kdelta.host.command import quiet
 from kdelta.host.files import user_errors, write_atomic
 from kdelta.host.gcc import Compiler
-from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program, native_folder
+from kdelta.host.native import build, native_folder
 from kdelta.spec.errors import UserError
 from kdelta.workloads.catalog import LinkedIn, Workload, build_workload
 
@@ -73,17 +73,8 @@ def bundle_of_program(program: Path, by: Compiler, log: Callable[[str], None] = 
     """
     program = find_program(str(program.absolute()))
     _must_be_static(program, by.arch)
-    native = native_folder()
-    runner = NativeProgram(
-        name=PROGRAM,
-        folder=native / "clock",
-        sources=tuple(sorted(one.name for one in (native / "clock").glob("*.c"))),
-        flags=(*STATIC_FLAGS, "-DKDELTA_TIMED"),
-        includes=(native / "include",),
-        by=by,
-    )
     words, what = f"exec ./{program.name}", f"the program {program.name!r}"
-    return Bundle(build_program(runner, log), words, what, program)
+    return Bundle(build("clock", log, by=by), words, what, program)
 
 
 def _must_be_static(program: Path, arch: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.infer.effects.effects import OPEN, Word
+from kdelta.infer.effects.effects import OPEN, Effects, Word
 from kdelta.measures.model import Effect, MeasuredEffects, RunPair
 
 NO_DIFFERENCE = "no difference"
@@ -48,17 +48,17 @@ def expected_of(pair: RunPair, *, by_model: bool) -> dict[str, Expected]:
     """Return by operation what is expected of times. by_model: whether the clock is that of a CPU,
     of which model cycles say something.
     """
-    measured = [one for judged in pair.judged if by_model for one in judged.found.effects]
-    linked = {one.region: one for one in measured if one.as_linked}
-    expected = {}
-    for one in pair.path.operations:
-        cycles = linked.get(one.name)
-        expected[one.name] = Expected(
-            one.verdict.word,
-            cycles.word if cycles else None,
-            cycles.as_linked if cycles else None,
-        )
+    expected = expected_by(pair.path)
+    for one in (one for judged in pair.judged if by_model for one in judged.found.effects):
+        if one.as_linked and one.region in expected:
+            path = expected[one.region].path
+            expected[one.region] = Expected(path, one.word, one.as_linked)
     return expected
+
+
+def expected_by(path: Effects) -> dict[str, Expected]:
+    """Return by operation what the path alone lets one expect."""
+    return {one.name: Expected(one.verdict.word) for one in path.operations}
 
 
 def worth_timing(

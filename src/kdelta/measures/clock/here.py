@@ -11,13 +11,15 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO
 
 import msgspec
 
+from kdelta.guests.libraries import find_program, target_of
 from kdelta.host.command import Log, echo_command, environment
+from kdelta.host.native import HERE, build
 from kdelta.host.target import host_target
 from kdelta.host.tie import tie_to
 from kdelta.lab.plan import guest_compiler
@@ -30,6 +32,8 @@ from kdelta.workloads.catalog import find_workload
 
 SECONDS = 600.0
 """That a workload may take here."""
+
+"""Of a command: as many as native/clock/main.c takes."""
 
 _POLL_SECONDS = 0.2
 _MOST_BYTES = 64 << 20
@@ -62,6 +66,23 @@ def bundle_here(workload: str, operations: tuple[str, ...], log: Log) -> TimedPr
     return TimedProgram((str(program), "run", *operations), workload)
 
 
+def command_here(command: Sequence[str], seconds: float, log: Log) -> TimedProgram:
+    """Return what times any program of this host as a whole, and its own regions if it was compiled
+    with -DKDELTA_TIMED. UserError for one that cannot run here.
+    """
+    program = find_program(command[0])
+    of = target_of(program)
+    if not of.is_host:
+        raise UserError(
+            f"{command[0]} cannot be timed here: it is a program for {of.name}",
+            "leave out --clock, or compile it for this host",
+        )
+    host = host_target()
+    by = guest_compiler(host.name, MachineOptions(), log) if host else HERE
+    argv = (str(build("clock", log, by=by)), "exec", str(program), *command[1:])
+    return TimedProgram(argv, command[0], seconds)
+
+
 def timed_here(program: TimedProgram) -> TimedRun:
     """Run a bundle under this kernel, and return what it says. LabError for one that fails, that
     does not end in time, or that prints without end; nothing of it is left running.
@@ -85,14 +106,13 @@ def timed_here(program: TimedProgram) -> TimedRun:
         finally:
             _end(process)
         results.seek(0)
-        content = results.read()
-        if process.returncode:
-            last = _last_line(printed) or f"it ended with {process.returncode}"
-            raise LabError(f"{program.name} failed: {last}")
+        content, last = results.read(), _last_line(printed)
+    if process.returncode and not content.endswith(b"}\n"):
+        raise LabError(f"{program.name} failed: {last or f'it ended with {process.returncode}'}")
     try:
         return parse_run(content, program.name)
     except UserError as error:  # whose files are none of the user's
-        raise LabError(error.message) from error
+        raise LabError("; it printed: ".join(filter(None, (error.message, last)))) from error
 
 
 def pairs_here(

@@ -37,13 +37,12 @@ def unset(facts: BootFacts) -> Iterator[str]:
         )
 
 
-def busy(facts: BootFacts) -> Iterator[str]:
-    """Yield that others work on the machine, by its load when a study began."""
-    load = facts.load.partition(" ")[0]
-    if load and float(load) > _IDLE:
+def busy(load: float) -> Iterator[str]:
+    """Yield that others work on the machine, by its load before a study began."""
+    if load > _IDLE:
         yield (
-            f"the load was {load} before the first run: other programs take part of the CPU and of "
-            "its caches; end them, or measure later"
+            f"the load was {load:.2f} before the first run: other programs take part of the CPU "
+            "and of its caches; end them, or measure later"
         )
 
 

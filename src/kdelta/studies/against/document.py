@@ -10,6 +10,7 @@ from kdelta.infer.effects.effects import OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.infer.effects.gate import Exit, Judged
 from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
+from kdelta.measures import sections as measures
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -19,6 +20,7 @@ from kdelta.report.document import (
     Cell,
     Column,
     Document,
+    Items,
     Outcome,
     Prose,
     Section,
@@ -52,6 +54,8 @@ def document(stored: Stored, report: AgainstReport, functions: int = 0) -> Docum
     sides = (("old", report.old.side), ("new", report.new.side))
     line = _decision_text(report)
     answers = tuple(_answer(one, report) for one in report.regions)
+    if report.times and answers:
+        answers += (measures.answer(report.times),)
     ends = f"Exit code {int(report.decision.exit)}: {line}."
     title = answers[0].sentences[0].rstrip(".") if answers else line
     return Document(
@@ -144,6 +148,9 @@ def _most(region: AgainstRegion) -> Iterator[str]:
 def _sections(report: AgainstReport, functions: int) -> Iterator[Section]:
     if report.output:
         yield Section("output", "Different output", (_output_table(report),))
+    if report.times:
+        notes = [Items(report.times.notes)]
+        yield measures.section(report.times, "Times on this host", "", ("old", "new"), notes)
     many = len(report.regions) > 1
     for index, region in enumerate(report.regions):
         mark = f"-{index}" if index else ""

@@ -10,6 +10,7 @@ import msgspec
 from kdelta.infer.effects.effects import OperationEffect
 from kdelta.infer.effects.gate import Decision, Judged
 from kdelta.infer.profiles.system_calls import KernelCostChange
+from kdelta.measures.model import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns
 
 
@@ -49,6 +50,7 @@ class AgainstRegion(msgspec.Struct, frozen=True):
 class AgainstReport(msgspec.Struct, frozen=True):
     """Two programs under one kernel. `margin`: by which part the new one may execute more and is
     not slower. `output`: how what they print differs.
+    `times`: by the clock of this host, if they were timed.
     """
 
     machine: Facts
@@ -60,6 +62,7 @@ class AgainstReport(msgspec.Struct, frozen=True):
     regions: tuple[AgainstRegion, ...]
     output: tuple[OutputChange, ...] = ()
     warnings: tuple[str, ...] = ()
+    times: MeasuredEffects | None = None
 
     @property
     def names(self) -> tuple[str, str]:

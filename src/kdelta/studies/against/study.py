@@ -2,6 +2,7 @@
 """Two programs under one kernel: which executes more, in which functions and system calls."""
 
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -22,20 +23,25 @@ from kdelta.infer.profiles.system_calls import (
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
+from kdelta.lab.asked import TimedHere
 from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab, RunPlan, RunResult, profiles_of
 from kdelta.lab.program import check_program
+from kdelta.lab.progress import Progress
 from kdelta.lab.reports import attachment, machine_facts, reported_side
 from kdelta.lab.request import LabRequest
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
 from kdelta.machines.arch import arch_machine
+from kdelta.measures.clock.here import TimedProgram, command_here
+from kdelta.measures.clock.settings import busy
 from kdelta.measures.path.judges import LEFT_OPEN
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstRegion, AgainstReport, OutputChange, ProgramSide
+from kdelta.studies.against.timed import TimedPrograms, time_programs
 from kdelta.studies.run.request import RunRequest
 
 _STREAMS = (("stdout", "standard output"), ("stderr", "standard error"))
@@ -43,12 +49,13 @@ _STREAMS = (("stdout", "standard output"), ("stderr", "standard error"))
 
 class AgainstRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Two commands for one kernel, in one lab. What the new one executes more by no more than the
-    fraction `margin` is not slower.
+    fraction `margin` is not slower. timed: whether they are timed on this host as well.
     """
 
     old: RunRequest
     new: RunRequest
     margin: Fraction = Fraction(0)
+    timed: TimedHere = TimedHere()
 
     @property
     def lab(self) -> LabRequest:
@@ -80,6 +87,7 @@ async def run_against(request: AgainstRequest, lab: Lab) -> AgainstReport:
         except UserError as error:
             raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
     lab, store, progress = lab.asked(request.lab), lab.store, lab.progress
+    programs, load = _timed_here(request, progress), os.getloadavg()[0]  # before there are guests
     expect_kernels(progress, [request.new.kernel])
     expect_runs(progress, request.lab, 1, 2)
     kernel = lab.kernel(request.new.kernel)
@@ -102,7 +110,38 @@ async def run_against(request: AgainstRequest, lab: Lab) -> AgainstReport:
         effects = _compared(request, old.counts, new.counts)
         doubtful = by_chance(effects, *_alike(request, old.counts, new.counts))
         effects = left_open(effects, doubtful, LEFT_OPEN)
-    return _report(request, kernel, (old, new), store, effects)
+    report = _report(request, kernel, (old, new), store, effects)
+    if programs is None:
+        return report
+    timed = time_programs(programs, request.timed, effects, progress)
+    return _with_times(report, timed, tuple(busy(load)))
+
+
+def _timed_here(
+    request: AgainstRequest, progress: Progress
+) -> tuple[TimedProgram, TimedProgram] | None:
+    """Return what times both programs on this host, if that was asked for."""
+    if request.timed.clock is None:
+        return None
+    progress.expect("time", 1)
+    old, new = (
+        command_here(one.program.command, one.program.seconds, progress.log)
+        for one in (request.old, request.new)
+    )
+    return old, new
+
+
+def _with_times(
+    report: AgainstReport, timed: TimedPrograms, warnings: Sequence[str]
+) -> AgainstReport:
+    judged = (*report.judged, *timed.judged)
+    return msgspec.structs.replace(
+        report,
+        judged=judged,
+        decision=decide(judged, tuple(_failures((report.old, report.new)))),
+        times=timed.found,
+        warnings=(*report.warnings, *warnings, *timed.warnings),
+    )
 
 
 async def _work(who: str, request: RunRequest, kernel: Kernel, lab: Lab) -> RunPlan:

@@ -45,7 +45,7 @@ def run_floor(request: FloorRequest, progress: Progress) -> ClockReport:
         machine=machine_of(facts, _SHOWN),
         pairs=request.pairs,
         found=found,
-        warnings=(*busy(facts), *unset(facts)),
+        warnings=(*busy(float(facts.load.partition(" ")[0] or 0)), *unset(facts)),
         notes=tuple(_notes(runs, facts)),
         floor=tuple(_floor(one, medians[one.region]) for one in found.effects),
     )

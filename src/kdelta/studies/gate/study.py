@@ -10,7 +10,7 @@ from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
 from kdelta.infer.effects.gate import Decision, Judged, decide, judge_path
 from kdelta.lab.lab import Lab
 from kdelta.lab.work import Work
-from kdelta.measures.model import Effect, MeasuredEffects, RunSide
+from kdelta.measures.model import RunSide, judge_effect
 from kdelta.measures.path.judges import NOT_IN_STATES
 from kdelta.store.model import Run
 from kdelta.studies.compare.study import Comparison, SameKernelError, run_compare
@@ -80,7 +80,7 @@ def judge(
     for found in measured:
         known = [one for one in found.effects if one.change]
         for effect in sorted(known, key=lambda one: -one.change.low if one.change else 0.0):
-            yield _judged(effect, found)
+            yield judge_effect(effect, found)
         untold = {one.region: one.reason for one in found.effects if one not in known}
         names = {one.region for one in known} | set(found.left_out)
         for one in (one for one in operations if one.costs and one.name not in names):
@@ -121,13 +121,3 @@ def _percent(operation: OperationEffect) -> Fraction:
         return Fraction(0)
     part = operation.costs.insns.percent
     return operation.costs.insns.effect.value * 100 if part is None else part
-
-
-def _judged(effect: Effect, found: MeasuredEffects) -> Judged:
-    name = effect.region + found.where
-    if effect.word is Word.SLOWER and effect.change:
-        low, high = (f"{100 * end:+.3g}%" for end in (effect.change.low, effect.change.high))
-        return Judged(f"{name} {low} to {high} {found.unit}", Word.SLOWER, name=name)
-    if effect.doubt:
-        return Judged(name, Word.UNRESOLVED, effect.doubt)
-    return Judged(name, effect.word, effect.reason, bounded=effect.bounded)
