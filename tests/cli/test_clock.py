@@ -98,6 +98,13 @@ def test_judge_machine_that_moves_warned(tmp_path: Path, own_data: Path, capsys:
         (("pack", "-w", "nut", "--output", "x.tar"), "no workload is called 'nut'"),
         (("pack", "--arch", "mips", "--output", "x.tar"), "mips"),
         (("time",), "ACTION"),
+        (("check", "image:a"), "--counts is what check does"),
+        (("judge", "A", "B", "--counts"), "--counts is what check does"),
+        (("check", "--counts"), "check needs a kernel"),
+        (
+            ("check", "--counts", "image:a", "+cmdline:psi=0", "nowhere.json"),
+            "cannot read nowhere.json",
+        ),
     ],
 )
 def test_clock_refuses(

@@ -28,6 +28,7 @@ from tests.report.example import base_counts, failed_report, run_report
 from tests.report.example import stored as stored_run
 from tests.report.example_against import against_report
 from tests.report.example_clock import clock_report, floor_report
+from tests.report.example_counters import counters_report
 from tests.report.example_cycles import with_cycles
 from tests.report.example_stored import EXAMPLES, GATE
 from tests.report.test_profile_report import diff_report, profile_report
@@ -135,6 +136,7 @@ def reports() -> dict[str, msgspec.Struct]:
         "diff": difference(),
         "against": against_report(),
         "clock": clock_report(),
+        "counters": counters_report(),
         "clock-floor": floor_report(),
         "gate": msgspec.structs.replace(GATE, compared=(small(with_cycles()),)),
         "processes": ProcessesReport(run_report().run, (made_processes.found(5),)),

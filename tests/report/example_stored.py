@@ -19,6 +19,7 @@ from tests.report import (
 from tests.report.example import failed_report, report, run_report
 from tests.report.example_against import against_report, failed_against, timed_report
 from tests.report.example_clock import clock_report, floor_report
+from tests.report.example_counters import counters_report
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
 from tests.report.example_layout import layout_report
@@ -43,10 +44,11 @@ EXAMPLES = {
     "ablate cycles": stored("ablate", test_ablation.with_cycles()),
     "bisect": stored("bisect", test_bisect_report.REPORT),
     "clock": stored("clock", clock_report()),
-    "clock-floor": stored("clock", floor_report()),
+    "clock floor": stored("clock", floor_report()),
     "compare": stored("compare", report()),
     "compare cycles": stored("compare", with_cycles()),
     "compare cpus": stored("compare", with_cycles(), with_cycles("zen2")),
+    "counters": stored("counters", counters_report()),
     "crossing": stored("crossing", crossing_report()),
     "crossing failed": stored("crossing", without_kernel_mode()),
     "diff": stored("diff", test_profile_report.diff_report("getppid", "open-close")),

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta clock`: a workload as a file for other machines, and what came of it there."""
 
+import itertools
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from kdelta.cli.options import one_kernel
 from kdelta.cli.output import emit, log
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import publish
+from kdelta.cli.publish import publish, run_study
 from kdelta.cli.reading import one_of
 from kdelta.host.target import target
 from kdelta.lab.lab import open_store
@@ -22,9 +25,12 @@ from kdelta.spec.run import MachineOptions
 from kdelta.studies.clock.floor import run_floor
 from kdelta.studies.clock.request import ClockRequest, FloorRequest
 from kdelta.studies.clock.study import run_clock
+from kdelta.studies.counters.request import CountersRequest
+from kdelta.studies.counters.study import run_counters
 from kdelta.workloads.catalog import find_workload
 
-_ACTIONS = ("pack", "judge", "floor")
+_ACTIONS = ("pack", "judge", "floor", "check")
+_CHECK = "kdelta clock check --counts KERNEL [FILE...]"
 
 
 class PackOptions(msgspec.Struct, frozen=True):
@@ -58,19 +64,28 @@ class PackOptions(msgspec.Struct, frozen=True):
     ] = None
 
 
+class ClockCheckOptions(msgspec.Struct, frozen=True):
+    """What is checked."""
+
+    counts: Annotated[
+        bool, option("--counts", help="With check: compare counters with exact counts.")
+    ] = False
+
+
 def clock(
     words: Annotated[
         list[str],
         Argument(
-            metavar="pack | judge BASE OTHER | floor",
+            metavar="pack | judge BASE OTHER | floor | check KERNEL [FILE...]",
             help="What to do; to judge, a folder of each kernel's files.",
-            values="pack|judge|floor|FILE",
+            values="pack|judge|floor|check|FILE",
         ),
     ],
     *,
     packed: PackOptions,
     asked: ClockRequest,
     floor: partial[FloorRequest],
+    checked: ClockCheckOptions,
     printed: PrintOptions,
 ) -> int:
     """Pack operations to be timed on any machine, and judge their times.
@@ -79,10 +94,17 @@ def clock(
     the one kernel and `./bundle run >B/1.json` under the other, boot by boot, in an order drawn at
     random. `judge A B` compares the two folders, after as many boots as one likes: it may be asked
     after each. `floor` times the workload here, in pairs of runs under the kernel that runs: which
-    differences of times this machine can show.
+    differences of times this machine can show. `check --counts KERNEL FILE...` compares what the
+    counters of a CPU say in such files, or here without one, with exact counts of the same kernel.
     """
     action, *folders = words
-    if one_of("ACTION", action, _ACTIONS) != "judge" and folders:
+    if checked.counts is not (one_of("ACTION", action, _ACTIONS) == "check"):
+        raise UserError("--counts is what check does, and nothing else", _CHECK)
+    if action == "check":
+        check = _check_request(folders, packed.workload, asked)
+        run_study("counters", run_counters, check, printed)
+        return 0
+    if action != "judge" and folders:
         hint = f"kdelta clock {action} --help"
         raise UserError(f"{action} takes no folder: {folders[0]}", hint)
     if action == "pack":
@@ -99,6 +121,20 @@ def clock(
     with open_store() as store:
         publish(store, "clock", [report], printed)
     return 0
+
+
+def _check_request(words: Sequence[str], workload: str, asked: ClockRequest) -> CountersRequest:
+    """Return the request of a kernel's words, and of files behind them."""
+    if not words:
+        raise UserError("check needs a kernel", _CHECK)
+    changes = list(itertools.takewhile(lambda word: word.startswith("+"), words[1:]))
+    return CountersRequest(
+        kernel=one_kernel([words[0], *changes], _CHECK),
+        files=tuple(map(Path, words[1 + len(changes) :])),
+        workload=workload,
+        operations=asked.operations,
+        margin=asked.margin,
+    )
 
 
 def _pack(asked: PackOptions) -> int:

@@ -29,7 +29,8 @@ from tests.report import (
 )
 from tests.report.example import failed_report, report, run_report
 from tests.report.example_against import against_report, failed_against
-from tests.report.example_clock import clock_report
+from tests.report.example_clock import clock_report, floor_report
+from tests.report.example_counters import counters_report
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
 from tests.report.example_layout import layout_report
@@ -100,6 +101,8 @@ _EVERY: Mapping[str, Callable[[], Stored]] = {
         reports=(ProcessesReport(run_report().run, (found(),)),),
     ),
     "clock": lambda: stored("clock", clock_report()),
+    "clock floor": lambda: stored("clock", floor_report()),
+    "counters": lambda: stored("counters", counters_report()),
     "run": lambda: stored("run", run_report()),
     "run-failed": lambda: stored("run", failed_report()),
     "series": lambda: stored("series", test_series_report.REPORT),
