@@ -69,6 +69,11 @@ def test_reasons_of_what_is_left() -> None:
     exact = ExactCount(25.0, 450.0, faults=1.0)
     assert any("62 % of its time" in one for one in checked(45.0, 300.0, counted=0.62).why)
     assert any("1 page faults" in one for one in checked(45.0, 300.0, exact).why)
+    exact = ExactCount(25.0, 450.0, switches=2.0, group=30.4)
+    assert checked(45.0, 300.0, exact).why == (
+        "2 task switches an iteration, in which counters stop",
+        "up to 30 instructions are of the exact runs' control group",
+    )
     assert checked(45.0, 300.0).why[0].startswith("not explained")
     assert checked(45.0, 300.0, marks=None).why == ("what a mark costs is not known",)
 

@@ -29,6 +29,8 @@ from tests.measures.clock.made_runs import content, region
 from tests.measures.clock.scripts import script
 from tests.report.example import base_counts
 from tests.studies.fake_lab import FakeLab
+from tests.synthetic import own, user
+from tests.synthetic import region as synthetic_region
 
 BANNER = "6.12.0 (a builder) #1 SMP Fri"
 KERNEL = Kernel("a" * 64, "image:a", "/a", "x86_64", "6.12.0", banner=BANNER)
@@ -166,3 +168,21 @@ def test_without_files_the_bundle_runs_here(
     assert seen == ["syscalls", "getppid"]
     assert (tmp_path / "words").read_text() == "no-op\n"
     assert json.loads(msgspec.json.encode(report.machine))["release"] == "6.12.0"
+
+
+def test_faults_switches_and_charges_of_exact_runs() -> None:
+    functions = {
+        own("handle_mm_fault"): 400,
+        own("finish_task_switch.isra.0"): 60,
+        own("obj_cgroup_charge"): 20,
+        own("mod_objcg_state"): 10,
+        user("main", "bundle"): 30,
+    }
+    plain = synthetic_region("stat", functions, 10)
+    called = tuple(
+        msgspec.structs.replace(row, calls=20 if "switch" in row.name else 10)
+        for row in plain.functions
+    )
+    found = study._count_of([msgspec.structs.replace(plain, functions=called)])
+    assert (found.user, found.kernel) == (3.0, 49.0)
+    assert (found.faults, found.switches, found.group) == (1.0, 2.0, 3.0)

@@ -13,6 +13,9 @@ _MOST_A_SAMPLE = 250
 """Instructions of a sample besides its iterations: two readings of the clock or more, and what is
 done about them. 90 to 210 on arm64 (regions of tests/studies/counters/test_counters_guest.py).
 """
+_FEW = 0.002
+"""Of the instructions of an operation, what needs no mention."""
+
 _ALL_OF_IT = 0.98
 """Of a region's time, what is as good as all of it."""
 
@@ -43,6 +46,8 @@ class ExactCount(msgspec.Struct, frozen=True):
     spread             how far user and kernel together differ between runs
     string_iterations  of string instructions, besides the first
     faults             page faults that the kernel handled
+    switches           how often it switched to a measured task
+    group              instructions of functions that account and charge to control groups
     """
 
     user: float
@@ -50,6 +55,8 @@ class ExactCount(msgspec.Struct, frozen=True):
     spread: float = 0.0
     string_iterations: float = 0.0
     faults: float = 0.0
+    switches: float = 0.0
+    group: float = 0.0
 
 
 class Attributed(msgspec.Struct, frozen=True):
@@ -130,12 +137,19 @@ def _user(retired: Retired, exact: ExactCount, marks: float | None) -> Attribute
 
 
 def _why(retired: Retired, exact: ExactCount, marks: float | None) -> tuple[str, ...]:
+    insns = exact.user + exact.kernel
     reasons = {
         "what a mark costs is not known": marks is None,
-        f"counted in {100 * retired.counted:.0f} % of its time: counters stop while the kernel "
-        "switches tasks, and before a task has ended": retired.counted < _ALL_OF_IT,
+        f"counted in {100 * retired.counted:.0f} % of its time: counters stop while other "
+        "tasks run, and before a task has ended": retired.counted < _ALL_OF_IT,
         f"{exact.faults:.3g} page faults an iteration, each of which may map more or fewer pages": (
             exact.faults >= 0.01
+        ),
+        f"{exact.switches:.3g} task switches an iteration, in which counters stop": (
+            exact.switches >= 0.01
+        ),
+        f"up to {exact.group:.0f} instructions are of the exact runs' control group": (
+            exact.group >= _FEW * insns
         ),
         "counters took turns: the count is an estimate": retired.shared,
     }

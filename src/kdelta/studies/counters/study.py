@@ -31,7 +31,10 @@ NOTHING = "no-op"
 """The operation that does nothing, whose instructions are those of marks."""
 
 _HAS_NOTHING = "syscalls"
-_FAULT = "handle_mm_fault"
+_FAULT, _SWITCH = "handle_mm_fault", "finish_task_switch"
+_GROUP = re.compile("memcg|mem_cgroup|obj_?cg|obj_cgroup|obj_stock|cgroup|cpuacct|page_counter")
+"""In the names of functions that account and charge to control groups."""
+
 _SHOWN = (
     "cpu_model", "microcode", "machine", "release", "version", "build_id", "command_line", "smt",
     "online", "paranoid", "bundle",
@@ -182,13 +185,14 @@ def _count_of(passes: Sequence[RegionCounts]) -> ExactCount:
     rows = []
     for one in passes:
         user, kernel = one.cost("own", kernel=False), one.cost("own", kernel=True)
-        calls = (
-            row.calls
-            for row in one.functions
-            if row.name == _FAULT and row.context == "own" and is_kernel(row.origin)
+        functions = [row for row in one.functions if row.context == "own" and is_kernel(row.origin)]
+        faults, switches = (
+            sum(row.calls for row in functions if row.name.partition(".")[0] == name)
+            for name in (_FAULT, _SWITCH)
         )
         strings = user.string_iterations + kernel.string_iterations
-        figures = (user.insns, kernel.insns, strings, sum(calls))
+        group = sum(row.cost.insns for row in functions if _GROUP.search(row.name))
+        figures = (user.insns, kernel.insns, strings, faults, switches, group)
         rows.append([figure / one.iteration_count for figure in figures])
     sums = [row[0] + row[1] for row in rows]
     means = [statistics.fmean(row[at] for row in rows) for at in range(len(rows[0]))]
