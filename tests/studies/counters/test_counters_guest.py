@@ -13,15 +13,15 @@ from kdelta.lab.lab import Lab
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
+from kdelta.lab.work import Work
 from kdelta.measures.clock import guests
-from kdelta.measures.clock.bundle import build_bundle
 from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
+from kdelta.measures.clock.jobs import timed_job
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.counters.request import CountersRequest
 from kdelta.studies.counters.study import NOTHING, run_counters
-from kdelta.workloads.catalog import find_workload
 
 SPEC = "deb:linux-image-cloud-arm64:arm64"
 SIMPLE = ("getppid", "stat", "write-null-1b", "clock_gettime-vdso", "select-1000")
@@ -44,8 +44,9 @@ def test_counters_of_a_guest_are_the_exact_counts(
         return [*plain(*words), "-icount", "shift=0,sleep=off"]
 
     monkeypatch.setattr(guests, "guest_argv", counting)
-    image = initramfs_of(build_bundle(find_workload("syscalls"), guest_compiler("arm64", machine)))
-    run = timed_boot(ClockGuest(machine), kernel, image, (*SIMPLE, FORKING, NOTHING))
+    job = timed_job(Work(operations=(*SIMPLE, FORKING, NOTHING)), kernel, LabRequest())
+    image = initramfs_of(job.archive, guest_compiler("arm64", machine))
+    run = timed_boot(ClockGuest(machine), kernel, image)
     file = tmp_path / "1.json"
     file.write_bytes(run.content)
     request = CountersRequest(kernel=SPEC, files=(file,), lab=LabRequest(perturbations=2))
