@@ -39,6 +39,12 @@ _REPEATS = ("nokaslr", "norandmaps", "random.")
 """Boot parameters of exact machines that keep a kernel from drawing at random."""
 
 
+_EMULATED = {"x86_64": "no_timer_check"}
+"""Boot parameters where QEMU emulates: on a busy host it delivers timer interrupts too late for a
+check of x86, and the kernel would panic.
+"""
+
+
 class ClockGuest(msgspec.Struct, frozen=True):
     """How guests are booted to be timed.
 
@@ -77,7 +83,8 @@ def guest_argv(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> list[str]:
     machine = kvm_machine(board) if is_kvm else board.machine
     usual = [one for one in board.append.split() if not one.startswith(_REPEATS)]
     words = [
-        f"console={board.serial}", "loglevel=0", *usual, *kernel.parameters,
+        f"console={board.serial}", "loglevel=1", *usual, *kernel.parameters,
+        "" if is_kvm else _EMULATED.get(kernel.arch, ""),
         f"kdelta.as={guest.machine.runs_as}", guest.machine.append,
     ]  # fmt: skip
     tree = device_tree(kernel, guest.machine.cpu)
