@@ -2,6 +2,7 @@
 """The clock in a comparison, with guests that are made up: pairs until all is decided."""
 
 import asyncio
+import os
 import random
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +22,7 @@ from kdelta.measures.clock.boots import paired, read_folder
 from kdelta.measures.clock.guests import ClockGuest
 from kdelta.measures.clock.jobs import TimedJob
 from kdelta.measures.clock.results import TimedRun, parse_run
+from kdelta.measures.clock.settings import HostSettings, host_settings
 from kdelta.measures.model import Judgement
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.store.store import Store
@@ -234,6 +236,35 @@ def test_of_all_operations_that_are_equal_a_sample_is_timed(
     assert len(judged.found.left_out) == 2
     assert any("not timed: " in one for one in judged.found.notes)
     assert decide(tuple(judge(found, Fraction(0)))).exit is Exit.NOT_SLOWER
+
+
+def test_settings_of_the_host_are_recorded_and_named(
+    guests: Guests, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert guests
+    host = HostSettings(1, "schedutil", "1", "", "on", 3.0)
+    monkeypatch.setattr(module, "host_settings", lambda: host)
+    monkeypatch.setattr(module, "why_no_kvm", lambda *_: "")
+    notes = timed(tmp_path, "like", clock="kvm", pairs=2).found.notes
+    words = [one.split(",")[0] for one in notes[:4]]
+    assert words[0].startswith("the load was 3.00")
+    assert words[1] == "the cpufreq governor is schedutil"
+    assert notes[2].startswith("boost is on")
+    assert notes[3].startswith("SMT is on")
+    (study,) = (own_cache / "clock").iterdir()
+    assert msgspec.json.decode((study / "host.json").read_bytes(), type=HostSettings) == host
+    assert not any("SMT" in one for one in timed(tmp_path / "b", "like", pairs=2).found.notes)
+
+
+def test_settings_are_those_of_the_cpu_that_guests_keep_to(tmp_path: Path) -> None:
+    cpu = max(os.sched_getaffinity(0))
+    for name, text in (
+        (f"cpu{cpu}/cpufreq/scaling_governor", "powersave\n"), ("smt/control", "off\n"),
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    found = host_settings(tmp_path)
+    assert (found.cpu, found.governor, found.smt, found.boost) == (cpu, "powersave", "off", "")
 
 
 def test_each_boot_has_a_link_of_its_own(guests: Guests, tmp_path: Path) -> None:

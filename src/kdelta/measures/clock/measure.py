@@ -26,6 +26,7 @@ from kdelta.measures.clock.judged import NAME, UNIT, WHERE
 from kdelta.measures.clock.needs import must_be_timeable
 from kdelta.measures.clock.pairs import PairsWanted, time_pairs
 from kdelta.measures.clock.results import TimedRun
+from kdelta.measures.clock.settings import busy, host_settings, unset
 from kdelta.measures.model import (
     Judgement,
     Measure,
@@ -112,6 +113,8 @@ class GuestClock(Measure):
             one = fixed[side] if fixed else self._guest(_new_link(kernels[side], lab), work, lab)
             return timed_boot(*one)
 
+        host = host_settings()
+        write_atomic(folder / "host.json", msgspec.json.format(msgspec.json.encode(host)))
         timed = time_pairs(
             boot,
             PairsWanted(asked.most_pairs, margin, work.operations, folder),
@@ -119,7 +122,8 @@ class GuestClock(Measure):
         )
         effects = fitted(timed.found, expected, margin, links=asked.links)
         notes = (*_notes(effects, expected, left_out), *effects.notes, *timed.notes)
-        notes = notes if self.weighs else (_EMULATED, *notes)
+        settings = (*busy(host.load), *unset(host)) if self.weighs else (_EMULATED,)
+        notes = (*settings, *notes)
         found = self.found(effects.effects, notes)
         found = msgspec.structs.replace(found, left_out=left_out, others=effects.others)
         return found, timed.count

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What of a machine moves times, by what a run says of it, and how that is set: kdelta does not."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
 
-from kdelta.measures.clock.results import BootFacts
+import msgspec
 
 HYPERVISOR = "hypervisor"
 """The flag of a CPU that is a virtual one."""
@@ -13,7 +16,57 @@ _IDLE = 0.5
 """A load up to which a machine is idle."""
 
 
-def unset(facts: BootFacts) -> Iterator[str]:
+class MovesTimes(Protocol):
+    """What a run says of its machine, as far as it moves times; see BootFacts."""
+
+    @property
+    def cpu_flags(self) -> str: ...
+    @property
+    def clock(self) -> str: ...
+    @property
+    def governor(self) -> str: ...
+    @property
+    def boost(self) -> str: ...
+    @property
+    def no_turbo(self) -> str: ...
+    @property
+    def smt(self) -> str: ...
+
+
+class HostSettings(msgspec.Struct, frozen=True):
+    """The same of this host, whose CPU a guest runs on. `load`: of the last minute."""
+
+    cpu: int
+    governor: str
+    boost: str
+    no_turbo: str
+    smt: str
+    load: float
+    cpu_flags: str = ""
+    clock: str = ""
+
+
+def host_settings(system: Path = Path("/sys/devices/system/cpu")) -> HostSettings:
+    """Return the settings of this host, and of the CPU that guests under KVM keep to."""
+    cpu = max(os.sched_getaffinity(0))
+    return HostSettings(
+        cpu,
+        governor=_line(system / f"cpu{cpu}/cpufreq/scaling_governor"),
+        boost=_line(system / "cpufreq/boost"),
+        no_turbo=_line(system / "intel_pstate/no_turbo"),
+        smt=_line(system / "smt/control"),
+        load=os.getloadavg()[0],
+    )
+
+
+def _line(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def unset(facts: MovesTimes) -> Iterator[str]:
     """Yield what of the machine moves times, and how it is set."""
     flags = set(facts.cpu_flags.split())
     if HYPERVISOR in flags:
