@@ -82,9 +82,9 @@ def test_pairs_are_of_their_program_in_an_order_that_is_drawn(
     monkeypatch.setattr(secrets, "randbelow", random.Random(5).randrange)
     old = printing(tmp_path, [{"stat": 100.0}] * 9, "old")
     new = printing(tmp_path, [{"stat": 150.0}] * 9, "new")
-    begun: list[int] = []
+    begun: list[str] = []
     *_, timed = pairs_here((old, new), 9, begun.append)
-    assert begun == list(range(1, 10))
+    assert begun == [f"pair {number} of at most 9" for number in range(1, 10)]
     assert {round(pair.base.ns()["stat"]) for pair in timed.pairs} == {100}
     assert {round(pair.other.ns()["stat"]) for pair in timed.pairs} == {150}
     assert {pair.is_base_first for pair in timed.pairs} == {True, False}

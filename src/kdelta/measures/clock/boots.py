@@ -87,6 +87,14 @@ class TimedKernels(msgspec.Struct, frozen=True):
         return {name: tuple(values) for name, values in found.items()}
 
     @property
+    def jumped(self) -> tuple[str, ...]:
+        """Return the regions in which the clock of a run jumped."""
+        boots = (boot for pair in self.pairs for boot in (pair.base, pair.other))
+        return tuple(
+            dict.fromkeys(name for boot in boots for run in boot.runs for name in run.jumped)
+        )
+
+    @property
     def is_of_fixed_order(self) -> bool:
         """Return whether the same kernel came first in all of several pairs."""
         orders = {one.is_base_first for one in self.pairs}

@@ -6,7 +6,6 @@ Such a run is a process, and no boot: what a kernel draws when it is booted is t
 
 import contextlib
 import os
-import secrets
 import signal
 import subprocess
 import tempfile
@@ -23,8 +22,9 @@ from kdelta.host.native import HERE, build
 from kdelta.host.target import host_target
 from kdelta.host.tie import tie_to
 from kdelta.lab.plan import guest_compiler
-from kdelta.measures.clock.boots import TimedKernels, paired
+from kdelta.measures.clock.boots import TimedKernels
 from kdelta.measures.clock.bundle import build_bundle
+from kdelta.measures.clock.pairs import drawn_pairs
 from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import MachineOptions
@@ -116,20 +116,13 @@ def timed_here(program: TimedProgram) -> TimedRun:
 
 
 def pairs_here(
-    sides: tuple[TimedProgram, TimedProgram], most: int, doing: Callable[[int], None]
+    sides: tuple[TimedProgram, TimedProgram], most: int, doing: Callable[[str], None]
 ) -> Iterator[TimedKernels]:
     """Yield, after each of so many pairs of runs, all pairs so far: of a base and of another
-    program. doing: gets the number of a pair before it runs.
+    program. doing: gets words before a pair runs.
     """
-    runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
-    for number in range(1, most + 1):
-        doing(number)
-        for side in (0, 1) if secrets.randbelow(2) else (1, 0):
-            run = timed_here(sides[side])
-            order = len(runs[0]) + len(runs[1])
-            facts = msgspec.structs.replace(run.facts, when=order, boot_id=str(order))
-            runs[side].append(msgspec.structs.replace(run, facts=facts))
-        yield msgspec.structs.replace(paired(*runs), here=True)
+    for timed in drawn_pairs(lambda side: timed_here(sides[side]), most, doing):
+        yield msgspec.structs.replace(timed, here=True)
 
 
 def _wait(process: "subprocess.Popen[bytes]", program: TimedProgram, printed: IO[bytes]) -> None:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Pairs of boots in an order that is drawn, until all operations are decided."""
 
+import itertools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from kdelta.host.files import make_folder, write_atomic
 from kdelta.infer.effects.effects import OPEN
-from kdelta.measures.clock.boots import paired
+from kdelta.measures.clock.boots import TimedKernels, paired
 from kdelta.measures.clock.judged import timed_effects
 from kdelta.measures.clock.results import TimedRun
 from kdelta.measures.model import MeasuredEffects
@@ -42,37 +43,54 @@ class PairsTimed(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
+def drawn_pairs(
+    run: Callable[[int], TimedRun], most: int, doing: Callable[[str], None]
+) -> Iterator[TimedKernels]:
+    """Yield, after each of so many pairs in an order that is drawn, all pairs so far.
+
+    run: returns what a run of the base (0) or of the other (1) says. doing: gets words before one.
+    """
+    runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
+    for number in range(1, most + 1):
+        doing(f"pair {number} of at most {most}")
+        for side in (0, 1) if secrets.randbelow(2) else (1, 0):
+            runs[side].append(_numbered(run(side), len(runs[0]) + len(runs[1])))
+        yield paired(*runs)
+
+
 def time_pairs(
     boot: Callable[[int], TimedRun], wanted: PairsWanted, doing: Callable[[str], None]
 ) -> PairsTimed:
     """Boot pairs and judge them after each. KdeltaError where fewer than two pairs can be timed;
-    later, such a pair is the last.
-
-    boot: returns what a boot of the base (0) or of the other (1) says.
+    later, such a pair is the last. boot: see `drawn_pairs`.
     """
-    runs: tuple[list[TimedRun], list[TimedRun]] = ([], [])
+    numbers = itertools.count()
+
+    def kept(side: int) -> TimedRun:
+        run = boot(side)
+        path = make_folder(wanted.folder / _SIDES[side]) / f"{next(numbers)}.json"
+        write_atomic(path, run.content)
+        return run
+
     notes: list[str] = []
-    for number in range(1, wanted.most + 1):
-        doing(f"pair {number} of at most {wanted.most}")
-        try:
-            for side in (0, 1) if secrets.randbelow(2) else (1, 0):
-                run, at = boot(side), len(runs[0]) + len(runs[1])
-                write_atomic(make_folder(wanted.folder / _SIDES[side]) / f"{at}.json", run.content)
-                runs[side].append(_numbered(run, at))
-        except KdeltaError as error:
-            if number <= _LEAST_PAIRS:
-                raise
-            notes.append(f"pair {number} was not timed, and is the last: {error.message}")
-            break
-        if number < _LEAST_PAIRS:
-            continue
-        timed = paired(*runs)
-        found = timed_effects(timed, wanted.margin, wanted.operations)
-        if not any(one.word in OPEN for one in found.effects):
-            break
+    timed: TimedKernels | None = None
+    found: MeasuredEffects | None = None
+    try:
+        for timed in drawn_pairs(kept, wanted.most, doing):
+            if len(timed.pairs) < _LEAST_PAIRS:
+                continue
+            found = timed_effects(timed, wanted.margin, wanted.operations)
+            if not any(one.word in OPEN for one in found.effects):
+                break
+    except KdeltaError as error:
+        if found is None or timed is None:
+            raise
+        notes.append(f"pair {len(timed.pairs) + 1} was not timed, and is the last: {error.message}")
+    assert timed
+    assert found
     notes.append(f"{len(timed.pairs)} pairs of boots, each in an order that was drawn")
-    jumped = dict.fromkeys(name for side in runs for run in side for name in run.jumped)
-    notes += [f"left out where the clock jumped: {', '.join(jumped)}"] if jumped else []
+    if jumped := timed.jumped:
+        notes.append(f"left out where the clock jumped: {', '.join(jumped)}")
     return PairsTimed(found, len(timed.pairs), tuple(notes))
 
 

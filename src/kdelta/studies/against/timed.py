@@ -49,8 +49,8 @@ def time_programs(
     step = "time both programs here"
     progress.begin(step)
 
-    def doing(number: int) -> None:
-        progress.doing(step, f"pair {number} of at most {asked.most_pairs}")
+    def doing(words: str) -> None:
+        progress.doing(step, words)
 
     timed, notes = None, []
     found = MeasuredEffects(NAME, UNIT, (), WHERE)
@@ -91,6 +91,5 @@ def _notes(timed: TimedKernels, path: Sequence[str], names: Sequence[str]) -> It
             f"not timed on their own: {', '.join(untimed)}; -DKDELTA_TIMED makes a program time "
             "its regions"
         )
-    runs = [run for pair in timed.pairs for boot in (pair.base, pair.other) for run in boot.runs]
-    if jumped := dict.fromkeys(name for run in runs for name in run.jumped):
+    if jumped := timed.jumped:
         yield f"left out where the clock jumped: {', '.join(jumped)}"

@@ -28,8 +28,8 @@ def run_floor(request: FloorRequest, progress: Progress) -> ClockReport:
     program = bundle_here(request.workload, request.operations, progress.log)
     progress.begin(step)
 
-    def doing(number: int) -> None:
-        progress.doing(step, f"pair {number} of {request.pairs}")
+    def doing(words: str) -> None:
+        progress.doing(step, words)
 
     with interruptible():
         *_, timed = pairs_here((program, program), request.pairs, doing)
