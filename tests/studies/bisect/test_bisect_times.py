@@ -8,11 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.lab.asked import TimedBy
+from kdelta.lab.lab import Lab
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
+from kdelta.measures.clock.fit import Expected
+from kdelta.measures.model import Effect, Judgement, Measure, RunPair
+from kdelta.measures.registry import MEASURES
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import MachineOptions
@@ -95,6 +100,28 @@ def test_each_commit_that_is_found_is_timed_against_what_is_before_it(
     assert f"{slower[:12]}: 1 pairs of boots" in report.notes or (
         f"{slower[:12]}: 2 pairs of boots" in report.notes
     )
+
+
+class Cycles(Measure):
+    """What kernels are searched by, in place of model cycles."""
+
+    name = "cycles"
+    unit = "cycles"
+
+    def judge(self, _lab: Lab, _pair: RunPair) -> Judgement:
+        """Return that a region is slower as linked."""
+        return Judgement(self.found([Effect("open", Word.SLOWER, as_linked=Interval(0.2, 0.4))]))
+
+
+def test_the_clock_is_given_what_kernels_were_searched_by(
+    planted: Planted, lab: PlantedLab, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MEASURES, "cycles", lambda asked: None if asked.timed.clock else Cycles())
+    good = planted.name("HEAD")
+    planted.change("core: slower", CORE, *SLOWER)
+    bisected(planted, good, lab, TimedBy(clock="kvm"))
+    (expected,) = clock.expected
+    assert expected["open"] == Expected(Word.SLOWER, Word.SLOWER, Interval(0.2, 0.4))
 
 
 def test_a_search_is_the_same_with_a_clock_that_fails(

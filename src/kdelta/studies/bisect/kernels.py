@@ -200,7 +200,7 @@ class Commits(SearchStudy):
             for one in found.culprits
             if one.between
         }
-        judged = await self.judged(self._lab, self.judges, pairs)
+        judged = await self.judged(self._lab, self.judges, pairs, self.measures)
         notes = [*judged.notes]
         if not found.culprits and not found.groups:
             notes += not_known(self.judges, "no commit was found")

@@ -5,6 +5,8 @@ those of which few leave a difference to chance.
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.estimate import effect_between, is_seen
@@ -54,15 +56,25 @@ class SearchStudy:
         return self._measured[flips]
 
     async def judged(
-        self, lab: Lab, measures: Sequence[Measure], changes: Mapping[str, tuple[FlipSet, FlipSet]]
+        self,
+        lab: Lab,
+        measures: Sequence[Measure],
+        changes: Mapping[str, tuple[FlipSet, FlipSet]],
+        known: Sequence[Measure] = (),
     ) -> JudgedChanges:
-        """Return what measures say of each of these changes: the kernel without it, and with it."""
+        """Return what measures say of each of these changes: the kernel without it, and with it.
+        known: measures that kernels were searched by, whose judgement these are given.
+        """
         judge = PairJudge(measures, lab, self._bench.named)
         for measure in measures:
             measure.expect(lab.progress, len(set(changes.values())))
         for name, pair in changes.items() if measures else ():
             base, other = (self._measured[flips] for flips in pair)
-            await judge.ask(name, pairs_of(base.sides(), other.sides()), base.regions)
+            pairs = pairs_of(base.sides(), other.sides())
+            for workload, one in pairs.items():
+                found = tuple(filter(None, (measure.judge(lab, one) for measure in known)))
+                pairs[workload] = msgspec.structs.replace(one, judged=found)
+            await judge.ask(name, pairs, base.regions)
         return judge.judged
 
     async def proof_again(self, proof: MeasuredKernel, runs: int) -> MeasuredKernel | None:
