@@ -4,33 +4,38 @@
 import asyncio
 import os
 import random
+import sys
 from fractions import Fraction
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.gate import Exit, decide
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Clock, TimedBy
-from kdelta.lab.request import LabRequest
+from kdelta.lab.lab import RunResult
+from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.work import Work
 from kdelta.measures.clock import fit
 from kdelta.measures.clock import measure as module
 from kdelta.measures.clock.boots import paired, read_folder
 from kdelta.measures.clock.guests import ClockGuest
 from kdelta.measures.clock.jobs import TimedJob
+from kdelta.measures.clock.measure import GuestClock
 from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.measures.clock.settings import HostSettings, host_settings
-from kdelta.measures.model import Judgement
+from kdelta.measures.model import Judgement, MeasureRequest, RunPair, RunSide
 from kdelta.spec.errors import KdeltaError, LabError, UserError
+from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.gate.study import judge
-from tests.lab.fake_lab import CostsByName, never, without_guests
+from tests.lab.fake_lab import CostsByName, kernel, never, without_guests
 from tests.measures.clock.made_runs import FACTS, content
+from tests.report.example import stored
 
 TREE, IMAGE = "tree:/linux +sections", "image:/boot/vmlinuz"
 TIMES = {"base": 100.0, "slow": 106.0, "like": 100.0, TREE: 100.0, IMAGE: 100.0}
@@ -265,6 +270,30 @@ def test_settings_are_those_of_the_cpu_that_guests_keep_to(tmp_path: Path) -> No
         (tmp_path / name).write_text(text)
     found = host_settings(tmp_path)
     assert (found.cpu, found.governor, found.smt, found.boost) == (cpu, "powersave", "off", "")
+
+
+def test_program_is_timed_with_the_files_that_its_counted_runs_have(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Program(command=(sys.executable, "own.py"), find=True)
+    names, timed_with = ("n/own.py",), []
+
+    async def found(work: Work, *_: object) -> Work:
+        return msgspec.structs.replace(work, program=msgspec.structs.replace(program, names=names))
+
+    def job(work: Work, *_: object) -> TimedJob:
+        timed_with.append(work.program and work.program.names)
+        return TimedJob(b"command", 1024, 60.0)
+
+    monkeypatch.setattr(module, "with_files", found)
+    monkeypatch.setattr(module, "timed_job", job)
+    work = Work(program=program)
+    done = RunResult(msgspec.structs.replace(stored(0, RunStatus.OK), workload=work.name), None)
+    base, other = (RunSide(name, kernel(name), (done,)) for name in ("base", "like"))
+    clock = GuestClock(MeasureRequest(timed=TimedBy(clock="emulated", most_pairs=2), works=(work,)))
+    asyncio.run(clock.measure(CostsByName({}), RunPair(base, other, Effects((), ()))))
+    assert timed_with == [names, names]
+    assert guests.booted
 
 
 def test_each_boot_has_a_link_of_its_own(guests: Guests, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import interruptible
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.progress import Progress
@@ -82,11 +83,13 @@ class GuestClock(Measure):
         base, other = pair.base.kernel, pair.other.kernel
         if base is None or other is None:
             return None
-        step = f"time {other.release}"
+        step = _step(other)
         lab.progress.begin(step)
         try:
+            work = next(one for one in self._asked.works if one.name == pair.workload)
+            work = await with_files(work, (base, other), lab)  # as its counted runs have them
             with interruptible():
-                found, count = self._timed((base, other), pair, lab, step)
+                found, count = self._timed((base, other), work, pair, lab)
         except KdeltaError as error:
             lab.progress.end(step, "failed")
             return Judgement(self.found((), [f"not timed: {error.message}"]))
@@ -94,10 +97,9 @@ class GuestClock(Measure):
         return Judgement(found)
 
     def _timed(
-        self, kernels: tuple[Kernel, Kernel], pair: RunPair, lab: Lab, step: str
+        self, kernels: tuple[Kernel, Kernel], work: Work, pair: RunPair, lab: Lab
     ) -> tuple[MeasuredEffects, int]:
         asked, log = self._asked.timed, lab.progress.log
-        work = next(one for one in self._asked.works if one.name == pair.workload)
         margin = float(asked.margin)
         expected = expected_of(pair, by_model=self.weighs and not asked.links)
         left_out: tuple[str, ...] = ()
@@ -118,7 +120,7 @@ class GuestClock(Measure):
         timed = time_pairs(
             boot,
             PairsWanted(asked.most_pairs, margin, work.operations, folder),
-            lambda words: lab.progress.doing(step, words),
+            lambda words: lab.progress.doing(_step(kernels[1]), words),
         )
         effects = fitted(timed.found, expected, margin, links=asked.links)
         notes = (*_notes(effects, expected, left_out), *effects.notes, *timed.notes)
@@ -134,6 +136,10 @@ class GuestClock(Measure):
         job = timed_job(work, kernel, lab.request, log)
         image = initramfs_of(job.archive, guest_compiler(kernel.arch, machine, log), log)
         return ClockGuest(machine, self._accel, job.memory_mib, job.seconds), kernel, image
+
+
+def _step(other: Kernel) -> str:
+    return f"time {other.release}"
 
 
 def _new_link(kernel: Kernel, lab: Lab) -> Kernel:
