@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kdelta.host.command import Result
@@ -188,6 +189,15 @@ def test_qemu_understands_the_arguments_of_kvm() -> None:
 
 def a_kernel() -> Kernel:
     return kernel("6.12", "/boot/vmlinuz")
+
+
+def test_boot_parameters_of_a_kernel_win_over_words_of_all_guests() -> None:
+    """As on the machine on which its path was counted."""
+    booted = msgspec.structs.replace(a_kernel(), parameters=("mitigations=off",))
+    machine = MachineOptions(append="mitigations=auto quiet")
+    argv = guest_argv(ClockGuest(machine), booted, Path("/dev/null"))
+    words = argv[argv.index("-append") + 1]
+    assert words.endswith(" kdelta.as=service mitigations=auto quiet mitigations=off")
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ def guest_argv(guest: ClockGuest, kernel: Kernel, initramfs: Path) -> list[str]:
     machine = kvm_machine(board) if is_kvm else board.machine
     usual = [one for one in board.append.split() if not one.startswith(_REPEATS)]
     words = [
-        f"console={board.serial}", "loglevel=1", *usual, *kernel.parameters,
+        f"console={board.serial}", "loglevel=1", *usual,
         "" if is_kvm else _EMULATED.get(kernel.arch, ""),
-        f"kdelta.as={guest.machine.runs_as}", guest.machine.append,
+        f"kdelta.as={guest.machine.runs_as}", guest.machine.append, *kernel.parameters,
     ]  # fmt: skip
     tree = device_tree(kernel, guest.machine.cpu)
     return [
