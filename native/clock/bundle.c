@@ -101,6 +101,7 @@ static int exec(struct words words)
     struct timed timed = {
         .workload = slash ? slash + 1 : path,
         .path = path,
+        .arguments = words.argv + 1,
         .folder = ".",
         .cpu = keep_to_one_cpu(),
         .whole = true,

@@ -129,6 +129,13 @@ static void add_build_id(void)
     add("\"");
 }
 
+static uint64_t hash_bytes(const void *bytes, size_t size, uint64_t hash)
+{
+    for (const unsigned char *at = bytes, *end = at + size; at < end; at++)
+        hash = (hash ^ *at) * FNV_PRIME;
+    return hash;
+}
+
 /* Of a program, on top of that of others. */
 static uint64_t hash_of(const char *path, uint64_t hash)
 {
@@ -137,11 +144,20 @@ static uint64_t hash_of(const char *path, uint64_t hash)
     ssize_t size;
 
     while (fd >= 0 && (size = read(fd, bytes, sizeof bytes)) > 0)
-        for (ssize_t i = 0; i < size; i++)
-            hash = (hash ^ bytes[i]) * FNV_PRIME;
+        hash = hash_bytes(bytes, (size_t)size, hash);
     if (fd >= 0)
         close(fd);
     return hash;
+}
+
+/* Of what a program is called with. */
+static void add_arguments(char *const *words)
+{
+    uint64_t hash = FNV_BASIS;
+
+    for (; words && *words; words++)
+        hash = hash_bytes(*words, strlen(*words) + 1, hash);
+    add(",\"arguments\":\"%016llx\"", (unsigned long long)hash);
 }
 
 const char *boot_id(void)
@@ -154,7 +170,8 @@ const char *online_cpus(void)
     return line_of("/sys/devices/system/cpu/online");
 }
 
-void put_facts(void (*put)(const char *bytes, size_t size), const char *workload, const char *path, const char *folder, int cpu)
+void put_facts(void (*put)(const char *bytes, size_t size), const char *workload, const char *path, char *const *arguments,
+               const char *folder, int cpu)
 {
     static const char *const models[] = {"model name", "Hardware", "Processor", "CPU part", "uarch", "isa", NULL};
     static const char *const microcodes[] = {"microcode", NULL}, *const flags[] = {"flags", "Features", NULL};
@@ -168,6 +185,7 @@ void put_facts(void (*put)(const char *bytes, size_t size), const char *workload
         hash = hash_of(path, hash);
     add("{\"kdelta_bundle\":1,\"bundle\":\"%016llx\"", (unsigned long long)hash);
     add_text("workload", workload);
+    add_arguments(arguments);
     add(",\"when\":%lld,\"cpu\":%d,\"page_bytes\":%ld", (long long)time(NULL), cpu, sysconf(_SC_PAGESIZE));
     add_text("clock", KDELTA_TICKS);
     add_text("machine", name.machine);

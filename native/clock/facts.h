@@ -8,9 +8,11 @@
 /* Passes a line of JSON on.
  * workload  what is timed is called that
  * path      of its program; NULL where it is part of this one
+ * arguments of a program that is no workload, whose arguments are operations; NULL: none
  * folder    that files of it are in
  * cpu       that it runs on; -1: any */
-void put_facts(void (*put)(const char *bytes, size_t size), const char *workload, const char *path, const char *folder, int cpu);
+void put_facts(void (*put)(const char *bytes, size_t size), const char *workload, const char *path, char *const *arguments,
+               const char *folder, int cpu);
 
 /* Of this boot; empty where the kernel has none. */
 const char *boot_id(void);

@@ -131,7 +131,7 @@ static _Noreturn void become(const struct timed *timed, int results)
     sigemptyset(&none);
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (dup2(results, RESULTS_FD) < 0)
+    if (dup2(results, RESULTS_FD) < 0 || fcntl(RESULTS_FD, F_SETFD, 0)) /* it may have been that number */
         timed_fail("starting the workload");
     names_fd(RESULTS_FD);
     timed->start(timed->words);
@@ -148,7 +148,7 @@ int timed_run(const struct timed *timed)
     bool in_time;
     pid_t child;
 
-    put_facts(put, timed->workload, timed->path, timed->folder, timed->cpu);
+    put_facts(put, timed->workload, timed->path, timed->arguments, timed->folder, timed->cpu);
     make_pipe(ends);
     make_pipe(own);
     chld_wakes();

@@ -9,6 +9,7 @@
 
 /* workload  what is timed is called that
  * path      of the program; NULL where it is part of this one
+ * arguments of a program that is no workload, whose arguments are operations; NULL: none
  * folder    that files of it are in
  * cpu       that it runs on; -1: any
  * whole     it is a region besides its own, from exec to exit
@@ -16,6 +17,7 @@
  * start     becomes the program; words: its own */
 struct timed {
     const char *workload, *path, *folder;
+    char *const *arguments;
     int cpu;
     bool whole;
     uint64_t seconds;

@@ -206,6 +206,7 @@ int main(void)
     timed.workload = name;
     timed.path = job.argv[0];
     timed.whole = job.region;
+    timed.arguments = job.region ? job.argv + 1 : NULL;
     timed.seconds = job.seconds;
     if (timed_run(&timed))
         show_output();

@@ -14,9 +14,10 @@ import pytest
 from kdelta.host.gcc import Compiler
 from kdelta.host.native import native_folder
 from kdelta.host.target import target
+from kdelta.measures.clock.boots import paired
 from kdelta.measures.clock.bundle import build_bundle, bundle_of, bundle_of_program, write_bundle
 from kdelta.measures.clock.guests import initramfs_of
-from kdelta.measures.clock.results import parse_run
+from kdelta.measures.clock.results import parse_run, read_run
 from kdelta.spec.errors import UserError
 from kdelta.workloads.catalog import find_workload
 
@@ -109,6 +110,15 @@ def test_any_program_is_one_region(bundle: Path) -> None:
 
 
 @pytest.mark.long
+def test_program_with_other_arguments_is_something_else(bundle: Path, tmp_path: Path) -> None:
+    for at, words in enumerate((["a b"], ["a", "b"])):
+        with (tmp_path / f"{at}.json").open("wb") as file:
+            subprocess.run([bundle, "exec", "/bin/true", *words], check=True, stdout=file)
+    with pytest.raises(UserError, match="is from other arguments of the program than"):
+        paired(*([read_run(tmp_path / f"{at}.json")] for at in (0, 1)))
+
+
+@pytest.mark.long
 def test_program_that_is_not_there_is_named(bundle: Path) -> None:
     done = subprocess.run([bundle, "exec", "/no/program"], check=False, capture_output=True)
     assert (done.returncode, done.stderr) == (
@@ -133,9 +143,9 @@ def test_child_that_goes_on_holds_no_program_up(bundle: Path) -> None:
     assert time.monotonic() - begun < 20
 
 
-@pytest.mark.long
-def test_program_of_the_user_is_packed(tmp_path: Path) -> None:
-    source, program = tmp_path / "own.c", tmp_path / "own"
+def built_with_marks(folder: Path) -> Path:
+    """Return a program with a region of each name that it is called with."""
+    source, program = folder / "own.c", folder / "own"
     source.write_text("""
         #include "kdelta.h"
         int main(int argc, char **argv)
@@ -148,6 +158,12 @@ def test_program_of_the_user_is_packed(tmp_path: Path) -> None:
     include = f"-I{native_folder() / 'include'}"
     words = ["-static", "-DKDELTA_TIMED", include, str(source), "-o", str(program)]
     subprocess.run(["gcc", *words], check=True)
+    return program
+
+
+@pytest.mark.long
+def test_program_of_the_user_is_packed(tmp_path: Path) -> None:
+    program = built_with_marks(tmp_path)
     write_bundle(bundle_of_program(program, HERE), HERE.arch, tmp_path / "own.tar")
     there = tmp_path / "there"
     with tarfile.open(tmp_path / "own.tar") as tar:
@@ -160,6 +176,20 @@ def test_program_of_the_user_is_packed(tmp_path: Path) -> None:
             ["./bundle", "exec", "./own", *regions], cwd=there, check=True, capture_output=True
         )
         assert set(parse_run(done.stdout, "1").ns) == found
+
+
+@pytest.mark.long
+def test_marks_are_heard_whatever_files_are_open(bundle: Path, tmp_path: Path) -> None:
+    """The pipe that a program writes to may have its number already."""
+    program = built_with_marks(tmp_path)
+    for most in range(3, 9):
+        opened = "; ".join(f"exec {fd}</dev/null" for fd in range(3, most + 1))
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'{opened}; exec "$0" exec "$1" a', bundle, program],
+            check=True,
+            capture_output=True,
+        )
+        assert set(parse_run(done.stdout, "1").ns) == {"a"}
 
 
 @pytest.mark.parametrize(

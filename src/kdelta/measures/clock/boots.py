@@ -14,6 +14,7 @@ from kdelta.spec.errors import UserError
 EQUAL = {
     "bundle": "another bundle",
     "workload": "another workload",
+    "arguments": "other arguments of the program",
     "machine": "another architecture",
     "cpu_model": "another CPU",
     "microcode": "another microcode",

@@ -31,7 +31,8 @@ _REFUSED = frozenset({errno.EPERM, errno.EACCES})
 class BootFacts(msgspec.Struct, frozen=True):
     """What a bundle says of the machine and the kernel: contents of files below /proc and /sys, and
     empty where there is no such file. `bundle` is a hash of its program; `when` in seconds since
-    1970; `cpu` the one that it ran on, -1 where it could not choose.
+    1970; `cpu` the one that it ran on, -1 where it could not choose; `arguments` a hash of what the
+    program was called with.
     """
 
     bundle: str
@@ -64,6 +65,7 @@ class BootFacts(msgspec.Struct, frozen=True):
     memory: str
     file_system: int
     page_bytes: int
+    arguments: str = ""
 
     @property
     def kernel(self) -> tuple[str, str]:
