@@ -256,6 +256,10 @@ def test_lines_of_kernel_and_workload_are_no_part_of_a_run() -> None:
             content({"stat": 1.0}, status=256).decode().replace('{"regions"', 'no lo\n{"regions"'),
             "the program failed with exit code 1; it printed: no lo",
         ),
+        (
+            content({"stat": 1.0}, status=256).decode() + '{"kdelta_bundle":1}\n{"regions":0}\n',
+            "the guest of 6.12: the program failed with exit code 1$",
+        ),
     ],
 )
 def test_console_without_a_whole_run_is_an_error_of_the_guest(console: str, words: str) -> None:

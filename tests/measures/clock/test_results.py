@@ -44,6 +44,7 @@ def test_counters_are_scaled_to_all_of_the_region() -> None:
         (lambda _: b"", "is not from a bundle"),
         (lambda _: b"kernel panic\n", "is not from a bundle"),
         (lambda text: text[:-40], "is cut off or damaged"),
+        (lambda text: text.replace(b'"stat"', b'"\xe9"'), "is cut off or damaged"),
         (lambda text: text[: len(text) // 2], "is cut off or damaged"),
         (lambda text: text.replace(b'"iterations":300', b'"iterations":400'), "was changed"),
         (lambda text: text.replace(b"6.12.0", b"6.12.1"), "was changed"),

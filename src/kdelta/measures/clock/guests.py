@@ -144,17 +144,18 @@ def run_of_console(console: str, release: str, otherwise: str = "") -> TimedRun:
     LabError where it is not whole. otherwise: what to report of a guest that printed nothing.
     """
     lines = console.replace("\r\n", "\n").splitlines(keepends=True)
-    starts = [at for at, line in enumerate(lines) if line.startswith(_BEGIN)]
-    ends = [at for at, line in enumerate(lines) if line.startswith(_END)]
-    if not starts or not ends:
+    start = next((at for at, line in enumerate(lines) if line.startswith(_BEGIN)), None)
+    # What comes behind the first end is what a program printed that failed.
+    end = next((at for at, line in enumerate(lines) if line.startswith(_END)), None)
+    if start is None or end is None:
         printed = [line for line in lines if not line.startswith("{")]
         last = "".join(printed[-_LAST_LINES:]).strip() or otherwise
         raise LabError(f"{release} was booted and timed nothing: {last}")
-    within = lines[starts[0] : ends[-1] + 1]
+    within = lines[start : end + 1]
     content = "".join(line for line in within if line.startswith("{"))
     try:
         return parse_run(content.encode(), f"the guest of {release}")
     except UserError as error:
-        besides = [line.strip() for line in lines[starts[0] :] if not line.startswith("{")]
+        besides = [line.strip() for line in lines[start:] if not line.startswith("{")]
         besides = list(filter(None, besides))
         raise LabError("; it printed: ".join([error.message, *besides[-1:]])) from error

@@ -158,7 +158,7 @@ def parse_run(content: bytes, path: str) -> TimedRun:
         facts = msgspec.json.decode(first, type=BootFacts)
         end = msgspec.json.decode(rest[-1], type=_End)
         regions = [msgspec.json.decode(line, type=TimedRegion) for line in rest[:-1]]
-    except (IndexError, RecursionError, msgspec.DecodeError) as error:
+    except (IndexError, RecursionError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise UserError(f"{path} is cut off or damaged", _AGAIN) from error
     if end.hash != f"{fnv1a(content[: -len(rest[-1])]):016x}" or end.regions != len(regions):
         raise UserError(f"{path} was changed after the run", _AGAIN)
