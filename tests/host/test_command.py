@@ -53,6 +53,13 @@ def test_time_limit() -> None:
         run(["sleep", "600"], seconds=0.1)
 
 
+def test_of_a_program_without_an_end_a_long_last_line_is_quoted_in_part() -> None:
+    script = "for i in 1 2 3 4 5 6 7 8 9 10; do printf %0100d $i; done; exec sleep 600"
+    with pytest.raises(LabError) as caught:
+        run(["sh", "-c", script], seconds=0.5)
+    assert caught.value.message.endswith(f"that it printed: {1:0100d}{2:0100d}")
+
+
 def test_echo_can_be_pasted(echoed: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     folder.mkdir()

@@ -47,6 +47,9 @@ PACKAGES = {
 Log = Callable[[str], None]
 """Gets a line about what takes long, for the user."""
 
+_QUOTED = 200
+"""So many characters are quoted of the last line of a program that did not end."""
+
 _echo: list[Callable[[str], None]] = []
 
 
@@ -145,7 +148,7 @@ def run(
     except subprocess.TimeoutExpired as error:
         said = b"".join(one for one in (error.stdout, error.stderr) if one)
         lines = said.decode("utf-8", "replace").split("\n")
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        last = next((line.strip()[:_QUOTED] for line in reversed(lines) if line.strip()), "")
         raise LabError(
             f"{name or argv[0]} did not end within {seconds:g} seconds"
             + (f"; the last line that it printed: {last}" if last else "")

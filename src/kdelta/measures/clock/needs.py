@@ -58,7 +58,7 @@ def _ignoring(text: str) -> dict[str, str]:
     """Return what would have to be off, and why."""
     config = parse_config(text)
     return {
-        f"{name}=n": "on: the kernel ignores the operations that it is booted with"
+        f"{name}=n": "on: the kernel ignores the command line that it is booted with"
         for name in _IGNORING
         if config.get(name) == "y"
     }
