@@ -189,7 +189,7 @@ def test_marks_are_heard_whatever_files_are_open(bundle: Path, tmp_path: Path) -
             check=True,
             capture_output=True,
         )
-        assert set(parse_run(done.stdout, "1").ns) == {"a"}
+        assert set(parse_run(done.stdout, "1").ns) == {"a", "command"}
 
 
 @pytest.mark.parametrize(
