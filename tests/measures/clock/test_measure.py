@@ -35,7 +35,7 @@ from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.studies.gate.study import judge
 from tests.lab.fake_lab import CostsByName, kernel, never, without_guests
 from tests.measures.clock.made_runs import FACTS, content
-from tests.report.example import stored
+from tests.report.example import MACHINE, stored
 
 TREE, IMAGE = "tree:/linux +sections", "image:/boot/vmlinuz"
 TIMES = {"base": 100.0, "slow": 106.0, "like": 100.0, TREE: 100.0, IMAGE: 100.0}
@@ -113,6 +113,21 @@ def test_pairs_end_when_all_is_decided(guests: Guests, tmp_path: Path) -> None:
     assert (
         "the guests were emulated: these are QEMU's times, and no hardware's" in judged.found.notes
     )
+
+
+@pytest.mark.usefixtures("guests")
+@pytest.mark.parametrize(("force", "clock", "is_noted"), [
+    ("fsrs ibrs", "emulated", True),
+    ("", "emulated", False),
+    ("fsrs ibrs", "kvm", False),
+])  # fmt: skip
+def test_features_forced_for_the_path_alone_are_noted_of_emulated_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: str, clock: Clock, is_noted: bool
+) -> None:
+    monkeypatch.setattr(module, "why_no_kvm", lambda *_: "")
+    monkeypatch.setitem(MACHINE, "force", force)
+    notes = timed(tmp_path, "slow", clock).found.notes
+    assert any("are not forced in these guests" in one for one in notes) is is_noted
 
 
 def test_the_order_of_a_pair_is_drawn(guests: Guests, tmp_path: Path) -> None:

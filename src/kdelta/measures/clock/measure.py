@@ -42,6 +42,11 @@ from kdelta.spec.kernel import parse_kernel_spec, require_relinkable, with_chang
 
 _NAMED = 6
 _EMULATED = "the guests were emulated: these are QEMU's times, and no hardware's"
+_UNFORCED = (
+    "features forced for the path are not forced in these guests, whose kernels may take another "
+    "path (strings, mitigations): none are forced with --qemu-cpu, or by a copy of the CPU's file "
+    "without `force`"
+)
 
 
 def of_request(asked: MeasureRequest) -> "GuestClock | None":
@@ -124,7 +129,7 @@ class GuestClock(Measure):
         )
         effects = fitted(timed.found, expected, margin, links=asked.links)
         notes = (*_notes(effects, expected, left_out), *effects.notes, *timed.notes)
-        settings = (*busy(host.load), *unset(host)) if self.weighs else (_EMULATED,)
+        settings = (*busy(host.load), *unset(host)) if self.weighs else _emulated(pair)
         notes = (*settings, *notes)
         found = self.found(effects.effects, notes)
         found = msgspec.structs.replace(found, left_out=left_out, others=effects.others)
@@ -155,6 +160,13 @@ def _new_link(kernel: Kernel, lab: Lab) -> Kernel:
 def _new_folder() -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S-")
     return Path(tempfile.mkdtemp(prefix=stamp, dir=cache_dir("clock")))
+
+
+def _emulated(pair: RunPair) -> Iterator[str]:
+    """Yield what has to be known of times by an emulator, and of the path next to them."""
+    yield _EMULATED
+    if pair.base.done[0].run.machine.get("force"):
+        yield _UNFORCED
 
 
 def _notes(
