@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kdelta.cpus.catalog import list_cpus
 from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.gate import Exit, decide
 from kdelta.kernels.model import Kernel
@@ -46,10 +47,12 @@ class Guests:
 
     def __init__(self) -> None:
         self.booted: list[str] = []
+        self.cpus: set[str] = set()
         self._drawn = random.Random(1)
 
-    def boot(self, _guest: ClockGuest, kernel: Kernel, image: Path) -> TimedRun:
+    def boot(self, guest: ClockGuest, kernel: Kernel, image: Path) -> TimedRun:
         self.booted.append(kernel.spec)
+        self.cpus.add(guest.machine.cpu)
         ns = TIMES[kernel.spec.partition(" +shuffle")[0]] * self._drawn.uniform(0.9995, 1.0005)
         at = len(self.booted)
         facts = {"boot_id": f"boot-{at}", "when": FACTS["when"] + at, "build_id": kernel.spec}
@@ -113,6 +116,18 @@ def test_pairs_end_when_all_is_decided(guests: Guests, tmp_path: Path) -> None:
     assert (
         "the guests were emulated: these are QEMU's times, and no hardware's" in judged.found.notes
     )
+
+
+@pytest.mark.parametrize(("clock", "cpu"), [
+    ("emulated", list_cpus()["zen4"].qemu.cpu),
+    ("kvm", ""),
+])  # fmt: skip
+def test_emulated_guests_have_the_cpu_of_the_path(
+    guests: Guests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock, cpu: str
+) -> None:
+    monkeypatch.setattr(module, "why_no_kvm", lambda *_: "")
+    timed(tmp_path, "slow", clock)
+    assert guests.cpus == {cpu}
 
 
 @pytest.mark.usefixtures("guests")

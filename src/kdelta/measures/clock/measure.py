@@ -14,6 +14,7 @@ from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import interruptible
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.lab.cpus import machine_for
 from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab
 from kdelta.lab.plan import guest_compiler
@@ -138,6 +139,8 @@ class GuestClock(Measure):
     def _guest(self, kernel: Kernel, work: Work, lab: Lab) -> tuple[ClockGuest, Kernel, Path]:
         """Return what is booted to time that kernel."""
         machine, log = lab.request.machine, lab.progress.log
+        if not self.weighs:  # the CPU that the path is counted on
+            machine = machine_for(machine, kernel.arch)
         job = timed_job(work, kernel, lab.request, log)
         image = initramfs_of(job.archive, guest_compiler(kernel.arch, machine, log), log)
         return ClockGuest(machine, self._accel, job.memory_mib, job.seconds), kernel, image
