@@ -32,6 +32,13 @@ def test_region_in_which_the_clock_jumped_is_left_out() -> None:
     assert set(found.ns) == set(rows)
 
 
+def test_short_region_does_not_say_how_long_ticks_are() -> None:
+    short = region("short", 1.0, ns=1000, ticks=3300)
+    found = parse_run(content({"command": 10_000.0}, short), "1.json")
+    assert set(found.ns) == {"command", "short"}
+    assert found.ns["command"] == pytest.approx(10_000, rel=1e-3)
+
+
 def test_counters_are_scaled_to_all_of_the_region() -> None:
     counted = {"user_instructions": [3000, 1000, 1000], "kernel_instructions": [9000, 1000, 500]}
     found = parse_run(content({}, region("stat", 100.0, counters=counted)), "1.json")

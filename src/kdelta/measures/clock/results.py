@@ -14,6 +14,9 @@ from kdelta.spec.errors import UserError
 _BASIS, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 _STEADY = 0.01
 """By how much the rate of the clock may differ in a region from that of all: else time jumped."""
+_SHORT_NS = 100_000
+"""What reading two clocks at one moment is off by is too much of a region that is shorter."""
+
 _MOST_BYTES = 16 << 20
 """Of a file: of 128 operations, the most that a bundle takes, it has 2 MB."""
 
@@ -185,7 +188,8 @@ def _status_words(status: int) -> str:
 
 
 def _timed(path: str, facts: BootFacts, regions: Sequence[TimedRegion]) -> TimedRun:
-    ns_per_tick = statistics.median(one.ns / one.ticks for one in regions)
+    long = [one for one in regions if one.ns >= _SHORT_NS] or regions
+    ns_per_tick = statistics.median(one.ns / one.ticks for one in long)
     jumped = tuple(
         one.region
         for one in regions
