@@ -211,3 +211,25 @@ def test_floor_of_a_bundle_that_fails(
     monkeypatch.setattr(floor, "bundle_here", lambda *_: broken)
     assert kdelta("clock", "floor") == 3
     assert "bundle failed: no memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("pack", "-o", "getppid"), "pack takes no --operation"),
+        (("pack", "--margin", "3"), "pack takes no --margin"),
+        (("judge", "a", "b", "-w", "aes"), "judge takes no --workload"),
+        (("judge", "a", "b", "--pairs", "9"), "judge takes no --pairs"),
+        (("floor", "--arch", "arm64"), "floor takes no --arch"),
+        (("check", "--counts", "image:x", "--output", "y"), "check takes no --output"),
+        (
+            ("pack", "--program", "x", "-w", "aes"),
+            "--program and --workload: one of them",
+        ),
+    ],
+)
+def test_option_that_is_of_another_action_is_refused(
+    words: tuple[str, ...], message: str, capsys: Captured
+) -> None:
+    assert kdelta("clock", *words) == 2
+    assert message in capsys.readouterr().err

@@ -33,6 +33,15 @@ _ACTIONS = ("pack", "judge", "floor", "check")
 _CHECK = "kdelta clock check --counts KERNEL [FILE...]"
 
 
+_TAKES = {
+    "pack": ("--workload", "--program", "--arch", "--output"),
+    "judge": ("--operation", "--margin"),
+    "floor": ("--workload", "--operation", "--margin", "--pairs"),
+    "check": ("--counts", "--workload", "--operation", "--margin"),
+}
+"""By action, the options besides those of printing."""
+
+
 class PackOptions(msgspec.Struct, frozen=True):
     """What is packed, and where to."""
 
@@ -98,7 +107,8 @@ def clock(
     counters of a CPU say in such files, or here without one, with exact counts of the same kernel.
     """
     action, *folders = words
-    if checked.counts is not (one_of("ACTION", action, _ACTIONS) == "check"):
+    _must_take(one_of("ACTION", action, _ACTIONS), packed, asked, floor)
+    if checked.counts is not (action == "check"):
         raise UserError("--counts is what check does, and nothing else", _CHECK)
     if action == "check":
         check = _check_request(folders, packed.workload, asked)
@@ -121,6 +131,27 @@ def clock(
     with open_store() as store:
         publish(store, "clock", [report], printed)
     return 0
+
+
+def _must_take(
+    action: str, packed: PackOptions, asked: ClockRequest, floor: partial[FloorRequest]
+) -> None:
+    """Raise UserError for an option that the action makes nothing of."""
+    usual = PackOptions(), ClockRequest()
+    given = {
+        "--workload": packed.workload != usual[0].workload,
+        "--arch": packed.arch != usual[0].arch,
+        "--program": packed.program is not None,
+        "--output": packed.output is not None,
+        "--operation": bool(asked.operations),
+        "--margin": asked.margin != usual[1].margin,
+        "--pairs": floor(workload="").pairs != FloorRequest(workload="").pairs,
+    }
+    odd = [name for name, is_given in given.items() if is_given and name not in _TAKES[action]]
+    if odd:
+        raise UserError(f"{action} takes no {odd[0]}", f"it takes {', '.join(_TAKES[action])}")
+    if given["--workload"] and given["--program"]:
+        raise UserError("--program and --workload: one of them is packed", "leave out the other")
 
 
 def _check_request(words: Sequence[str], workload: str, asked: ClockRequest) -> CountersRequest:

@@ -173,7 +173,9 @@ def test_what_guests_said_is_kept_for_judge(
     timed(tmp_path, "slow", pairs=2)
     (study,) = (own_cache / "clock").iterdir()
     expected = msgspec.json.decode((study / "expected.json").read_bytes())
-    assert expected == {"getppid": {"path": "same", "cycles": None, "as_linked": None}}
+    assert expected == {
+        "getppid": {"path": "same", "cycles": None, "as_linked": None, "change": 0.0}
+    }
     base, other = (read_folder(study / side) for side in ("base", "other"))
     assert len(paired(base, other).pairs) == 2
     assert {one.facts.build_id for one in base} == {"base"}

@@ -8,16 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.infer.effects.effects import OPEN, Effects, Word
+from kdelta.infer.effects.effects import OPEN, Effects, OperationEffect, Word
 from kdelta.measures.model import Effect, MeasuredEffects, RunPair
 
 NO_DIFFERENCE = "no difference"
 BY_PATH = "explained by the path"
+IN_PART = "explained by the path in part: the time changes by more than three times as much"
 BY_PLACEMENT = "explained by placement"
 BY_CYCLES = "explained by model cycles"
 DISAGREE = "clock and model disagree"
 PATH_SAME = "the path is the same: where the linker put the code, or what no path shows"
 OWN_LINKS = "the path is the same, and each boot had a link of its own: what no path shows"
+_FAR = 3
 SAMPLE = 3
 """How many operations are timed of those that nothing is expected of."""
 
@@ -29,6 +31,7 @@ class Expected(msgspec.Struct, frozen=True):
     """What is known of an operation before it is timed.
 
     path       the verdict on its path
+    change     by how much its path differs, as a fraction of the base's; None where not known
     cycles     that on its model cycles over all layouts; None where these are not known
     as_linked  by how much the model cycles of the two builds differ, as a fraction of the base's,
                over all prices of misses; None where that is not known
@@ -37,6 +40,7 @@ class Expected(msgspec.Struct, frozen=True):
     path: Word
     cycles: Word | None = None
     as_linked: Interval | None = None
+    change: float | None = None
 
     def is_same(self, margin: float) -> bool:
         """Return whether path and, as far as that is known, placement are equal within it."""
@@ -51,14 +55,20 @@ def expected_of(pair: RunPair, *, by_model: bool) -> dict[str, Expected]:
     expected = expected_by(pair.path)
     for one in (one for judged in pair.judged if by_model for one in judged.found.effects):
         if one.as_linked and one.region in expected:
-            path = expected[one.region].path
-            expected[one.region] = Expected(path, one.word, one.as_linked)
+            path = expected[one.region]
+            known = {"cycles": one.word, "as_linked": one.as_linked}
+            expected[one.region] = msgspec.structs.replace(path, **known)
     return expected
 
 
 def expected_by(path: Effects) -> dict[str, Expected]:
     """Return by operation what the path alone lets one expect."""
-    return {one.name: Expected(one.verdict.word) for one in path.operations}
+    return {one.name: Expected(one.verdict.word, change=_change_of(one)) for one in path.operations}
+
+
+def _change_of(one: OperationEffect) -> float | None:
+    percent = one.costs.insns.percent if one.costs else None
+    return None if percent is None else float(percent) / 100
 
 
 def worth_timing(
@@ -99,7 +109,7 @@ def fit(effect: Effect, expected: Expected, margin: float) -> str:
         return _of_same_path(effect, expected.as_linked, margin)
     word, path = effect.word, expected.path
     if word is path:
-        return BY_PATH
+        return IN_PART if _is_more(effect.change, expected.change, margin) else BY_PATH
     if word is not Word.SAME and word is expected.cycles:
         return BY_CYCLES
     if path in OPEN:
@@ -125,6 +135,13 @@ def _disagreements(effects: Iterable[Effect]) -> Iterable[str]:
             f"{DISAGREE} on {', '.join(names)}: the reason may be among the paths that the "
             "emulated CPU takes otherwise, which are listed, or in what the model leaves out"
         )
+
+
+def _is_more(time: Interval | None, path: float | None, margin: float) -> bool:
+    """Return whether times change by far more than instructions do, whose costs differ."""
+    if time is None or path is None:
+        return False
+    return min(abs(time.low), abs(time.high)) > _FAR * abs(path) + margin
 
 
 def _within(one: Interval, margin: float) -> bool:
