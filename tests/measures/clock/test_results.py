@@ -122,6 +122,16 @@ def test_nested_too_deep_is_refused() -> None:
         parse_run(deep + b"\n{}\n", "1.json")
 
 
+def test_counters_and_processor_time_are_those_of_all_passes() -> None:
+    passes = (
+        region("stat", 100.0, user_us=300, counters={"user_cycles": [600, 10, 10]}),
+        region("stat", 100.0, user_us=900, system_us=60, counters={"user_cycles": [900, 10, 5]}),
+    )
+    run = parse_run(content({}, *passes), "1.json")
+    assert run.used == {"stat": (2000, 100)}  # of 600 iterations
+    assert run.counters == {"stat": {"user_cycles": 4}}
+
+
 def test_operation_that_is_timed_again_has_the_median_of_its_passes() -> None:
     found = parse_run(content({}, *(region("stat", ns) for ns in (30.0, 10.0, 20.0))), "1.json")
     assert found.ns == {"stat": pytest.approx(20.0)}

@@ -196,21 +196,28 @@ def _timed(path: str, facts: BootFacts, regions: Sequence[TimedRegion]) -> Timed
         if abs(one.ns - one.ticks * ns_per_tick) > max(_STEADY * one.ns, 10_000)
     )
     kept = [one for one in regions if one.region not in jumped]
-    passes: dict[str, list[float]] = {}
+    passes: dict[str, list[TimedRegion]] = {}
     for one in kept:
-        passes.setdefault(one.region, []).append(_median(one) * ns_per_tick)
+        passes.setdefault(one.region, []).append(one)
     return TimedRun(
         path=path,
         facts=facts,
-        ns={name: statistics.median(of) for name, of in passes.items()},
-        counters={one.region: _counted(one) for one in kept},
+        ns={
+            name: statistics.median(_median(one) * ns_per_tick for one in of)
+            for name, of in passes.items()
+        },
+        counters={name: _counted(of) for name, of in passes.items()},
         jumped=jumped,
         refused=any(one.counter_errno in _REFUSED for one in regions),
-        used={
-            one.region: (1e3 * one.user_us / one.iterations, 1e3 * one.system_us / one.iterations)
-            for one in kept
-        },
+        used={name: _used(of) for name, of in passes.items()},
     )
+
+
+def _used(passes: Sequence[TimedRegion]) -> tuple[float, float]:
+    """Return the processor time of an iteration over all passes, user and system, in ns."""
+    iterations = sum(one.iterations for one in passes)
+    user_us, system_us = sum(one.user_us for one in passes), sum(one.system_us for one in passes)
+    return 1e3 * user_us / iterations, 1e3 * system_us / iterations
 
 
 def _median(region: TimedRegion) -> float:
@@ -220,17 +227,23 @@ def _median(region: TimedRegion) -> float:
     return statistics.median(ticks / count for ticks, count in region.samples)
 
 
-def _counted(region: TimedRegion) -> dict[str, float]:
-    """Return what was counted of an iteration, as if it had been counted all the time."""
+def _counted(passes: Sequence[TimedRegion]) -> dict[str, float]:
+    """Return what was counted of an iteration over all passes, as if it had been counted all the
+    time.
+    """
+    found: dict[str, list[tuple[float, int]]] = {}
+    for one in passes:
+        for name, (count, wanted, running) in one.counters.items():
+            if running:
+                found.setdefault(name, []).append((count * wanted / running, one.iterations))
     return {
-        name: count * wanted / running / region.iterations
-        for name, (count, wanted, running) in region.counters.items()
-        if running
+        name: sum(count for count, _ in of) / sum(iterations for _, iterations in of)
+        for name, of in found.items()
     }
 
 
 def fnv1a(content: bytes) -> int:
-    """Return FNV-1a in 64 bits (Fowler, Noll, Vo), as native/clock/main.c has it."""
+    """Return FNV-1a in 64 bits (Fowler, Noll, Vo), as native/clock/timed.c has it."""
     found = _BASIS
     for byte in content:
         found = (found ^ byte) * _PRIME & 0xFFFFFFFFFFFFFFFF
