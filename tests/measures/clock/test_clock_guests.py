@@ -129,7 +129,11 @@ def test_counters_count_what_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("work", "regions"),
     [
-        (Work("nat", ("udp-64b", "tcp-iperf3")), ["udp-64b", "tcp-iperf3"]),
+        pytest.param(
+            Work("nat", ("udp-64b", "tcp-iperf3")),
+            ["udp-64b", "tcp-iperf3"],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             Work("aes", ("user-encrypt", "kernel-encrypt", "user-kflags-encrypt")),
             ["user-encrypt", "kernel-encrypt", "user-kflags-encrypt"],
@@ -140,7 +144,11 @@ def test_counters_count_what_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> 
             ["select-1pct", "insert"],
             marks=pytest.mark.slow,
         ),
-        (Work(program=Program(command=("/bin/sh", "-c", "exit 0"))), ["command"]),
+        pytest.param(
+            Work(program=Program(command=("/bin/sh", "-c", "exit 0"))),
+            ["command"],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_needs_modules_packages_or_a_program_is_timed(work: Work, regions: list[str]) -> None:
@@ -158,6 +166,7 @@ def test_program_that_fails_is_quoted() -> None:
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_all_operations_of_a_workload_are_timed() -> None:
     kernel = kernel_of(f"{X86} +cmdline:nopti")  # a word that is handed on to init
     assert set(booted(kernel, Work()).ns) == {
@@ -253,7 +262,8 @@ def test_lines_of_kernel_and_workload_are_no_part_of_a_run() -> None:
         (CONSOLE.splitlines()[0] + "\nOops\n", "6.12 was booted and timed nothing: Oops"),
         (CONSOLE.replace("stat", "st[   1.0] oops\r\nat"), "guest of 6.12 is cut off or damaged"),
         (
-            content({"stat": 1.0}, status=256).decode().replace('{"regions"', 'no lo\n{"regions"'),
+            content({"stat": 1.0}, status=256).decode().replace('{"regions"', 'no lo\n{"regions"')
+            + "\n[    4.191625] reboot: Restarting system\r\n",
             "the program failed with exit code 1; it printed: no lo",
         ),
         (

@@ -8,6 +8,7 @@ random layout as on any machine.
 import contextlib
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ from kdelta.spec.run import MachineOptions
 
 _MEMORY, _HUGE_PAGES = Path("/proc/meminfo"), Path("/dev/hugepages")
 _BEGIN, _END = '{"kdelta_bundle":', '{"regions":'
+_OF_KERNEL = re.compile(r"\[ *\d+\.\d+\] ")
 _FOLDERS = ("dev", "proc", "sys", "tmp")
 _LAST_LINES = 3
 _REPEATS = ("nokaslr", "norandmaps", "random.")
@@ -157,5 +159,5 @@ def run_of_console(console: str, release: str, otherwise: str = "") -> TimedRun:
         return parse_run(content.encode(), f"the guest of {release}")
     except UserError as error:
         besides = [line.strip() for line in lines[start:] if not line.startswith("{")]
-        besides = list(filter(None, besides))
+        besides = [line for line in besides if line and not _OF_KERNEL.match(line)]
         raise LabError("; it printed: ".join([error.message, *besides[-1:]])) from error
