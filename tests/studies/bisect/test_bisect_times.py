@@ -121,7 +121,8 @@ def test_the_clock_is_given_what_kernels_were_searched_by(
     planted.change("core: slower", CORE, *SLOWER)
     bisected(planted, good, lab, TimedBy(clock="kvm"))
     (expected,) = clock.expected
-    assert expected["open"] == Expected(Word.SLOWER, Word.SLOWER, Interval(0.2, 0.4))
+    known = msgspec.structs.replace(expected["open"], change=None)
+    assert known == Expected(Word.SLOWER, Word.SLOWER, Interval(0.2, 0.4))
 
 
 def test_a_search_is_the_same_with_a_clock_that_fails(
