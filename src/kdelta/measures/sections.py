@@ -55,14 +55,17 @@ def section(
     title: of the section. mark: what makes its ids unique. more: what follows the table.
     """
     caption = f"{found.measure[:1].upper()}{found.measure[1:]}, in {found.unit}"
-    rows = tuple((Cell(one.region), *_figures(one), *step_cells(one)) for one in found.effects)
+    # The verdict and its size first, as in the path's table: a narrow screen shows them.
     columns = (
         Column("operation", "name"),
-        *(Column(name, "number", found.unit) for name in who),
         *step_columns(found.measure),
+        *(Column(name, "number", found.unit) for name in who),
         Column("why"),
     )
-    rows = tuple((*row, Cell(one.reason)) for row, one in zip(rows, found.effects, strict=True))
+    rows = tuple(
+        (Cell(one.region), *step_cells(one), *_figures(one), Cell(one.reason))
+        for one in found.effects
+    )
     table = Table(f"{_id(found)}-table{mark}", caption, columns, rows, filtered=True)
     others = _others(found, who, mark)
     return Section(f"{_id(found)}{mark}", title, (*_charts(found), table, *others, *more))
