@@ -24,6 +24,9 @@ _LATEST = 3
 _COUNTED = {"fetch": "kernels", "build": "kernels", "run": "runs"}
 """The kinds of steps that the user is shown the number of, and what they are called."""
 
+_SOON_SECONDS = 10
+"""Below this a few seconds are left; a step that takes so much longer than it should is overdue."""
+
 
 def kind_of(step: str) -> str:
     """Return the kind of a step: its first word."""
@@ -146,7 +149,10 @@ class StudyTime:
         for step, running in self._running.items():
             if running.expected is None:
                 return None
-            rest = max(0.0, running.begun + running.expected - self._clock())
+            rest = running.begun + running.expected - self._clock()
+            if rest < -_SOON_SECONDS:
+                return None
+            rest = max(0.0, rest)
             longest = max(longest, rest)
             work[kind_of(step)] += rest
         return max(longest, sum(work[kind] / self._at_once.get(kind, 1) for kind in work))
@@ -170,7 +176,7 @@ class StudyTime:
 
 def left_text(seconds: float) -> str:
     """Return how long something will take yet, as exactly as an estimate is worth."""
-    if seconds < 10:
+    if seconds < _SOON_SECONDS:
         return "a few seconds left"
     if seconds < 95:
         return f"about {10 * math.ceil(seconds / 10)} s left"
