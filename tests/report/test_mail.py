@@ -58,7 +58,7 @@ def test_a_mail_says_what_and_how() -> None:
     order = [
         "In short\n--------\n- instructions executed: Linux 6.12.57 against 6.1.0, 10 operations",
         "workload-failed: signal 11 SIGSEGV (run ",
-        "\nbase      deb:linux-image-6.1.0",
+        "\nbase, 6.1.0: deb:linux-image-6.1.0",
         "identity 3f9a0c12be77)",
         "\nOperations\n----------\n",
         "\nslower (3)\n",

@@ -5,7 +5,7 @@ All texts are plain: each form escapes them, and draws the charts if it can.
 """
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Literal
 
@@ -345,3 +345,25 @@ def blocks(of: Iterable[Section | Fold]) -> Iterator[Block]:
             yield block
             if isinstance(block, Fold):
                 yield from blocks([block])
+
+
+def retitled(section: Section, titles: Mapping[str, str]) -> Section:
+    """Return a section whose tables have other titles of columns, by the titles now."""
+    found = tuple(_retitled(each, titles) for each in section.blocks)
+    return msgspec.structs.replace(section, blocks=found)
+
+
+def _retitled(block: Block, titles: Mapping[str, str]) -> Block:
+    if isinstance(block, Fold):
+        found = tuple(_retitled(each, titles) for each in block.blocks)
+        return msgspec.structs.replace(block, blocks=found)
+    return with_titles(block, titles) if isinstance(block, Table) else block
+
+
+def with_titles(table: Table, titles: Mapping[str, str]) -> Table:
+    """Return a table with other titles of columns, by the titles now."""
+    columns = (
+        msgspec.structs.replace(one, title=titles.get(one.title, one.title))
+        for one in table.columns
+    )
+    return msgspec.structs.replace(table, columns=tuple(columns))

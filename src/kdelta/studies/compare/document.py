@@ -32,6 +32,7 @@ from kdelta.report.document import (
     Suite,
     Table,
     Verbatim,
+    retitled,
 )
 from kdelta.report.model import KernelRuns
 from kdelta.report.names import side_names
@@ -78,6 +79,12 @@ class ComparedPair(msgspec.Struct, frozen=True):
         return f"{names.against()}{self.on_cpu}"
 
     @property
+    def titles(self) -> dict[str, str]:
+        """Return what the columns of both kernels are called, by side."""
+        names = side_names([self.report.base, self.compared.side])
+        return dict(zip(("base", "other"), names.columns, strict=True))
+
+    @property
     def on_cpu(self) -> str:
         """On which CPU, if on any."""
         return f" on {self.report.cpu.name}" if self.report.cpu else ""
@@ -100,7 +107,7 @@ def document(
     least = least_of(stored)
     found = [msgspec.structs.replace(pair, functions=most) for pair in pairs(reports)]
     answers = tuple(answer for pair in found for answer in answers_of(pair, least))
-    sections = [section for pair in found for section in sections_of(pair)]
+    sections = [retitled(one, pair.titles) for pair in found for one in sections_of(pair)]
     several = [report for report in reports if len(report.others) > 1]
     sections[:0] = [
         variants_section(pairs_of([report], least), f"-{at}")
@@ -176,12 +183,13 @@ def pairs(reports: Sequence[CompareReport]) -> Iterator[ComparedPair]:
 
 
 def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
-    """What was compared."""
+    """Return what was compared: names and values."""
     first = reports[0]
-    facts = [("base", common.kernel_fact(first.base))]
-    for number, other in enumerate(first.others):
-        label = "other" if len(first.others) == 1 else f"other {number + 1}"
-        facts.append((label, common.kernel_fact(other.side)))
+    named = side_names([side for _, side in _sides(first)]).columns
+    facts = [
+        (who if name == who else f"{who}, {name}", common.kernel_fact(side))
+        for (who, side), name in zip(_sides(first), named, strict=True)
+    ]
     facts.append(("workload", first.workload))
     if cpus := [report.cpu.title for report in reports if report.cpu]:
         facts.append(("CPU", ", ".join(cpus)))

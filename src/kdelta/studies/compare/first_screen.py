@@ -26,6 +26,7 @@ from kdelta.report.document import (
     Prose,
     Section,
     Table,
+    with_titles,
 )
 from kdelta.report.figures import in_per_cent
 from kdelta.report.lines import merged
@@ -346,14 +347,6 @@ def _first_of(warnings: Sequence[str]) -> tuple[str, ...]:
     return (*texts[:_NAMED], *more)
 
 
-def _named_columns(table: Table, pair: Pair) -> tuple[Column, ...]:
-    """The columns of a table, those of both sides named as the sides are."""
-    names = dict(zip(("base", "other"), pair.names.columns, strict=True))
-    return tuple(
-        msgspec.structs.replace(one, title=names.get(one.title, one.title)) for one in table.columns
-    )
-
-
 def _with_accounts(screen: Document, pairs: Sequence[Pair]) -> Document:
     """The functions of what changed most, where there is still room for all of an account."""
     for pair in pairs:
@@ -361,7 +354,8 @@ def _with_accounts(screen: Document, pairs: Sequence[Pair]) -> Document:
         for one, *alike in sharing(listed):
             assert one.costs
             table = functions_table(one.name, one.name, one.costs.insns, one.functions, _FUNCTIONS)
-            table = msgspec.structs.replace(table, caption="", columns=_named_columns(table, pair))
+            titles = dict(zip(("base", "other"), pair.names.columns, strict=True))
+            table = with_titles(msgspec.structs.replace(table, caption=""), titles)
             others = f", as {', '.join(other.name for other in alike)}" if alike else ""
             title = f"{one.name}{others}, instructions an iteration"
             account = Section(one.name, title, (table,))
