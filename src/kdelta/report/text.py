@@ -169,9 +169,15 @@ def table_lines(table: Table, width: int = WIDTH) -> list[str]:
     """
     grouped = _is_grouped(table)
     titles = tuple(column.title for column in table.columns)
-    inside, below = _split(table, 2 if grouped else 1, width)
-    room = width - sum(_width(table, at) + len(GAP) for at in inside)
+    widths = [_width(table, at) for at in range(len(table.columns))]
+    inside, below = _split(table, widths, 2 if grouped else 1, width)
+    places = [f"{'>' if table.columns[at].kind == 'number' else '<'}{widths[at]}" for at in inside]
+    room = width - sum(widths[at] + len(GAP) for at in inside)
     name = min(room, max(len(titles[0]), _longest_name(table)))
+
+    def line(texts: Sequence[str]) -> str:
+        found = (f"{GAP}{texts[at]:{place}}" for at, place in zip(inside, places, strict=True))
+        return f"{texts[0]:<{name}}{''.join(found)}".rstrip()
 
     def shown(row: tuple[Cell, ...], also: Sequence[int] = ()) -> Iterator[str]:
         texts = tuple(cell.text for cell in row)
@@ -179,10 +185,10 @@ def table_lines(table: Table, width: int = WIDTH) -> list[str]:
             yield from wrapped(texts[0], later="  ")
             texts = ("", *texts[1:])
         if inside:
-            yield _cells(texts, table, inside, name)
+            yield line(texts)
         yield from _in_few(f"{titles[at]}: {texts[at]}" for at in (*also, *below) if texts[at])
 
-    lines = [_cells(titles, table, inside, name)] if inside else []
+    lines = [line(titles)] if inside else []
     sizes = Counter(row[1].text for row in table.rows)
     last = ""
     for row in table.rows:
@@ -191,7 +197,7 @@ def table_lines(table: Table, width: int = WIDTH) -> list[str]:
             lines += ["", f"{last} ({sizes[last]})"]
         lines += shown(row)
     lines += [""] if grouped and table.last else []
-    lines += [line for row in table.last for line in shown(row, (1,) if grouped else ())]
+    lines += [each for row in table.last for each in shown(row, (1,) if grouped else ())]
     return [*lines, *(wrapped(table.notes, later="  ") if table.notes else [])]
 
 
@@ -204,16 +210,19 @@ def _is_grouped(table: Table) -> bool:
     return runs == len(set(found)) < len(found)
 
 
-def _split(table: Table, first: int, width: int) -> tuple[list[int], list[int]]:
-    """Which columns stand in a row, as many as there is room for, and which below it. Long names
-    have lines of their own where that lets all columns stand in a row.
+def _split(
+    table: Table, widths: Sequence[int], first: int, width: int
+) -> tuple[list[int], list[int]]:
+    """Return which columns stand in a row, as many as there is room for, and which below it. Long
+    names have lines of their own where that lets all columns stand in a row.
     """
+    long = table.long
     every = range(first, len(table.columns))
-    figures = [at for at in every if not table.long[at]]
+    figures = [at for at in every if not long[at]]
     inside: list[int] = []
     for least in (0, _LEAST_NAME):
         name = max(len(table.columns[0].title), min(_longest_name(table), least))
-        each = (_width(table, at) + len(GAP) for at in figures)
+        each = (widths[at] + len(GAP) for at in figures)
         inside = figures[: sum(end <= width - name for end in itertools.accumulate(each))]
         if len(inside) == len(figures):
             break
@@ -229,14 +238,6 @@ def _width(table: Table, at: int) -> int:
         return 0
     texts = (row[at].text for row in (*table.rows, *table.last))
     return max(map(len, (table.columns[at].title, *texts)))
-
-
-def _cells(texts: Sequence[str], table: Table, inside: Sequence[int], name: int) -> str:
-    line = f"{texts[0]:<{name}}"
-    for at in inside:
-        side = ">" if table.columns[at].kind == "number" else "<"
-        line += f"{GAP}{texts[at]:{side}{_width(table, at)}}"
-    return line.rstrip()
 
 
 def _in_few(texts: Iterable[str]) -> Iterator[str]:
