@@ -39,6 +39,18 @@ int main(void)
         kdelta_message("", 0);
     return 0;
 }""",
+    # A region for each request, as it should not be done.
+    "begins": """
+#include <kdelta.h>
+int main(void)
+{
+    char name[] = "r00000";
+    for (int i = 0; i < 10100; i++) {
+        for (int at = 5, left = i; at; at--, left /= 10)
+            name[at] = '0' + left % 10;
+        kdelta_begin(name);
+    }
+}""",
     "prints": """
 #include <fcntl.h>
 #include <string.h>

@@ -129,5 +129,13 @@ def test_a_guest_that_sends_for_ever_fills_no_disk(program: Programs) -> None:
     outcome.counts.unlink()
 
 
+def test_a_program_that_begins_too_many_regions(program: Programs) -> None:
+    job = Job(argv=("/begins",), seconds=60, files=_carried(program("begins")))
+    outcome = run_job(job)
+    assert outcome.status is RunStatus.WORKLOAD_FAILED
+    assert outcome.detail.startswith("it began more than a run can have, 10000 regions, or ")
+    assert "kdelta_iter()" in outcome.detail
+
+
 def _carried(path: Path) -> tuple[JobFile, ...]:
     return (JobFile(path, f"/{path.name}", 0o755),)

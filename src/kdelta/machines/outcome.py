@@ -77,10 +77,13 @@ def workload_outcome(
         if "overflow" in messages:  # of which the result was one
             why = "the guest sent messages without end"
         return RunStatus.WORKLOAD_FAILED, why
-    if result == "exit 0":
+    many = messages.get("many-regions", b"").decode("utf-8", "replace")
+    if result == "exit 0" and not many:
         return RunStatus.OK, ""
     if result.startswith("timeout"):
         return RunStatus.TIMED_OUT, "the workload ran longer than its limit in the guest's own time"
     # Its own words, where it has any, say more than its exit status.
     reported = messages.get("failure", b"").decode("utf-8", "replace").strip()
+    if many:
+        reported = f"it began more than a run can have, {many}: mark iterations by kdelta_iter()"
     return RunStatus.WORKLOAD_FAILED, f"{reported} ({result})" if reported else result
