@@ -4,12 +4,14 @@
 import asyncio
 import contextlib
 import signal
+import threading
+import time
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
 
-from kdelta.host.interrupt import interruptible
+from kdelta.host.interrupt import in_thread, interruptible
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +87,36 @@ def test_a_thread_has_no_signals() -> None:
         assert await asyncio.to_thread(body)
 
     assert not interrupted(work())
+
+
+def test_ctrl_c_ends_what_works_in_another_thread() -> None:
+    begun, ended, done = threading.Event(), threading.Event(), threading.Event()
+
+    def endless() -> None:
+        begun.set()
+        try:
+            while not done.is_set():
+                time.sleep(0.001)
+        finally:
+            ended.set()
+
+    async def work() -> None:
+        busy = asyncio.create_task(in_thread(endless))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        signal.raise_signal(signal.SIGINT)
+        await busy
+
+    # If it did not end there, asyncio would wait for it without end.
+    rescue = threading.Timer(20, done.set)
+    rescue.start()
+    assert interrupted(work())
+    assert ended.is_set()
+    assert not done.is_set()
+    rescue.cancel()
+
+
+def test_what_ended_in_another_thread_gives_its_result_or_its_error() -> None:
+    assert asyncio.run(in_thread(divmod, 7, 2)) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(in_thread(divmod, 7, 0))

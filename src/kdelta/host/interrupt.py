@@ -3,12 +3,14 @@
 
 import asyncio
 import contextlib
+import ctypes
 import signal
 import threading
-from collections.abc import Coroutine, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from typing import ParamSpec, TypeVar
 
 Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
 
 
 def run_async(work: Coroutine[object, object, Result]) -> Result:
@@ -24,6 +26,38 @@ def run_async(work: Coroutine[object, object, Result]) -> Result:
 
     asyncio.run(keep())
     return found[0]
+
+
+async def in_thread(
+    work: Callable[Parameters, Result], *args: Parameters.args, **named: Parameters.kwargs
+) -> Result:
+    """Return what a function returns that runs in another thread. Ctrl-C ends it there, too:
+    asyncio.to_thread() would leave it running, and the program would wait for its end.
+    """
+    lock = threading.Lock()
+    running: list[int] = []
+
+    def body() -> Result:
+        with lock:
+            running.append(threading.get_ident())
+        try:
+            return work(*args, **named)
+        finally:
+            with lock:
+                running.clear()
+
+    try:
+        return await asyncio.to_thread(body)
+    except asyncio.CancelledError:
+        with lock:
+            for thread in running:
+                _raise_in(thread)
+        raise
+
+
+def _raise_in(thread: int) -> None:
+    error = ctypes.py_object(KeyboardInterrupt)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error)
 
 
 @contextlib.contextmanager

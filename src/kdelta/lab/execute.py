@@ -13,6 +13,7 @@ from kdelta.counts.executed import encode_executed, executed_since_boot
 from kdelta.counts.model import LeftWork, RunCounts, with_packets
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.job import Job, handed_over, later_words
+from kdelta.host.interrupt import in_thread
 from kdelta.infer.effects.deferred import leaves_work, left_work
 from kdelta.infer.effects.steady import levels
 from kdelta.kernels.model import Kernel
@@ -90,7 +91,7 @@ async def execute(
     both = list(zip(parts, outcomes, strict=True))
     failed = {part.name: one.detail for part, one in both if one.status is not RunStatus.OK}
     went_well = [one for one in ended if one.outcome.status is RunStatus.OK]
-    return await asyncio.to_thread(_counted, ready, setting, went_well, left, failed), outcome
+    return await in_thread(_counted, ready, setting, went_well, left, failed), outcome
 
 
 async def _all(guests: Iterable[Coroutine[None, None, _Ended]]) -> list[_Ended]:
@@ -190,10 +191,10 @@ async def _guest(
             return _Ended(outcome)
         # In a thread, so that the other guests are not kept waiting.
         sources = _sources(ready, outcome)
-        counts = await asyncio.to_thread(_counts, outcome, sources)
+        counts = await in_thread(_counts, outcome, sources)
         if not any_level and any(map(levels, counts.regions)):
             return _Ended(outcome, counts, sources)
-        found = await asyncio.to_thread(read_recordings, outcome.counts, sources, setting.recording)
+        found = await in_thread(read_recordings, outcome.counts, sources, setting.recording)
         return _Ended(outcome, counts, sources, found)
 
 

@@ -16,7 +16,7 @@ from kdelta.guests.job import handed_over
 from kdelta.host.command import echo_line
 from kdelta.host.dirs import data_dir
 from kdelta.host.emulator import find_qemu
-from kdelta.host.interrupt import interruptible
+from kdelta.host.interrupt import in_thread, interruptible
 from kdelta.host.lock import work_folder
 from kdelta.host.target import target
 from kdelta.infer.effects.same import partings
@@ -359,7 +359,7 @@ class Lab:
         """Where runs on that guest begin. snapshots: as in the request, if it is not said."""
         number = f" #{guest.boot}" if guest.boot else ""
         if guest.force:
-            found: Guest | GuestOutcome | None = await asyncio.to_thread(known_forcing, guest)
+            found: Guest | GuestOutcome | None = await in_thread(known_forcing, guest)
             if found is None:
                 step = f"look up symbols of {kernel.title}{number}"
                 look = functools.partial(self._must_take, kernel)
@@ -374,7 +374,7 @@ class Lab:
         step = f"boot {kernel.title}{number}"
         start = await self._booting(step, obtain_snapshot, guest)
         if isinstance(start, Snapshot) and (kernel.parameters or guest.force):
-            messages = await asyncio.to_thread(read_messages, start.boot)
+            messages = await in_thread(read_messages, start.boot)
             must_be_taken(kernel, messages)
             must_be_forced(kernel, guest, messages)
         return guest, start
@@ -396,7 +396,7 @@ class Lab:
     async def _must_take(self, kernel: Kernel, start: Snapshot) -> None:
         """Raise UserError unless a kernel that booted took its boot parameters."""
         if kernel.parameters:
-            must_be_taken(kernel, await asyncio.to_thread(read_messages, start.boot))
+            must_be_taken(kernel, await in_thread(read_messages, start.boot))
 
     def _setting(self, folder: Path, step: str, work: RunPlan | None) -> Setting:
         machine = self.request.machine

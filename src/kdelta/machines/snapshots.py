@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Snapshots of quiet guests in the cache: a kernel boots once for all runs with the same image."""
 
-import asyncio
 import functools
 import os
 import zlib
@@ -20,6 +19,7 @@ from kdelta.host.files import (
     write_atomic,
 )
 from kdelta.host.in_use import use
+from kdelta.host.interrupt import in_thread
 from kdelta.host.lock import locked_async
 from kdelta.host.sealed import read_sealed, write_sealed
 from kdelta.machines.forcing import LOOKED_AT, forcing_in, symbols_looked_at, symbols_of_build
@@ -65,17 +65,17 @@ async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOut
     """
     key = identity(guest.snapshot_facts())[:32]
     folder = cache_dir("snapshots") / key
-    if not use(folder) or not await asyncio.to_thread(_is_whole, folder):
+    if not use(folder) or not await in_thread(_is_whole, folder):
         async with locked_async(f"snapshot-{key}", "booting this kernel", setting.log):
             _is_whole.cache_clear()
-            if not await asyncio.to_thread(_is_whole, folder):
+            if not await in_thread(_is_whole, folder):
                 failure = _hung.get(_alike(guest)) or await _take(guest, setting, folder)
                 if failure:
                     if failure.detail.startswith(HANG):
                         _hung[_alike(guest)] = failure
                     return failure
                 use(folder)  # or it might be the one that goes
-                await asyncio.to_thread(keep_snapshots)
+                await in_thread(keep_snapshots)
     if not use(folder):
         raise LabError(f"the snapshot in {folder} is not there any more", "run this again")
     return Snapshot(folder)
@@ -99,7 +99,7 @@ async def obtain_forcing(
     """The same, if need be by a boot without what is forced, of which there is a snapshot then; the
     outcome of that boot when it failed. look: is given that snapshot before it is made use of.
     """
-    if (known := await asyncio.to_thread(known_forcing, guest)) is not None:
+    if (known := await in_thread(known_forcing, guest)) is not None:
         return known
     bare = msgspec.structs.replace(guest, boot=0, force=(), forcing=None)
     found = await obtain_snapshot(bare, setting)

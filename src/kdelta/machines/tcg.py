@@ -16,6 +16,7 @@ import msgspec
 from kdelta.host.command import Log, quiet
 from kdelta.host.emulator import ANOTHER, KNOWN, HostQemu, find_qemu
 from kdelta.host.files import PARTIAL, copy_sparse, lab_errors, make_folder
+from kdelta.host.interrupt import in_thread
 from kdelta.host.target import target
 from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.chunks import kept_messages, read_messages, require_complete
@@ -432,7 +433,7 @@ async def prepare(
     """
     write_inputs(guest, setting, job)
     found = Snapshot(setting.folder, after=snapshot)
-    await asyncio.to_thread(copy_sparse, snapshot.ram, found.ram)
+    await in_thread(copy_sparse, snapshot.ram, found.ram)
     async with _started(guest, setting, snapshot, count=False) as qemu:
         await _load(qemu, snapshot)
         setting.log("prepares its program")

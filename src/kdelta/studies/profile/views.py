@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is shown of recorded runs besides their functions: calls, source lines, instructions."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +11,7 @@ from kdelta.counts.model import is_kernel
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
 from kdelta.counts.symbols import code_table
+from kdelta.host.interrupt import in_thread
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.profiles.annotate import AnnotatedFunction, Disassemble, annotated
 from kdelta.infer.profiles.calls import callers, merged_calls
@@ -121,7 +121,7 @@ async def lines_of(
     wanted = executed_addresses(profiles, selection, keys)
     step = f"source lines of {one.run.kernel_release}"
     progress.begin(step)
-    found = await asyncio.to_thread(read_lines, wanted, one.kernel, work, one.symbols)
+    found = await in_thread(read_lines, wanted, one.kernel, work, one.symbols)
     progress.end(step, f"{len(found.frames)} instructions")
     return found
 
