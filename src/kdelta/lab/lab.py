@@ -356,7 +356,7 @@ class Lab:
     async def start(
         self, kernel: Kernel, guest: Guest, *, snapshots: bool | None = None
     ) -> _Booted:
-        """Where runs on that guest begin. snapshots: as in the request, if it is not said."""
+        """Return where runs on that guest begin. snapshots: as in the request, if it is None."""
         number = f" #{guest.boot}" if guest.boot else ""
         if guest.force:
             found: Guest | GuestOutcome | None = await in_thread(known_forcing, guest)

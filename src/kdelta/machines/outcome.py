@@ -62,7 +62,7 @@ def boot_failure(ended: str, console: str, exit_code: int | None) -> str:
 def workload_outcome(
     ended: str, console: str, messages: dict[str, bytes], limit_seconds: float
 ) -> tuple[RunStatus, str]:
-    """Status and reason of a workload whose guest booted."""
+    """Return the status and the reason of a workload whose guest booted."""
     result = messages.get("result", b"").decode("utf-8", "replace").strip()
     if ended == "flood":
         return RunStatus.WORKLOAD_FAILED, "the guest printed without end"

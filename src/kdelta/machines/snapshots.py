@@ -59,7 +59,7 @@ class _BootFailedError(Exception):
 
 
 async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOutcome:
-    """The guest's snapshot, taken unless the cache has it whole; the boot's outcome when it failed.
+    """Return the guest's snapshot, taken unless the cache has it whole; if its boot failed, how.
 
     Of several processes that want the same one, one boots and the others wait.
     """
@@ -96,8 +96,8 @@ async def _not_looked_at(_start: Snapshot) -> None:
 async def obtain_forcing(
     guest: Guest, setting: Setting, look: Callable[[Snapshot], Awaitable[None]] = _not_looked_at
 ) -> Guest | GuestOutcome:
-    """The same, if need be by a boot without what is forced, of which there is a snapshot then; the
-    outcome of that boot when it failed. look: is given that snapshot before it is made use of.
+    """Return the same, if need be by a boot without what is forced, of which there is a snapshot
+    then; the outcome of that boot when it failed. look: is given that snapshot before its use.
     """
     if (known := await in_thread(known_forcing, guest)) is not None:
         return known

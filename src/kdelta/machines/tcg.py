@@ -428,8 +428,8 @@ async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
 async def prepare(
     guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot, stop_address: int
 ) -> Snapshot | None:
-    """A snapshot in the setting's folder of a job's program when it asks what it is to do: as it is
-    about to execute the instruction at `stop_address`. None where it does not come there.
+    """Take a snapshot in the setting's folder of a job's program when it asks what it is to do: it
+    is about to execute the instruction at `stop_address`. None where it does not come there.
     """
     write_inputs(guest, setting, job)
     found = Snapshot(setting.folder, after=snapshot)

@@ -162,8 +162,8 @@ def _failure(failure: Failure) -> Iterator[str]:
 
 
 def table_lines(table: Table, width: int = WIDTH) -> list[str]:
-    """A table in lines of that width: names and words to the left, figures to the right. Cells that
-    have no room stand below their row, each after its heading, and so does prose.
+    """Return a table in lines of that width: names and words to the left, figures to the right.
+    Cells that have no room stand below their row, each after its heading, and so does prose.
 
     Rows that are ordered by the word in their second column stand in groups below that word.
     """

@@ -109,8 +109,8 @@ async def lines_of(
     progress: Progress,
     keys: frozenset[Key] | None = None,
 ) -> SourceLines:
-    """The source lines of what these regions executed; of these functions, if any are named. None
-    of a kernel that is not there any more.
+    """Return the source lines of what these regions executed; of these functions, if any are named.
+    None of a kernel that is not there any more.
     """
     if one.kernel is None:
         return SourceLines()
