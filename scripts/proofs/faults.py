@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""End comparisons of two kernels where it hurts, and look whether anything is lost, wrong or left.
+
+kill   SIGKILL at a random moment
+write  SIGKILL at a random rename, unlink or fsync
+power  SIGKILL at a random moment; then files that were written and not synced are cut, emptied or
+       zeroed, and some renames whose folder was not synced are undone. SQLite's files stay as
+       they are: how they survive a power cut is SQLite's business
+full   a disk with little space: a message and exit code 3, or success
+mix    two comparisons at once with prune, check, rm and backup
+
+After each: what was reported as stored is there, `kdelta check --repair` leaves nothing, no process
+is left, and the same comparison prints what it printed on a quiet host.
+
+    scripts/proofs/faults.py --out build/faults --trials 20
+
+Needs root, for mounts, and strace. A trial works on an overlay of a cache and an empty store. One
+in four has no snapshots, images and compiled parts. Its record is a line; trials that have one are
+not made again.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+KDELTA = Path(sys.executable).with_name("kdelta")
+OLD, NEW = "deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64"
+COMPARE = ("compare", OLD, NEW, "-o", "getppid")
+WARM_SECONDS, COLD_SECONDS = 8.0, 45.0
+"""About how long the comparison takes, with a warm cache and with a cold one."""
+PATIENCE_SECONDS = 900.0
+COLD = ("snapshots", "guests", "native", "modules", "kernel-parts", "found", "headers")
+"""What a cold cache lacks."""
+AT_WRITES = "rename,renameat,renameat2,unlink,unlinkat,fsync,fdatasync"
+SYNCED = re.compile(r"f(?:data)?sync\(\d+<(?P<path>[^>]*)>\)\s+= 0")
+RENAMED = re.compile(
+    r'rename(?:at2?)?\((?:AT_FDCWD(?:<[^>]*>)?, )?"(?P<old>[^"]*)", '
+    r'(?:AT_FDCWD(?:<[^>]*>)?, )?"(?P<new>[^"]*)".*\)\s+= 0'
+)
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """One trial. wrong: what was not as it must be; empty if all was."""
+
+    fault: str
+    number: int
+    words: str
+    wrong: tuple[str, ...]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a trial works. upper: what it wrote to its cache."""
+
+    folder: Path
+    cache: Path
+    data: Path
+    upper: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of its commands."""
+        own = {"KDELTA_CACHE_DIR": str(self.cache), "KDELTA_DATA_DIR": str(self.data)}
+        return {**os.environ, **own, "KDELTA_FAULTS": str(self.folder)}
+
+
+@contextlib.contextmanager
+def mounted(*words: str, at: Path) -> Iterator[None]:
+    """Mount, and unmount at the end."""
+    at.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", *words, str(at)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(at)], check=True)
+
+
+@contextlib.contextmanager
+def place(base: Path, *, cold: bool, size: str = "4g") -> Iterator[Place]:
+    """Yield a place on a disk of its own, with the cache below `base`."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        disk = folder / "disk"
+        with mounted("-t", "tmpfs", "-o", f"size={size}", "tmpfs", at=disk):
+            for one in ("upper", "work", "data"):
+                (disk / one).mkdir()
+            layers = (f"lowerdir={base}", f"upperdir={disk / 'upper'}", f"workdir={disk / 'work'}")
+            cache = folder / "cache"
+            with mounted("-t", "overlay", "-o", ",".join(layers), "overlay", at=cache):
+                for one in COLD if cold else ():
+                    shutil.rmtree(cache / one, ignore_errors=True)
+                yield Place(folder, cache, disk / "data", disk / "upper")
+
+
+def start(where: Place, *words: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+    """Start a command, the leader of its own process group."""
+    return subprocess.Popen(
+        [*before, str(KDELTA), *words],
+        env=where.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def kdelta(where: Place, *words: str) -> tuple[int, str, str]:
+    """Run a command to its end; return its exit code and what it printed."""
+    process = start(where, *words)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    return process.returncode, out, err
+
+
+def processes(where: Place) -> list[int]:
+    """Return the processes that inherited the environment of that place."""
+    mark = f"KDELTA_FAULTS={where.folder}\0".encode()
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (one / "environ").read_bytes():
+                found.append(int(one.name))
+    return found
+
+
+def after(where: Place, err: str, wanted: str) -> Iterator[str]:
+    """Yield what is not as it must be after a comparison that was ended, and said `err`."""
+    until = time.monotonic() + 10
+    while (left := processes(where)) and time.monotonic() < until:
+        time.sleep(0.1)
+    if left:
+        yield f"processes are left: {left}"
+    if "Traceback" in err or "bug in kdelta" in err:
+        yield f"a bug: {err[-500:]}"
+    kdelta(where, "check", "--repair")
+    code, out, _ = kdelta(where, "check")
+    if code or "left over" in out or "damaged" in out:
+        yield f"check after a repair ({code}): {out[-500:]}"
+    reported = len(re.findall(r"^run .*: ok \(", err, re.MULTILINE))
+    stored = kdelta(where, "runs", "-n", "1000")[1].count(" ok ")
+    if stored < reported:
+        yield f"{reported} runs were reported and {stored} are stored"
+    code, out, err = kdelta(where, *COMPARE)
+    if code or out != wanted:
+        yield f"the comparison ({code}) prints: {out[-500:]}{err[-500:]}"
+
+
+def killed(where: Place, seconds: float, *before: str) -> tuple[str, str]:
+    """Run the comparison until it is killed; return how it ended and what it said."""
+    process = start(where, *COMPARE, before=before)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        _, err = process.communicate(timeout=seconds)
+        return f"ended with {process.returncode}", err
+    for one in processes(where):
+        if b"kdelta" in Path(f"/proc/{one}/cmdline").read_bytes().split(b"qemu-system")[0]:
+            os.kill(one, signal.SIGKILL)
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    return f"killed after {seconds:.1f} s", err
+
+
+def kill(where: Place, chance: random.Random, longest: float) -> tuple[str, str]:
+    """Kill at a random moment."""
+    return killed(where, chance.uniform(0.2, longest))
+
+
+def write(where: Place, chance: random.Random, longest: float) -> tuple[str, str]:
+    """Kill at a random change of a folder, or at an fsync."""
+    at = chance.randint(1, 120)
+    inject = f"inject={AT_WRITES}:signal=SIGKILL:when={at}"
+    strace = ("strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", inject)
+    how, err = killed(where, 20 * longest, *strace, "-e", f"trace={AT_WRITES}")
+    return f"{how}, at change {at}", err
+
+
+def power(where: Place, chance: random.Random, longest: float) -> tuple[str, str]:
+    """Kill, and lose what was not synced."""
+    log = where.folder / "synced"
+    strace = ("strace", "-f", "--seccomp-bpf", "-qq", "-y", "-o", str(log))
+    how, err = killed(where, chance.uniform(1.0, longest), *strace, "-e", f"trace={AT_WRITES}")
+    return f"{how}, {lose(where, log.read_text(errors='replace'), chance)}", err
+
+
+def lose(where: Place, log: str, chance: random.Random) -> str:
+    """Damage what a log of strace does not show to be synced; return what was done."""
+    synced: set[str] = set()
+    undo: list[tuple[Path, Path]] = []
+    for line in log.splitlines():
+        if found := SYNCED.search(line):
+            path = found["path"]
+            synced.add(path)
+            undo = [one for one in undo if str(one[1].parent) != path]
+        elif found := RENAMED.search(line):
+            old, new = found["old"], found["new"]
+            moved = {one for one in synced if one == old or one.startswith(f"{old}/")}
+            synced |= {new + one.removeprefix(old) for one in moved}
+            undo.append((Path(old), Path(new)))
+    done: Counter[str] = Counter()
+    for before, now in reversed(undo):
+        if now.exists() and not before.exists() and chance.random() < 0.3:
+            with contextlib.suppress(OSError):
+                now.rename(before)
+                done["renames undone"] += 1
+    for root in (where.cache, where.data):
+        for path in _written(where, root):
+            if str(path) in synced or path.name.startswith("store.db"):
+                continue
+            if (size := path.stat().st_size) and chance.random() < 0.5:
+                done["files cut"] += 1
+                left = chance.choice([0, chance.randrange(size)])
+                os.truncate(path, left)
+                if chance.random() < 0.5:
+                    os.truncate(path, size)
+    return ", ".join(f"{count} {what}" for what, count in sorted(done.items())) or "nothing lost"
+
+
+def _written(where: Place, root: Path) -> list[Path]:
+    """Return the files below a folder that the trial wrote."""
+    real = where.upper if root == where.cache else root
+    found = [one for one in real.rglob("*") if one.is_file() and not one.is_symlink()]
+    return sorted(root / one.relative_to(real) for one in found)
+
+
+def full(where: Place, _chance: random.Random, _longest: float) -> tuple[str, str]:
+    """Compare on a disk with little space, and give it more for what follows."""
+    code, _, err = kdelta(where, *COMPARE)
+    remount = ("mount", "-o", "remount,size=4g", str(where.data.parent))
+    subprocess.run(remount, check=True)
+    last = err.strip().splitlines()[-1] if err.strip() else ""
+    words = f"ended with {code}: {last}"
+    return words, err if code in (0, 1, 3) else f"{err}Traceback (exit code {code})"
+
+
+def mix(where: Place, chance: random.Random, _longest: float) -> tuple[str, str]:
+    """Compare twice at once, and meanwhile prune, check, remove and copy."""
+    both = [start(where, *COMPARE), start(where, *COMPARE, "--rerun")]
+    others = []
+    choice = (
+        ("prune", "--cache", "0"), ("check",), ("rm", "last"), ("runs",), ("check", "--repair"),
+        ("backup", str(where.folder / "backup")), ("report", "last"), ("prune",),
+    )  # fmt: skip
+    while any(one.poll() is None for one in both):
+        words = chance.choice(choice)
+        shutil.rmtree(where.folder / "backup", ignore_errors=True)
+        others.append((words[0], *kdelta(where, *words)))
+        time.sleep(chance.uniform(0, 1))
+    ended = [one.communicate(timeout=PATIENCE_SECONDS) for one in both]
+    errors = [err for _, err in ended] + [err for *_, err in others]
+    codes = [one.returncode for one in both]
+    if any(codes):
+        errors.append(f"Traceback (a comparison ended with {codes}: {ended})")
+    return f"{len(others)} other commands, {codes}", "\n".join(
+        re.sub(r"^run .*: ok \(.*$", "", err, flags=re.MULTILINE) for err in errors
+    )
+
+
+FAULTS: dict[str, Callable[[Place, random.Random, float], tuple[str, str]]] = {
+    "kill": kill,
+    "write": write,
+    "power": power,
+    "full": full,
+    "mix": mix,
+}
+
+
+def trial(fault: str, number: int, base: Path, wanted: str) -> Trial:
+    """Make one trial."""
+    chance = random.Random(f"{fault} {number}")
+    cold = chance.random() < 0.25
+    size = f"{int(2 ** chance.uniform(6, 19))}k" if fault == "full" else "4g"
+    with place(base, cold=cold, size=size) as where:
+        words, err = FAULTS[fault](where, chance, COLD_SECONDS if cold else WARM_SECONDS)
+        wrong = tuple(after(where, err, wanted))
+    return Trial(fault, number, f"{'cold, ' * cold}{words}", wrong)
+
+
+def reference(base: Path) -> str:
+    """Return what the comparison prints on a quiet host; the cache has all that it needs then."""
+    with tempfile.TemporaryDirectory() as name:
+        where = Place(Path(name), base, Path(name) / "data", base)
+        code, out, err = kdelta(where, *COMPARE)
+    if code:
+        sys.exit(f"the comparison fails: {err}")
+    return out
+
+
+def main() -> int:
+    """Make the trials that have no record. The exit code is 0 if all were as they must be."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--out", type=Path, default=Path("build/faults"))
+    parser.add_argument("--trials", type=int, default=200, help="of each fault")
+    parser.add_argument("--fault", choices=FAULTS, action="append")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    file = given.out / "faults.jsonl"
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    made = {(one.fault, one.number): one for one in
+            (msgspec.json.decode(line, type=Trial) for line in lines)}  # fmt: skip
+    base = (given.out / "cache").resolve()
+    wanted = reference(base)
+    for number in range(given.trials):
+        for fault in given.fault or FAULTS:
+            if (fault, number) not in made:
+                one = made[fault, number] = trial(fault, number, base, wanted)
+                with file.open("ab") as out:
+                    out.write(msgspec.json.encode(one) + b"\n")
+                print(one.fault, one.number, one.words, *one.wrong, sep="; ", flush=True)
+    wrong = [one for one in made.values() if one.wrong]
+    for fault, count in Counter(one.fault for one in made.values()).items():
+        print(f"{fault}: {count} trials, {sum(one.fault == fault for one in wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
