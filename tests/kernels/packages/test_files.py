@@ -101,16 +101,34 @@ def test_boot_parameters_hold_for_a_package(lab: Lab) -> None:
     assert kernel.spec == f"rpm:kernel-default=6.6.6-200.fc39@{RPMS} +cmdline:nosmt"
 
 
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path.startswith("/loop"):
+            self.send_response(302)
+            self.send_header("Location", "/loop/again")
+            self.end_headers()
+        elif self.path.startswith("/short"):
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"only this")
+        elif self.path.startswith("/page"):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"\n<!DOCTYPE html>\n<html><title>Please log in</title></html>")
+        else:
+            super().do_GET()
+
+    def log_message(self, *_args: object) -> None:
+        pass
+
+
 @pytest.fixture
 def mirror(tmp_path: Path) -> Iterator[str]:
     """The address of a copy of the recorded folder, which the test may change."""
     shutil.copytree(RECORDED, tmp_path / "mirror")
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_args: object) -> None:
-            pass
-
-    handler = functools.partial(Handler, directory=str(tmp_path / "mirror"))
+    handler = functools.partial(_Handler, directory=str(tmp_path / "mirror"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -144,6 +162,34 @@ def test_package_with_another_hash_is_refused(lab: Lab, mirror: str, tmp_path: P
     shutil.copy(RPMS / META, tmp_path / "mirror/rpms" / CORE)
     with pytest.raises(LabError, match=f"cannot use .*{CORE}: its sha256 is .*repository says"):
         lab.obtain(f"rpm:kernel-core@{mirror}/rpms")
+    assert cached_kernels() == []
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "rpm:{0}/kernel-core.rpm",
+        "pkg:{0}/linux-1-x86_64.pkg.tar.zst",
+        "rpm:kernel@{0}",
+        "pkg:linux@{0}/core.db",
+    ],
+)
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("loop", r"cannot fetch http.*: 302 [^\n]* infinite loop\.$"),
+        ("short", r"cannot fetch http.*: the last 991 bytes did not come$"),
+        ("page", r"cannot use http.*: it is a web page, and no file of packages$"),
+        ("none", r"cannot fetch http.*: 404 File not found$"),
+    ],
+)
+def test_answers_of_servers_that_are_no_packages(
+    lab: Lab, mirror: str, spec: str, answer: str, message: str
+) -> None:
+    with pytest.raises(LabError) as raised:
+        lab.obtain(spec.format(f"{mirror}/{answer}"))
+    assert re.fullmatch(message, raised.value.message)
+    assert raised.value.hint
     assert cached_kernels() == []
 
 

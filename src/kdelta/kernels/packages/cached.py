@@ -11,7 +11,7 @@ from kdelta.host.manifest import whole_record
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.packages.image import hash_modules
 from kdelta.kernels.packages.inspect import inspect
-from kdelta.kernels.packages.unpack import DEVICE_TREES
+from kdelta.kernels.packages.unpack import DEVICE_TREES, PLAIN_IMAGES
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import DebSpec
 
@@ -19,6 +19,7 @@ RECORD = "kernel.json"
 _IMAGES = (
     "boot/vmlinuz-*",
     "lib/modules/*/vmlinuz",
+    *(f"lib/modules/*/{name}" for name in PLAIN_IMAGES),
     "boot/vmlinux-*",
     "lib/modules/*/vmlinux",
 )

@@ -12,7 +12,7 @@ from kdelta.host.in_use import use
 from kdelta.host.lock import fill_once
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.packages.inspect import ImageFacts, check_file, inspect
-from kdelta.kernels.packages.unpack import unpack_kernel
+from kdelta.kernels.packages.unpack import PLAIN_IMAGES, unpack_kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import ImageSpec
 
@@ -25,7 +25,12 @@ MODULE_ENDINGS = (".ko", ".ko.gz", ".ko.xz", ".ko.zst")
 # image is for debuggers.
 _IMAGES = (
     *("bzImage*", "zImage*", "Image", "Image.gz", "vmlinuz*", "boot/vmlinuz-*"),
-    *("lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz", "vmlinux"),
+    *(
+        f"{below}lib/modules/*/{name}"
+        for name in ("vmlinuz", *PLAIN_IMAGES)
+        for below in ("", "usr/")
+    ),
+    "vmlinux",
 )
 _MODULES = ("modules.tar*", "modules-*.tar*", "modules.tgz", "modules.cgz")
 _CONFIGS = ("boot/config-{}", ".config", "config", "kernel.config")

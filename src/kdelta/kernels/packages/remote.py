@@ -16,6 +16,8 @@ from kdelta.spec.limits import DOWNLOAD_BYTES as MAX_BYTES
 
 _STALLED_SECONDS = 60
 _STEP_BYTES = 1 << 20
+_PAGES, _PAGE_BYTES = (b"<!doctype html", b"<html"), 512
+"""How pages begin, which servers send in place of what they do not have or let only some have."""
 _HASHES = ("sha224", "sha256", "sha384", "sha512")
 
 
@@ -69,11 +71,20 @@ def fetch(place: str, path: Path) -> None:
                 if total_bytes > MAX_BYTES:
                     raise LabError(f"cannot fetch {place}: it has more than {MAX_BYTES >> 30} GiB")
                 target.write(part)
+            if source.length:  # what the server announced and did not send
+                raise _failed(place, f"the last {source.length} bytes did not come")
     except urllib.error.HTTPError as error:
         with error:  # it is the answer, too
-            raise _failed(place, f"{error.code} {error.reason}") from error
+            why = str(error.reason).partition("\n")[0]
+            raise _failed(place, f"{error.code} {why}") from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise _failed(place, str(error)) from error
+    with path.open("rb") as file:
+        if file.read(_PAGE_BYTES).lstrip().lower().startswith(_PAGES):
+            raise LabError(
+                f"cannot use {place}: it is a web page, and no file of packages",
+                "name the address that the page links to, and log in where it asks for that",
+            )
 
 
 def _failed(place: str, why: str) -> LabError:

@@ -55,14 +55,17 @@ class RepositoryPackage(msgspec.Struct, frozen=True):
 
 
 def resolve(spec: RepositorySpec, work: Path) -> tuple[RepositoryPackage, ...]:
-    """The package that a spec names, and those that hold the rest of its kernel. `work` is an empty
-    folder for what is fetched. UserError if there is no such package; LabError if the repository
-    cannot be read.
+    """Find the package that a spec names, and those that hold the rest of its kernel. `work` is an
+    empty folder for what is fetched. UserError if there is no such package; LabError if the
+    repository cannot be read.
     """
     try:
         known = _READERS[spec.kind](spec.repository, work)
     except PackedError as error:
-        raise LabError(f"cannot read the repository {spec.repository}: {error}") from error
+        raise LabError(
+            f"cannot read the repository {spec.repository}: {error}",
+            "try again later, or name another mirror of it",
+        ) from error
     if odd := next((one.name for one in known if not _NAME.fullmatch(one.name)), None):
         raise LabError(f"cannot use the repository {spec.repository}: it has a package {odd!r}")
     here = [one for one in known if one.arch in _arches(known)]

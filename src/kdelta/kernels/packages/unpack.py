@@ -29,6 +29,9 @@ _DEVICE_TREE = re.compile(r"usr/lib/linux-image-[^/]+/(?:[^/]+/)?([^/]+)\.dtb")
 DEVICE_TREES = "device-trees"
 """The folder that they are unpacked into."""
 
+PLAIN_IMAGES = ("Image", "zImage")
+"""What openSUSE calls the images of arm64, RISC-V and ARM, which lie with the modules."""
+
 
 _DEB = b"!<arch>\ndebian"
 _SOURCE = re.compile(r"(?:\./)?usr/src/linux-source-[^/]+\.tar(?:\.(?:xz|gz|bz2|zst))?")
