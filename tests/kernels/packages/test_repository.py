@@ -9,6 +9,8 @@ import pytest
 from kdelta.kernels.packages.repository import compare_versions, resolve
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import RepositorySpec
+from tests.kernels.packages.test_members import tar
+from tests.kernels.samples import member
 
 
 def repository(folder: Path, name: str = "kernel-core", epoch: str = "0") -> RepositorySpec:
@@ -47,3 +49,22 @@ def test_versions_of_thousands_of_digits_are_compared() -> None:
     assert compare_versions("9" * 5000, "1" + "0" * 5000) < 0
     assert compare_versions("0010", "10") == 0
     assert compare_versions("10", "9") > 0
+
+
+@pytest.mark.parametrize("encoding", ["UTG-8", "big5"])
+def test_encodings_that_are_not_read_are_refused(tmp_path: Path, encoding: str) -> None:
+    spec = repository(tmp_path)
+    index = tmp_path / "repodata/repomd.xml"
+    index.write_text(f'<?xml version="1.0" encoding="{encoding}"?>{index.read_text()}')
+    (tmp_path / "work").mkdir()
+    with pytest.raises(LabError, match=r"cannot read the repository .* its list is damaged"):
+        resolve(spec, tmp_path / "work")
+
+
+def test_database_that_is_cut_within_a_description_is_refused(tmp_path: Path) -> None:
+    content = tar([member("linux-6.1-1/desc", bytes(600))])
+    (tmp_path / "core.db").write_bytes(content[: 512 + 300])
+    (tmp_path / "work").mkdir()
+    spec = RepositorySpec("pkg", "linux", f"{tmp_path}/core.db")
+    with pytest.raises(LabError, match=r"cannot read the repository .*: unexpected end of data"):
+        resolve(spec, tmp_path / "work")

@@ -60,7 +60,7 @@ class Counted:
     def read(self, count: int = -1) -> bytes:
         try:
             content = self._stream.read(count)
-        except (OSError, EOFError, zlib.error) as error:
+        except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             raise PackedError(getattr(error, "strerror", None) or str(error)) from error
         self._bytes += len(content)
         if self._bytes > MAX_BYTES:
@@ -137,7 +137,7 @@ _EXTENDED = (
 
 
 def tar_members(stream: Stream) -> Iterator[ArchiveMember]:
-    """The entries of a tar archive that is not packed; PackedError when it is damaged."""
+    """Yield the entries of a tar archive that is not packed; PackedError when it is damaged."""
     try:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarInfo) as archive:  # type: ignore[call-overload]
             for one in archive:
@@ -145,7 +145,7 @@ def tar_members(stream: Stream) -> Iterator[ArchiveMember]:
                 def content(one: tarfile.TarInfo = one) -> Stream:
                     found = archive.extractfile(one)
                     assert found is not None
-                    return cast(Stream, found)
+                    return Counted(cast(Stream, found))
 
                 # Sparse files claim what they do not have; no package of a kernel has one.
                 is_file = one.isreg() and not one.issparse()

@@ -195,7 +195,8 @@ def _parsed(text: bytes) -> ElementTree.Element:
         raise PackedError("its list has a declaration, which no repository has")
     try:
         return ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
+    # It can name an encoding that there is not (LookupError), or one of several bytes (ValueError).
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise PackedError(f"its list is damaged ({error})") from error
 
 
