@@ -46,6 +46,19 @@ def test_what_building_lacks_is_told_by_package(
     assert lld.remedy.endswith(" lld")
 
 
+@pytest.mark.usefixtures("own_cache")
+def test_host_without_a_compiler_is_told_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = by_name()
+    assert found["C compiler"].detail == "gcc, ld missing"
+    assert found["C compiler"].remedy.endswith("binutils, gcc")
+    building = found["building kernels"]
+    assert building.detail.startswith("gcc, ld, make, git, flex, bison, bc, perl, gelf.h, openssl")
+    assert building.remedy.endswith(
+        "bc, binutils, bison, flex, gcc, git, libelf-dev, libssl-dev, make, perl"
+    )
+
+
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _path: type("U", (), {"free": 1 << 20}))
     disk = by_name()["disk"]

@@ -6,11 +6,11 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from kdelta.host.command import find_program, install_hint, log_to_stderr, run
+from kdelta.host.command import install_hint, log_to_stderr, run
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.emulator import PIN, find_qemu
 from kdelta.host.pin import gcc_part, megabytes, must_run_here, pinned, qemu_part
@@ -22,6 +22,8 @@ from kdelta.spec.errors import KdeltaError, LabError
 MIN_FREE_BYTES = 2 << 30
 # A guest has 1 GiB, and two run side by side.
 MIN_MEMORY_BYTES = 3 << 30
+
+_COMPILERS = ("gcc", "ld")
 
 BUILD_PROGRAMS = ("make", "git", "flex", "bison", "bc", "perl")
 """What a kernel's build runs besides compiler and linker."""
@@ -88,7 +90,8 @@ def _pin() -> str:
 
 
 def _compiler() -> str:
-    find_program("ld")
+    if missing := _missing(_COMPILERS):
+        raise LabError(f"{', '.join(missing)} missing", install_hint(*missing))
     return run(["gcc", "--version"]).stdout.partition("\n")[0]
 
 
@@ -124,9 +127,14 @@ def _optional(program: str, lacking: str, there: Callable[[], str]) -> str:
     return there()
 
 
+def _missing(programs: Iterable[str]) -> list[str]:
+    return [program for program in programs if shutil.which(program) is None]
+
+
 def _building() -> str:
-    missing = [program for program in BUILD_PROGRAMS if shutil.which(program) is None]
-    headers = [header for header in BUILD_HEADERS if not _has_header(header)]
+    missing = _missing((*_COMPILERS, *BUILD_PROGRAMS))
+    # Without a compiler it is not known which are there.
+    headers = [header for header in BUILD_HEADERS if "gcc" in missing or not _has_header(header)]
     if missing or headers:
         raise LabError(
             f"{', '.join(missing + headers)} missing: kernels cannot be built from source here",
@@ -136,7 +144,6 @@ def _building() -> str:
 
 
 def _has_header(name: str) -> bool:
-    find_program("gcc")
     return run(["gcc", "-E", "-include", name, "-x", "c", os.devnull]).ok
 
 
