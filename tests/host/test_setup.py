@@ -101,7 +101,7 @@ def test_without_a_known_manager_it_names_the_packages_and_stops(host: Host, rel
 
 
 # Of other distributions than Debian: what /etc/os-release has of them, and how they install.
-DNF = "dnf install -q -y --setopt=install_weak_deps=False"
+DNF = "dnf install -q -y --setopt=install_weak_deps=False --setopt=strict=0"
 MANAGERS = {
     "ID=fedora": DNF,
     'ID="rocky"\nID_LIKE="rhel centos fedora"': DNF,
@@ -131,6 +131,23 @@ def test_other_managers_install_by_their_own_names(host: Host, release: str) -> 
     installed = [call for call in host.calls() if call.startswith(manager)]
     assert installed == [f"{install} {names[manager]}"]
     assert f"sudo {installed[0]}" in host.calls()
+
+
+def test_parts_that_no_repository_has_are_named_and_asked_for_once(host: Host) -> None:
+    """RHEL has ccache and glibc-static only in repositories that are not enabled."""
+    host.os_release.write_text("ID=rhel\n")
+    host.script("id", "echo 0")
+    for name in ("ccache", "dpkg-deb"):  # without apt, dpkg is of no use
+        (host.bin / name).unlink()
+    (host.bin / "mkdir").symlink_to(shutil.which("mkdir") or "")
+    host.script("dnf", f"ln -sf /usr/bin/true {host.bin / 'zstd'}")
+    done = host.run()
+    assert done.returncode == 0, done.stderr
+    assert "not installed: ccache; kdelta works without" in done.stderr
+    asked = [f"{DNF} zstd ccache", f"{DNF} ccache"]
+    assert [call for call in host.calls() if call.startswith("dnf")] == asked
+    assert host.run().returncode == 0
+    assert [call for call in host.calls() if call.startswith("dnf")] == asked
 
 
 def test_what_the_distribution_lacks_is_no_failure(host: Host) -> None:
