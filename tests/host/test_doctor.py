@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.doctor import Check, checks
+from kdelta.host.pin import check_source
 from tests.conftest import FakeProgram
 
 
@@ -57,6 +58,29 @@ def test_host_without_a_compiler_is_told_all_at_once(monkeypatch: pytest.MonkeyP
     assert building.remedy.endswith(
         "bc, binutils, bison, flex, gcc, git, libelf-dev, libssl-dev, make, perl"
     )
+
+
+def test_pin_that_cannot_be_fetched_is_not_promised(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As on Fedora: without apt no mirror of Debian is known."""
+
+    def obtain(*_args: object) -> None:
+        check_source()
+
+    monkeypatch.setenv("KDELTA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("kdelta.host.emulator.obtain", obtain)
+    monkeypatch.setattr("kdelta.host.emulator._lacking", {})
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = by_name()
+    for name in ("QEMU", "pin"):
+        assert not found[name].ok
+        assert found[name].detail.startswith("cannot fetch the pinned QEMU: this host has no apt")
+        assert "KDELTA_PIN_URL" in found[name].remedy
+    monkeypatch.setenv("KDELTA_PIN_URL", "http://example.org/debian")
+    found = by_name()
+    assert found["QEMU"].detail.endswith("it is fetched when it is needed")
+    assert found["pin"].ok
 
 
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:

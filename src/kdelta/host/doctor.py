@@ -13,7 +13,7 @@ import msgspec
 from kdelta.host.command import install_hint, log_to_stderr, run
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.emulator import PIN, find_qemu
-from kdelta.host.pin import gcc_part, megabytes, must_run_here, pinned, qemu_part
+from kdelta.host.pin import check_source, gcc_part, megabytes, must_run_here, pinned, qemu_part
 from kdelta.host.target import Target, host_libc, target, targets
 from kdelta.spec.errors import KdeltaError, LabError
 
@@ -77,7 +77,14 @@ def _qemu(of: Target, path: str) -> str:
 
 
 def _is_to_be_fetched(part: str) -> bool:
-    return os.uname().machine == pinned().host and part not in pinned().here
+    """Whether that part of the pin is not here, and a place is known that may have it."""
+    if os.uname().machine != pinned().host or part in pinned().here:
+        return False
+    try:
+        check_source()
+    except LabError:
+        return False
+    return True
 
 
 def _pin() -> str:
@@ -85,6 +92,8 @@ def _pin() -> str:
     pin = pinned()
     must_run_here(pin)
     usual = pin.of(qemu_part("x86_64"), gcc_part("x86_64"))
+    if qemu_part("x86_64") not in pin.here:
+        check_source()
     state = f"in {pin.folder}: {', '.join(pin.here)}" if pin.here else "not fetched yet"
     return f"QEMU {pin.title}, {megabytes(usual)} MB for x86-64: {state}"
 

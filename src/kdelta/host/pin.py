@@ -404,6 +404,12 @@ def _fetch_from_mirrors(packages: Sequence[Package], folder: Path) -> str:
     raise _cannot_fetch(said)
 
 
+def check_source() -> None:
+    """Raise LabError if no place is known from which a pin could be fetched."""
+    if not os.environ.get(PIN_URL):
+        mirrors()
+
+
 def mirrors() -> list[str]:
     """The mirrors of Debian that apt is configured with; LabError if there are none."""
     if shutil.which("apt-get") is None or not Path(_APT_HELPER).exists():
