@@ -40,6 +40,23 @@ def test_global_native_and_short_names_are_taken_first() -> None:
         assert [name for _, name in SymbolTable(order).labels] == wanted
 
 
+def test_functions_are_named_rather_than_where_their_section_begins() -> None:
+    """Names of Debian's 7.2.12 and 6.12.117, each for one address."""
+    shared = [
+        ("srso_alias_untrain_ret", ["T __pi__text", "T _stext", "T _text"]),
+        ("swapgs_restore_regs_and_return_to_usermode", ["T __irqentry_text_end"]),
+        ("intel_cc_platform_has", ["T __noinstr_text_start"]),
+        ("set_reset_devices", ["T _sinittext"]),
+    ]
+    for function, others in shared:
+        names = [f"t {function}", *others]
+        rows = [(0, *name.split(" "), "kernel") for name in names]
+        for order in (rows, rows[::-1]):
+            assert SymbolTable(order).labels == [("kernel", function)]  # type: ignore[arg-type]
+    alone = SymbolTable([(0, "T", "_text", "kernel"), (0, "T", "_stext", "kernel")])
+    assert alone.labels == [("kernel", "_text")]
+
+
 @given(
     st.lists(
         st.tuples(

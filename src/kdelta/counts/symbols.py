@@ -2,6 +2,7 @@
 """Which function an address belongs to: the guest's /proc/kallsyms, and user binaries' symbols."""
 
 import functools
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -26,9 +27,17 @@ _PADDING = ("__pfx_", "__cfi_")  # what lies before a function is part of it
 _FIELDS = 3
 
 
-def _preference(kind: str, name: str) -> tuple[bool, bool, bool, int, str]:
-    """Of names for one address: the global one, native rather than compat, the least decorated."""
-    return (kind == END, kind not in "TW", name.startswith("__ia32_"), len(name), name)
+# Where sections of code begin and end: names of the kernel's linker script (vmlinux.lds.S), which
+# an address can have besides that of the function there.
+_BOUNDARY = re.compile(r"(?:__pi_)?_[se]?(?:init)?text|__\w+_text_(?:start|end)")
+
+
+def _preference(kind: str, name: str) -> tuple[bool, bool, bool, bool, int, str]:
+    """Rank names of one address: a function's, the global one, native rather than compat, the least
+    decorated.
+    """
+    boundary = _BOUNDARY.fullmatch(name) is not None
+    return (kind == END, boundary, kind not in "TW", name.startswith("__ia32_"), len(name), name)
 
 
 class SymbolTable:
