@@ -363,12 +363,14 @@ ARM_IMAGE = "linux-image-6.1.0-99-armmp"
 ARM_RELEASE = "6.1.0-99-armmp"
 
 
-@pytest.fixture
-def arm_lab(lab: Lab) -> Lab:
-    """The mirror has a kernel for ARM, and the system's lists have not."""
+@pytest.fixture(params=[f"linux-image-{ARM_RELEASE}", f"modules/{ARM_RELEASE}/dtb"])
+def arm_lab(lab: Lab, request: pytest.FixtureRequest) -> Lab:
+    """The mirror has a kernel for ARM, and the system's lists have not. Its device trees are where
+    Debian had them until 13, and has them since 14.
+    """
     text = f"Linux version {ARM_RELEASE} (someone@example.org) (gcc 12) #1 SMP\n\0".encode()
     zimage = bytes(0x24) + b"\x18\x28\x6f\x01" + gzip.compress(text)
-    trees = f"./usr/lib/linux-image-{ARM_RELEASE}"
+    trees = f"./usr/lib/{request.param}"
     path = lab.folder / "arm.deb"
     members = [
         member(f"./boot/vmlinuz-{ARM_RELEASE}", zimage),
@@ -387,6 +389,7 @@ def test_a_package_of_another_architecture(arm_lab: Lab, own_cache: Path) -> Non
     assert kernel.spec == f"deb:{ARM_IMAGE}:armhf=3-1"
     assert kernel.device_trees is not None
     assert [p.name for p in Path(kernel.device_trees).iterdir()] == ["vexpress-v2p-ca9.dtb"]
+    assert [p.name for p in own_cache.rglob("*.dtb")] == ["vexpress-v2p-ca9.dtb"]
     # The lists of that architecture are loaded, and kdelta's own of this host are left alone.
     assert (own_cache / "apt-armhf/updated").exists()
     assert not (own_cache / "apt/updated").exists()

@@ -186,6 +186,10 @@ def zimage(tmp_path: Path) -> Path:
             f"usr/lib/linux-image-{RELEASE}",
         ),
         ("usr/lib/linux-image-5.10.0/vexpress-v2p-ca9.dtb", None),
+        (
+            f"usr/lib/modules/{RELEASE}/dtb/vexpress-v2p-ca9.dtb",
+            f"usr/lib/modules/{RELEASE}/dtb",
+        ),
     ],
 )
 def test_device_trees_where_packages_have_them(

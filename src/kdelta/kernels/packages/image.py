@@ -185,14 +185,16 @@ def _find_config(
 
 
 def _find_device_trees(image: Path, release: str) -> Path | None:
-    """The folder below which device trees lie: next to the image, where the kernel's own build
-    makes them, or where Debian's packages have them, unpacked or installed.
+    """Return the folder below which device trees lie: next to the image, where the kernel's own
+    build makes them, or where Debian's packages have them, unpacked or installed.
     """
     if any(image.parent.glob("*.dtb")):
         return image.parent
-    places = [image.parent / "dts"] if _is_in_build(image) else []
+    places = [image.parent / ("dts" if _is_in_build(image) else "dtb")]
     places += [
-        root / "usr/lib" / f"linux-image-{release}" for root in (image.parent.parent, Path("/"))
+        root / "usr/lib" / below
+        for root in (image.parent.parent, Path("/"))
+        for below in (f"linux-image-{release}", f"modules/{release}/dtb")
     ]
     # Since Linux 6.5 there is a folder a vendor.
     found = (place for place in places if any(place.glob("*.dtb")) or any(place.glob("*/*.dtb")))

@@ -25,7 +25,10 @@ from kdelta.spec.limits import KERNEL_BYTES as MAX_BYTES
 from kdelta.spec.limits import KERNEL_FILES as MAX_FILES
 
 _WANTED = re.compile(r"(?:boot/(?:vmlinuz|vmlinux|config)-[^/]+|(?:usr/)?(lib/modules/[^/]+/.+))")
-_DEVICE_TREE = re.compile(r"usr/lib/linux-image-[^/]+/(?:[^/]+/)?([^/]+)\.dtb")
+_DEVICE_TREE = re.compile(
+    r"(?:usr/lib/linux-image-[^/]+|(?:usr/)?lib/modules/[^/]+/dtb)/(?:[^/]+/)?([^/]+)\.dtb"
+)
+"""Debian has them with the modules since 14."""
 DEVICE_TREES = "device-trees"
 """The folder that they are unpacked into."""
 
@@ -109,8 +112,8 @@ def _unpack(members: Iterator[ArchiveMember], package: str, folder: Path) -> Non
 
 
 def wanted_path(name: str, package: str) -> str | None:
-    """Where an archive's entry goes, relative; None for what a kernel does not need. LabError for a
-    name that leads elsewhere.
+    """Return where an archive's entry goes, relative; None for what a kernel does not need.
+    LabError for a name that leads elsewhere.
     """
     parts = PurePosixPath(name).parts
     if name.startswith("/") or ".." in parts or "\0" in name or len(parts) > ARCHIVE_DEPTH:
@@ -118,8 +121,8 @@ def wanted_path(name: str, package: str) -> str | None:
             f"the package {package} is refused: it holds the path {name[:200]!r}",
             "that is not a kernel package as distributions make them; do not install it",
         )
-    if (tree := _DEVICE_TREE.fullmatch("/".join(parts))) and tree[1] in _wanted_device_trees():
-        return f"{DEVICE_TREES}/{tree[1]}.dtb"
+    if tree := _DEVICE_TREE.fullmatch("/".join(parts)):
+        return f"{DEVICE_TREES}/{tree[1]}.dtb" if tree[1] in _wanted_device_trees() else None
     # Debian 13 ships lib/modules below usr/.
     match = _WANTED.fullmatch("/".join(parts))
     return None if match is None else match.group(1) or match.group(0)
