@@ -3,6 +3,8 @@
 
 import asyncio
 import contextlib
+import logging
+import os
 import signal
 import threading
 import time
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kdelta.host.interrupt import in_thread, interruptible
+from kdelta.host.interrupt import in_thread, interruptible, run_async
 
 
 @pytest.fixture(autouse=True)
@@ -120,3 +122,17 @@ def test_what_ended_in_another_thread_gives_its_result_or_its_error() -> None:
     assert asyncio.run(in_thread(divmod, 7, 2)) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         asyncio.run(in_thread(divmod, 7, 0))
+
+
+def test_nothing_of_asyncio_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """As it warns of a child that it reaped itself when it closed its pipes."""
+
+    async def work() -> None:
+        process = await asyncio.create_subprocess_exec("true")
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(process.pid, 0)
+        await process.wait()
+        logging.getLogger("asyncio").warning("Unknown child process")
+
+    run_async(work())
+    assert caplog.records == []

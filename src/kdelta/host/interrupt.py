@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import ctypes
+import logging
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -14,13 +15,15 @@ Parameters = ParamSpec("Parameters")
 
 
 def run_async(work: Coroutine[object, object, Result]) -> Result:
-    """asyncio.run() of it. That one's task keeps the result, and is spelt out whole, for a message
-    that is not visible, whenever a handler of signals is looked up: of a report, for 0.3 s.
+    """Run it by asyncio.run(). That one's task keeps the result, and is spelt out whole, for a
+    message that is not visible, whenever a handler of signals is looked up: of a report, for 0.3 s.
     """
     found: list[Result] = []
 
     async def keep() -> None:
-        # What asyncio itself has to say is of tasks and futures, which no user knows.
+        # What asyncio itself has to say is of tasks, futures and "unknown child processes" (which
+        # it reaped itself when it closed them), which no user knows.
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
         found.append(await work)
 
