@@ -71,7 +71,6 @@ def test_schema_prints_one_or_lists_all(capsys: Captured) -> None:
             "--layouts 1: it is at least 2",
         ),
         (["run", "a", "--cpu", "max", "--", "ls"], "no CPU is called 'max'"),
-        (["run", "a", "--cpu", "cortex-a9", "--", "ls"], "arm"),
         (["ablate", "./a", "--from", "a", "--to", "b", "--cpu", "max"], "no CPU is called 'max'"),
         (["schema", "kdelta.compare/1"], "this kdelta knows kdelta.compare/3"),
         (["schema", "ablate"], "did you mean kdelta.ablate/2?"),

@@ -141,8 +141,9 @@ class Lab:
         """Raises unless kdelta's plugin loads into the QEMU for it, which is fetched if need be."""
         emulator = find_qemu(target(arch), self.request.machine.qemu, self.progress.log)
         _ = emulator.plugin_apis
-        if self.request.machine.cpu not in {one.qemu.cpu for one in list_cpus().values()}:
-            emulator.must_have_cpu(self.request.machine.cpu)
+        cpu = self.request.machine.cpu
+        if cpu and cpu not in {one.qemu.cpu for one in list_cpus().values() if one.arch == arch}:
+            emulator.must_have_cpu(cpu)
 
     def _keep(self, failure: NoKernel) -> None:
         run_id = self.store.start_run(no_kernel_run(failure))
