@@ -79,7 +79,7 @@ def test_several_kernels_come_before_the_command(monkeypatch: pytest.MonkeyPatch
         ("bisect a..b -w aes -- ls", "-w aes and a command at once: ls", "one of"),
         ("compare deb:aa deb:bb --file /x", "--file /x without a command", "after --"),
         ("compare deb:aa deb:bb -- -o x ls", "cannot run -o: it is an option", "-o ... -- COMMAND"),
-        ("run deb:aa ls", "no command", "kdelta run deb:aa -- COMMAND"),
+        ("run deb:aa ls", "no command", "kdelta run deb:aa -- ls"),
         ("run deb:aa deb:bb -- ls", "2 kernels, not one", "kdelta compare"),
     ],
 )

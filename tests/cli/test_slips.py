@@ -15,6 +15,7 @@ from tests.report.example import base_counts
 
 A, B = "deb:linux-image-6.1-amd64", "deb:linux-image-6.12-amd64"
 AB = f"{A} {B}"
+SOURCES = "https://kernel.example"
 
 
 class Slip(NamedTuple):
@@ -53,10 +54,26 @@ SLIPS = [
     ),
     Slip(f"compare {AB} --pertub 3", "--pertub", NO_OPTION, f"compare {AB} --perturb 3"),
     Slip("report --lst", "--lst", NO_OPTION, "report --list"),
+    Slip(f"compare {AB} --op getppid", "--op", NO_OPTION, f"compare {AB} --operation getppid"),
+    Slip(f"compare {AB} --again", "--again", "it is called --rerun now", f"compare {AB} --rerun"),
+    Slip("report -o x.html", "-o", "it is called --output now", "report --output x.html"),
+    Slip("report -o x.pdf", "-o", "it is called --output now", "report --output x.html"),
+    Slip(f"place {A} -o x", "-o", "--output now", f"place {A} --output x"),
+    Slip("calibrate", "calibrate", "it was removed", "cpus host"),
+    Slip("bisect --good v6.1 --bad v6.2", "--good", NO_OPTION, "bisect v6.1..v6.2"),
+    Slip("bisect --bad=v6.2 --good=v6.1 -C x", "--bad", NO_OPTION, "bisect v6.1..v6.2 -C x"),
+    Slip(f"compare --base {A} --other {B}", "--base", NO_OPTION, f"compare {AB}"),
+    Slip(f"compare {AB} --base", "--base", NO_OPTION, f"compare {AB}"),
+    Slip(f"gate {AB} --threshold 5", "--threshold", NO_OPTION, "gate --help"),
+    Slip(
+        f"compare {AB} --html", "--html", "requires an argument",
+        f"compare {AB} --html report.html",
+    ),
     Slip("--hlp", "--hlp", NO_OPTION, "--help"),
     Slip(f"compare {AB} --from x", "--from", "is an option of ablate", "compare --help"),
     Slip(f"gate {AB} --functions 3", "--functions", "is an option of compare", "gate --help"),
-    Slip(f"compare {AB} -w", "-w", "requires an argument", "compare --help"),
+    Slip(f"compare {AB} -w", "-w", "requires an argument", f"compare {AB} -w syscalls"),
+    Slip(f"compare {AB} -o", "-o", "requires an argument", "compare --help"),
     Slip(f"compare {AB} --json=yes", "--json", "does not take a value", "compare --help"),
     # Values.
     Slip(f"compare {AB} --perturb three", "three", NUMBER, f"compare {AB} --perturb 4"),
@@ -79,6 +96,18 @@ SLIPS = [
     Slip(f"compare {AB} --mode kernal", "kernal", "no such word", f"compare {AB} --mode kernel"),
     Slip(f"gate {AB} --mixed pas", "--mixed pas", "no such word", f"gate {AB} --mixed pass"),
     Slip(f"compare {AB} --cpu zen", "'zen'", "no CPU", f"compare {AB} --cpu zen5"),
+    Slip(f"compare {AB} --cpu nehalem", "'nehalem'", "no CPU", "compare --help"),
+    Slip(f"compare {AB} -w nat:foo=1", "nat:foo=1", "no parameters", f"compare {AB} -w nat"),
+    Slip(f"compare {AB} -o open", "'open'", "no operation", f"compare {AB} -o open-close"),
+    Slip(f"compare {AB} -o get-ppid", "get-ppid", "no operation", f"compare {AB} -o getppid"),
+    Slip(f"compare {AB} --budget 5min", "5min", "is no time", "compare --help"),
+    Slip(
+        "profile --export speedscope -o x.json", "-o x.json", "is an operation, not a file",
+        "profile --export speedscope --output x.json",
+    ),
+    Slip("profile --export htm", "htm", "no export format", "profile --help"),
+    Slip("profile --export speedscop", "speedscop", "no ex", "profile --export speedscope"),
+    Slip("report --format pdf", "pdf", "no such format", "report --format text"),
     Slip("report --format htm", "htm", "no such format", "report --format html"),
     # Files.
     Slip(
@@ -113,8 +142,65 @@ SLIPS = [
     Slip(f"compare {A} deb:", "''", "not a package name", "compare --help"),
     Slip(f"gate {A}", A, "1 kernels, not two", "gate BASE OTHER"),
     Slip("bisect ./linux v6.1..v6.2", "v6.1..v6.2", "comes first", "bisect v6.1..v6.2 ./linux"),
-    Slip("bisect v6.1", "'v6.1'", "no range of commits", "bisect --help"),
+    Slip("bisect v6.1", "'v6.1'", "no range of commits", "bisect v6.1..HEAD"),
+    Slip("bisect v6.1...v6.2", "v6.1...v6.2", "no range of commits", "bisect --help"),
+    Slip(
+        "compare linux-6.1 linux-6.12", "linux-6.1", "not a kernel spec",
+        "compare ./linux-6.1 ./linux-6.12",
+    ),
+    Slip("compare folder ./linux", "folder", "not a kernel spec", "compare ./folder ./linux"),
+    Slip(f"compare {A} vs {B}", "'vs'", "not a kernel spec", "compare --help"),
+    Slip(f"compare {A} ''", "''", "not a kernel spec", "compare --help"),
+    Slip(
+        f"compare {A} {SOURCES}/linux-6.1.tar.xz", "linux-6.1.tar.xz", f"curl -LO {SOURCES}/linux",
+        f"compare {A} ./linux-6.1.tar.xz",
+    ),
+    Slip(
+        f"compare {A} {SOURCES}/linux.git", "linux.git", f"git clone {SOURCES}/linux.git linux",
+        f"compare {A} git:linux@HEAD",
+    ),
+    Slip(
+        f"compare {A} git:{SOURCES}/linux.git@v6.1", "linux.git@v6.1", f"clone {SOURCES}/linux.git",
+        f"compare {A} git:linux@v6.1",
+    ),
+    Slip(
+        "compare git@example.org:k/linux.git ./linux", "k/linux.git", "git clone",
+        "compare git:linux@HEAD ./linux",
+    ),
+    Slip(
+        f"compare {A} linux-image-6.1_6.1.9_amd64.deb", "6.1.9_amd64.deb", "dpkg-deb -x linux-",
+        f"compare {A} image:./linux-image-6.1_6.1.9_amd64",
+    ),
+    Slip(
+        "compare ./linux fix.patch", "fix.patch", "is a change", "compare ./linux +fix.patch"
+    ),
+    Slip("compare config.gz ./linux", "config.gz", "is a change", "compare --help"),
+    Slip(
+        "compare vmlinux ./linux", "vmlinux", "not a kernel spec",
+        "compare image:vmlinux ./linux",
+    ),
+    Slip("compare ./patches ./linux", "patches", "write +", "compare --help"),
+    Slip("compare ./notes.txt ./linux", "notes.txt", "neither a folder nor", "compare --help"),
+    Slip("compare ./folder ./folder", "folder", "is no kernel tree", "compare --help"),
+    Slip("compare ./foldr ./linux", "foldr", "did you mean", "compare ./folder ./linux"),
+    Slip("compare ./nowhere ./linux", "nowhere", "there is no", "compare --help"),
+    Slip(
+        f"compare {A} +mitigations=off", "+mitigations=off", "not a change",
+        f"compare {A} +cmdline:mitigations=off",
+    ),
+    Slip(f"compare {A} +CONFIG_HZ=1000", "+CONFIG_HZ=1000", "built already", "compare --help"),
+    Slip(f"gate {A} {B} {A}", A, "3 kernels, not two", "gate BASE OTHER"),
+    Slip(f"ablate {A} --from a --to b", A, "not a source tree", "ablate --help"),
+    Slip("diff last", "last", "1 runs, not two", "diff --help"),
     # Programs.
+    Slip(f"compare {AB} -- ./nosuch", "./nosuch", "no such program", "compare --help"),
+    Slip(f"run {A} -- nosuch", "nosuch", "on this host's PATH", "run --help"),
+    Slip(f"run {A} -- file.c", "file.c", "on this host's PATH", f"run {A} -- ./file.c"),
+    Slip(f"run {A} -- ./file.c", "file.c", "gcc -O2 ./file.c", f"run {A} -- ./file"),
+    Slip("run ls", "no command", "kernel first", "run KERNEL -- ls"),
+    Slip(f"run {A} ls /usr", "no command", "after --", f"run {A} -- ls /usr"),
+    Slip(f"run {A} ls -l /usr", "-l", "stands after --", f"run {A} -- ls -l /usr"),
+    Slip(f"run {A} nosuch --lines", "--lines", NO_OPTION, "run --help"),
     Slip(f"compare {AB} -- ./folder", "./folder", "it is a folder", "compare --help"),
     Slip(f"compare {AB} -- ./notes.txt", "notes.txt", "not executable", "compare --help"),
     Slip(
@@ -131,6 +217,9 @@ SLIPS = [
     Slip(f"run {A} --against ./lost -- ls", "old program", "/nonexistent", "run --help"),
     Slip(f"run {A} --file ./large -- ls", "large", "a guest takes 512 MiB", "run --help"),
     # Names of what is stored and of what there is.
+    Slip("show 99", "'99'", "no study and no run", "report --list"),
+    Slip("log nat", "nat", "is a workload", "log -w nat"),
+    Slip("kernels 6.12", "6.12", "no built kernel", "kernels"),
     Slip("show zzz", "'zzz'", "no study and no run", "report --list"),
     Slip("rm zzz", "'zzz'", "no study and no run", "runs"),
     Slip("rm last", "last", "another study or run each time", "report --list"),
@@ -155,7 +244,10 @@ def here(tmp_path: Path, own_data: Path, own_cache: Path, monkeypatch: pytest.Mo
     assert own_cache.is_dir()
     stored(own_data, base_counts(0))
     folder = tmp_path / "here"
-    (folder / "folder").mkdir(parents=True)
+    for name in ("folder", "linux", "linux-6.1", "linux-6.12", "patches"):
+        (folder / name).mkdir(parents=True)
+    (folder / "patches" / "0001-first.patch").write_text("")
+    (folder / "file.c").write_text("")
     (folder / "notes.txt").write_text("no kernel\n")
     for name, content in PROGRAMS.items():
         (folder / name).write_bytes(content)
@@ -187,8 +279,8 @@ def test_a_slip_names_the_word_the_fault_and_a_command_that_works(
     assert sorted(here.iterdir()) == before
 
 
-def test_there_are_at_least_56_slips() -> None:
-    assert len({slip.typed for slip in SLIPS}) >= 56
+def test_there_are_at_least_120_slips() -> None:
+    assert len({slip.typed for slip in SLIPS}) >= 120
 
 
 def test_no_wrong_command_line_parses() -> None:

@@ -114,9 +114,9 @@ def test_what_a_word_means(text: str, change: Change) -> None:
         ("+cmdline:audit=0 -- x", "cannot set the boot parameter --", "leave"),
         ("+cmdline:kdelta.as=none", "kdelta.as=none: such names are between", "leave"),
         ("+cmdline:noreplace-smp", "noreplace-smp: kdelta sets it", "leave"),
-        ("+mitigations=off", "not a change: '+mitigations=off'", "+cmdline:mitigations=off;"),
+        ("+mitigations=off", "not a change: '+mitigations=off'", "+cmdline:mitigations=off"),
         ("+nosmt", "not a change: '+nosmt'", "+cmdline:nosmt; for a file"),
-        ("+cgroup.memory=nokmem", "not a change", "+cmdline:cgroup.memory=nokmem;"),
+        ("+cgroup.memory=nokmem", "not a change", "+cmdline:cgroup.memory=nokmem"),
     ],
 )
 def test_what_is_no_change(text: str, message: str, hint: str) -> None:

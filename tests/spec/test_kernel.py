@@ -118,7 +118,7 @@ def test_spec_and_back(text: str, spec: KernelSpec) -> None:
         ("linux-image-amd64", "not a kernel spec", "write deb:linux-image-amd64"),
         ("./bzImage", "not a kernel spec", "write image:./bzImage"),
         ("+CONFIG_PREEMPT=y", "a change without a kernel", "deb:PACKAGE"),
-        ("linux", "not a kernel spec", "./linux"),
+        ("linux", "not a kernel spec", "./PATH"),
         ("linux-source-6.12", "not a kernel spec", "write deb-src:linux-source-6.12"),
         ("/boot/vmlinuz-6.12", "not a kernel spec", "write image:/boot/vmlinuz-6.12"),
         ("tree:", "no path", "tree:/usr"),

@@ -95,7 +95,7 @@ def test_the_loop_count_is_a_parameter() -> None:
         ("wisconsin:loops", "loops of wisconsin cannot be ''"),
         ("wisconsin:loops=\N{ARABIC-INDIC DIGIT ONE}", "cannot be"),
         ("wisconsin:loop=1", "no parameter of wisconsin is called 'loop'"),
-        ("syscalls:loops=1", "no parameter of syscalls is called 'loops'"),
+        ("syscalls:loops=1", "syscalls takes no parameters: 'syscalls:loops=1'"),
         ("wisconsin-oracle", "no workload is called 'wisconsin-oracle'"),
     ],
 )

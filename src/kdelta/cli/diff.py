@@ -134,6 +134,5 @@ def _of_kernels(words: Sequence[str], asked: Work, request: DiffRequest) -> Diff
 
 def _must_be_two(what: str, words: Sequence[str]) -> None:
     if len(words) != 2:
-        raise UserError(
-            f"{len(words)} {what}, not two: {', '.join(words)}", "kdelta compare takes many"
-        )
+        hint = "kdelta compare takes many" if len(words) > 2 else "name another one after it"
+        raise UserError(f"{len(words)} {what}, not two: {', '.join(words)}", hint)

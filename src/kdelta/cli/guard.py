@@ -76,20 +76,22 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int:
             by_words.setdefault(str(one), one)
     errors = list(by_words.values())
     known = [one for one in errors if isinstance(one, KdeltaError)]
+    usage = len(known) == len(errors) and all(isinstance(one, UserError) for one in known)
+    hints, command = {one: one.hint for one in known}, ""
+    if usage and arguments:
+        slips = importlib.import_module("kdelta.cli.slips")
+        hints[known[0]], command = slips.advice_on(known[0], arguments)
     for one in known:
         log(f"kdelta: {one.message}")
-        if one.hint:
-            log(f"hint: {one.hint}")
+        if hints[one]:
+            log(f"hint: {hints[one]}")
     for bug in errors:
         if not isinstance(bug, KdeltaError):
             _report_bug(bug)
     if invoked.defaults:
         log(f"note: defaults: {invoked.defaults}")
-    usage = len(known) == len(errors) and all(isinstance(one, UserError) for one in known)
-    if usage and arguments:
-        command = importlib.import_module("kdelta.cli.slips").command_for(known[0], arguments)
-        if command:
-            log(f"try: {command}")
+    if command:
+        log(f"try: {command}")
     return USAGE if usage else LAB
 
 

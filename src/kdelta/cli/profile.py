@@ -282,6 +282,13 @@ def _wanted(
         "--annotate": bool(looked.annotate),
         "--source": looked.source and exported.top,
     }
+    file = next((one for one in looked.regions if exported.format and {".", "/"} & {*one}), None)
+    if file is not None and not exported.output:
+        raise UserError(
+            f"-o {file} is an operation, not a file",
+            f"write --output {file}",
+            ("-o", "--output"),
+        )
     return checked_export(exported, others)
 
 

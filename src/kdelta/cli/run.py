@@ -3,6 +3,7 @@
 
 import contextlib
 import shlex
+import shutil
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
@@ -42,6 +43,19 @@ Exit codes with --against, as of kdelta gate:
   255   everything else: wrong usage, a broken lab, a fault of kdelta
 
 """
+
+
+def _no_command(words: Sequence[str]) -> UserError:
+    """The slip of a command line without --, in which the command may stand without it."""
+    at = next((at for at, word in enumerate(words) if shutil.which(word)), None)
+    if at is None:
+        return UserError("no command", f"write it after --: kdelta run {words[0]} -- COMMAND ARGS")
+    command = shlex.join(words[at:])
+    if at == 0:
+        hint = f"write a kernel first: kdelta run KERNEL -- {command}"
+    else:
+        hint = f"write it after --: kdelta run {shlex.join(words[:at])} -- {command}"
+    return UserError("no command", hint)
 
 
 def old_command(text: str, new: Sequence[str]) -> tuple[str, ...]:
@@ -148,7 +162,7 @@ def run(
     one region, unless it marks its own with kdelta.h. kdelta show prints all of it.
     """
     if program is None and against.old is None:
-        raise UserError("no command", f"write it after --: kdelta run {words[0]} -- COMMAND ARGS")
+        raise _no_command(words)
     kernel = one_kernel(words, "kdelta compare runs a command under several")
     request = asked(kernel=kernel, program=program or Program(()))
     request = msgspec.structs.replace(request, lab=on_cpu(request.lab, like.cpu))

@@ -6,14 +6,18 @@ import difflib
 import io
 import re
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kdelta.cli import removed
-from kdelta.cli.command import OptionParam
+from kdelta.cli.command import ArgumentParam, OptionParam
 from kdelta.cli.main import COMMANDS, load_command
+from kdelta.cli.meant import kernels_meant
 from kdelta.cli.removed import renamed
 from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import KernelSpecError
+from kdelta.studies.forms import form_of_file
 
 Words = tuple[str, ...]
 
@@ -23,6 +27,10 @@ _QUANTITY = re.compile(rf"(\d+)\s*({'|'.join(sorted(_UNITS, key=len, reverse=Tru
 _NUMBER = r"\d+(?:\.\d+)?"
 _EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)")
 
+
+_TWO = (("--good", "--bad"), ("--old", "--new"), ("--base", "--other"))
+_PAIRS = {"bisect": _TWO, "compare": _TWO, "gate": _TWO, "diff": _TWO}
+"""Options that other programs have for what are words here."""
 
 _ALIKE = 0.7
 """How alike words are of which one was probably meant."""
@@ -47,24 +55,66 @@ def usage_slip(error: Any, arguments: Sequence[str]) -> Slip:
     if name == "BadParameter" and error.param is not None:
         return _bad_value(error, words)
     said: str = error.format_message()
-    if said.startswith("No such command"):
-        return _no_command(words)
+    return _no_command(words) if said.startswith("No such command") else _other(error, words)
+
+
+def _other(error: Any, words: Words) -> Slip:
+    """What click itself reports of other slips: words too many, and an option without its value."""
+    said: str = error.format_message()
     if extra := _EXTRA.search(said):
         found = extra[1].split()
         left = tuple(word for word in words if word not in found)
         message = f"cannot run kdelta {_command(words)}: it takes no argument {' '.join(found)}"
         return Slip(message, corrected=(left,))
-    return Slip(f"cannot run kdelta {_command(words)}: {said[:1].lower()}{said[1:].rstrip('.')}")
+    message = f"cannot run kdelta {_command(words)}: {said[:1].lower()}{said[1:].rstrip('.')}"
+    if type(error).__name__ == "BadOptionUsage" and (value := _usual(error, words)):
+        return Slip(message, corrected=(_with_value(words, error.option_name, value),))
+    return Slip(message)
 
 
-def command_for(error: UserError, arguments: Sequence[str]) -> str:
-    """Return a command that works in place of one with such an error, which `try:` shows; empty
-    where the error's hint names one already.
+def _usual(error: Any, words: Words) -> str:
+    """A value that an option without one may be given; empty where that is anyone's guess."""
+    params = load_command(_command(words)).params if _command(words) in COMMANDS else ()
+    param = next((one for one in params if error.option_name in one.opts), None)
+    if not isinstance(param, OptionParam):
+        return ""
+    if "--html" in param.opts:
+        return "report.html"
+    return "" if param.asked.usual else param.usual_text
+
+
+def _with_value(words: Words, option: str, value: str) -> Words:
+    at = words.index(option) + 1
+    return (*words[:at], value, *words[at:])
+
+
+def advice_on(error: UserError, arguments: Sequence[str]) -> tuple[str, str]:
+    """Return the hint of such an error, and a command that works in place of the one that met it;
+    that is empty where the hint names one already.
     """
     words = tuple(arguments)
-    if error.instead is None:
-        return "" if "kdelta " in error.hint else working(Slip(error.message), words)
-    return working(Slip(error.message, corrected=(_replaced(words, *error.instead),)), words)
+    hint = error.hint
+    if isinstance(error, KernelSpecError) and (meant := kernels_meant(_positional(words))):
+        hint = meant.advice
+        corrected = words
+        for wrong, right in meant.instead.items():
+            corrected = _replaced(corrected, wrong, right)
+    elif error.instead is None:
+        return hint, "" if "kdelta " in hint else working(Slip(error.message), words)
+    else:
+        corrected = _replaced(words, *error.instead)
+    return hint, working(Slip(error.message, corrected=(corrected,)), words)
+
+
+def _positional(words: Words) -> Words:
+    """The words of a command line before -- that are no options and no values of these."""
+    try:
+        context = load_command(words[0]).make_context(words[0], list(words[1:]))
+    except Exception:  # noqa: BLE001  (it is used for what to advise, and nothing else)
+        return ()
+    params = (one for one in context.command.params if isinstance(one, ArgumentParam))
+    given = (context.params[str(one.name)] for one in params)
+    return tuple(word for one in given for word in ([one] if isinstance(one, str) else one or ()))
 
 
 def working(slip: Slip, arguments: Sequence[str]) -> str:
@@ -116,21 +166,70 @@ def _no_command(words: Words) -> Slip:
     return Slip(message, hint, (*fixed, *((one, "--help") for one in near)))
 
 
+def _foreign(words: Words, wrong: str) -> Slip | None:
+    """An option as other programs have it; here its value is a word."""
+    pair = next((pair for pair in _PAIRS.get(_command(words), ()) if wrong in pair), None)
+    if pair is None:
+        return None
+    ends = [next(_values((name,), words), "") for name in pair]
+    rest = words[1:]
+    for name, value in zip(pair, ends, strict=True):
+        rest = tuple(word for word in rest if word not in (name, f"{name}={value}"))
+    rest = tuple(word for word in rest if word not in ends)
+    joined = ("..".join(ends),) if words[0] == "bisect" else tuple(filter(None, ends))
+    how = "GOOD..BAD" if words[0] == "bisect" else "BASE OTHER"
+    message = f"cannot run kdelta {words[0]}: there is no option {wrong}"
+    return Slip(message, f"write them without: {how}", ((words[0], *joined, *rest),))
+
+
 def _no_option(error: Any, words: Words) -> Slip:
     wrong = error.option_name
     if gone := removed.OPTIONS.get(wrong):
         message = f"cannot use {wrong}: it was removed, since {gone.reason}"
         return Slip(message, gone.instead, (tuple(word for word in words if word != wrong),))
     known = [name for param in error.ctx.command.params for name in (*param.opts, "--help")]
+    if foreign := _foreign(words, wrong):
+        return foreign
     if (now := renamed(_command(words), wrong)) in known:
         message = f"cannot run kdelta {_command(words)}: there is no option {wrong}"
-        return Slip(message, f"it is called {now} now", (_replaced(words, wrong, now),))
+        return Slip(message, f"it is called {now} now", (_with_ending(words, wrong, now),))
+    if (at := _program_at(words, wrong)) is not None:
+        message = f"cannot run kdelta {_command(words)}: there is no option {wrong}"
+        hint = f"if it is one of {words[at]}, the command stands after --"
+        return Slip(message, hint, ((*words[:at], "--", *words[at:]),))
     elsewhere = _who_has(wrong)
-    near = [] if elsewhere else difflib.get_close_matches(wrong, dict.fromkeys(known), n=1)
+    near = [] if elsewhere else _near(wrong, known)
     where = f"kdelta {_command(words)}".rstrip()
     hint = f"did you mean {near[0]}?" if near else elsewhere
     fixed = (_replaced(words, wrong, near[0]),) if near else ()
     return Slip(f"cannot run {where}: there is no option {wrong}", hint, fixed)
+
+
+def _with_ending(words: Words, wrong: str, now: str) -> Words:
+    """The words with the option's name of now, and a file that can be written."""
+    fixed = _replaced(words, wrong, now)
+    value = next(_values((now,), fixed), "")
+    try:
+        if _command(words) == "report":
+            form_of_file(value)
+    except UserError as error:
+        fixed = _replaced(fixed, *(error.instead or (value, value)))
+    return fixed
+
+
+def _program_at(words: Words, wrong: str) -> int | None:
+    """Where a program of this host begins that is followed by that option, after a kernel."""
+    if _command(words) not in ("run", "shell"):
+        return None
+    last = next((at for at, word in enumerate(words) if word.partition("=")[0] == wrong), 0)
+    places = (at for at in range(2, last) if shutil.which(words[at]))
+    return next(places, None)
+
+
+def _near(wrong: str, known: Sequence[str]) -> list[str]:
+    """The option that was probably meant: the one that begins so, or that is spelt alike."""
+    begin = [one for one in known if one.startswith(wrong) and wrong.startswith("--")]
+    return begin[:1] or difflib.get_close_matches(wrong, known, n=1, cutoff=_ALIKE)
 
 
 def _who_has(option: str) -> str:

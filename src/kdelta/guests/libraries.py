@@ -20,6 +20,7 @@ from kdelta.spec.errors import UserError
 
 _HWCAPS = re.compile(r"/glibc-hwcaps/[^/]+")
 _MAX_SCRIPT_STEPS = 4
+_COMPILED = (".c", ".cc", ".cpp", ".cxx")
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -52,10 +53,13 @@ def carry(argv: list[str], files: list[JobFile], arch: str = "x86_64") -> Carrie
 
 
 def find_program(word: str) -> Path:
-    """The absolute path of what a shell would start; UserError if it would start nothing."""
+    """Return the absolute path of what a shell would start; UserError if it would start nothing."""
     if "/" not in word:
         if found := shutil.which(word):
             return Path(found).absolute()
+        if Path(word).is_file():
+            hint = f"for the file of this folder write ./{word}"
+            raise UserError(f"no program {word} on this host's PATH", hint, (word, f"./{word}"))
         raise UserError(
             f"no program {word} on this host's PATH", "install it, or write the path of yours"
         )
@@ -68,6 +72,11 @@ def find_program(word: str) -> Path:
         why = "it is a folder" if path.is_dir() else "it is no file"
         raise UserError(f"not a program: {word}: {why}", f"name a file: ls {word}")
     if not os.access(path, os.X_OK):
+        if path.suffix in _COMPILED:
+            hint = (
+                f"it is a source file; compile it first: gcc -O2 {word} -o {path.with_suffix('')}"
+            )
+            raise UserError(f"{word} is not executable", hint, (word, f"./{path.stem}"))
         raise UserError(f"{word} is not executable", f"if it is a program: chmod +x {word}")
     return path
 

@@ -85,6 +85,7 @@ class HostQemu(msgspec.Struct, frozen=True):
             raise UserError(
                 f"QEMU {self.version} has no CPU called {name!r} for {self.emulates}",
                 f"there is: {', '.join(near)}" if near else "see: qemu-system-ARCH -cpu help",
+                (name, near[0]) if near else None,
             )
 
     def run(self, *words: str, seconds: float = _SECONDS) -> Result:

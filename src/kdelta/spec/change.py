@@ -297,13 +297,14 @@ def _option_value(value: str, text: str) -> str:
 def _unknown(word: str, text: str) -> UserError:
     if _OPTION.fullmatch(word):
         return UserError(f"not a change: {text!r}", f"for an option write +{word}=y or +{word}=n")
-    hints = []
+    meant = {}
     if _BOOT_PARAMETER.fullmatch(word):
-        hints.append(f"for a boot parameter write +cmdline:{word}")
+        meant["a boot parameter"] = f"+cmdline:{word}"
     if re.fullmatch(r"[\w.-]+", word):
-        hints.append(f"for a file write +./{word}")
-    hints.append(f"there is: {CHANGE_FORMS}")
-    return UserError(f"not a change: {text!r}", "; ".join(hints))
+        meant["a file"] = f"+./{word}"
+    hint = "; ".join(f"for {what} write {right}" for what, right in meant.items())
+    instead = (text, next(iter(meant.values()))) if meant else None
+    return UserError(f"not a change: {text!r}", hint or f"there is: {CHANGE_FORMS}", instead)
 
 
 def split_changes(text: str) -> tuple[str, tuple[Change, ...]]:

@@ -13,14 +13,11 @@ import msgspec
 
 from kdelta.spec.change import Change, CmdlineChange, RelinkChange, join_changes, split_changes
 from kdelta.spec.errors import UserError
+from kdelta.spec.meant import IMAGE_NAME, PACKAGE_FILE, meant_by
 
 FORMS = (
-    "PATH or tree:PATH (a source tree, or an archive of one), git:PATH@REV (a commit), "
-    "deb-src:PACKAGE[=VERSION] (a distribution's source), deb:PACKAGE[=VERSION] (its binary "
-    "kernel; deb:PACKAGE:armhf one of another architecture, deb:PACKAGE@trixie one of another "
-    "release), rpm:FILE[,FILE] or rpm:PACKAGE@REPOSITORY (Fedora, openSUSE, RHEL), pkg: likewise "
-    "(Arch) and image:PATH[,modules=FOLDER] (a bzImage, vmlinux, zImage or Image, or a folder or "
-    "archive with one)"
+    "./PATH (a source tree), git:PATH@REV (a commit), deb:PACKAGE (a distribution's kernel), "
+    "image:FILE, or another that --help lists"
 )
 MODULES_WORD = ",modules="
 
@@ -38,10 +35,6 @@ SUITE = re.compile(r"[a-z][a-z0-9-]*")
 _IN_REPOSITORY = re.compile(r"([\w][\w.+-]*)(?:=([\w.:~^+-]+))?@(.+)")
 """NAME[=VERSION]@REPOSITORY of rpm and pacman; no name has a slash, as paths and addresses do."""
 
-_PACKAGE_FILE = {
-    "rpm": re.compile(r"\.rpm$"),
-    "pkg": re.compile(r"\.pkg\.tar(\.(zst|xz|gz|bz2))?$"),
-}
 _EXAMPLES = {
     "rpm": ("kernel-core-VERSION.rpm,kernel-modules-core-VERSION.rpm", "REPOSITORY"),
     "pkg": ("linux-VERSION.pkg.tar.zst", "MIRROR/core/os/x86_64/core.db"),
@@ -49,6 +42,10 @@ _EXAMPLES = {
 
 _GLUED = re.compile(r"(deb(?:-src)?:.+?)(\+(?:(?:order|shuffle|align|cmdline):.+|sections))")
 """A package with a change after it, as no package is called."""
+
+
+class KernelSpecError(UserError):
+    """A word that is no kernel spec, and has no scheme of one."""
 
 
 class DebSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb"):
@@ -162,8 +159,6 @@ BuiltSpec = DebSpec | ImageSpec | FilesSpec | RepositorySpec
 KernelSpec = BuiltSpec | SourceSpec
 AnySpec = TypeVar("AnySpec", bound=KernelSpec)
 
-_IMAGE_NAME = re.compile(r"(?:bz|z|u|)Image(?:[.-].*)?|vmlinu[xz](?:[.-].*)?|.*\.efi")
-
 
 def parse_kernel_spec(text: str) -> KernelSpec:
     """Reads a kernel spec's text; raises UserError, with what is understood, if it is none.
@@ -173,9 +168,7 @@ def parse_kernel_spec(text: str) -> KernelSpec:
     if "\0" in text or "\n" in text:
         raise UserError(f"not a kernel spec: {text!r}", "it must be one line of text")
     if text.startswith("+"):
-        raise UserError(
-            f"a change without a kernel: {text}", f"write the kernel first; known: {FORMS}"
-        )
+        raise UserError(f"a change without a kernel: {text}", f"write the kernel first: {FORMS}")
     base, changes = split_changes(text)
     _must_be_apart(base)
     return with_changes(_parse_base(base), changes)
@@ -261,8 +254,8 @@ def _parse_base(text: str) -> KernelSpec:
 
 
 def _is_path(text: str) -> bool:
-    is_binary = _IMAGE_NAME.fullmatch(text.rpartition("/")[2]) or any(
-        pattern.search(text) for pattern in _PACKAGE_FILE.values()
+    is_binary = IMAGE_NAME.fullmatch(text.rpartition("/")[2]) or any(
+        pattern.search(text) for pattern in PACKAGE_FILE.values()
     )
     return not is_binary and (
         text.startswith((".", "~", "/")) or ("/" in text and ":" not in text.partition("/")[0])
@@ -276,6 +269,8 @@ def _parse_tree(text: str, rest: str) -> TreeSpec:
 
 
 def _parse_git(text: str, rest: str) -> GitSpec:
+    if "://" in rest or rest.startswith("//"):
+        raise _unknown(text, None)
     # A revision may end in @{...}, and @ alone is HEAD.
     match = re.fullmatch(r"(.+?)@(@|[^@]+(?:@\{[^}]*\})?|@\{[^}]*\})", rest)
     if match is None:
@@ -340,7 +335,7 @@ def _parse_package_of(text: str, rest: str) -> FilesSpec | RepositorySpec:
         package, version, repository = match.groups()
         return RepositorySpec(kind, package, repository, version)
     places = tuple(rest.split(","))
-    odd = next((one for one in places if not _PACKAGE_FILE[kind].search(one)), None)
+    odd = next((one for one in places if not PACKAGE_FILE[kind].search(one)), None)
     if odd is not None:
         example, repository = _EXAMPLES[kind]
         raise UserError(
@@ -372,32 +367,13 @@ _PARSERS: dict[str, Callable[[str, str], KernelSpec]] = {
 
 
 def _unknown(text: str, scheme: str | None) -> UserError:
+    if meant := meant_by(text):
+        return KernelSpecError(f"not a kernel spec: {text!r}", meant.advice, (text, meant.right))
     if scheme is not None and re.fullmatch(r"[A-Za-z-]+", scheme):
         near = difflib.get_close_matches(scheme, _PARSERS, n=1, cutoff=0.5)
         return UserError(
             f"unknown scheme {scheme!r} in kernel spec {text!r}",
-            f"known: {FORMS}",
+            f"a kernel is {FORMS}",
             (text, f"{near[0]}:{text.partition(':')[2]}") if near else None,
         )
-    if meant := _meant(text):
-        what, right = meant
-        hint = f"for {what} write {right}"
-        hint += f"; known: {FORMS}" if right.startswith("./") else ""
-        return UserError(f"not a kernel spec: {text!r}", hint, (text, right))
-    return UserError(f"not a kernel spec: {text!r}", f"known: {FORMS}")
-
-
-def _meant(text: str) -> tuple[str, str] | None:
-    """What a text without a scheme is probably of, and the spec of that."""
-    for kind, pattern in _PACKAGE_FILE.items():
-        if pattern.search(text):
-            return "a package", f"{kind}:{text}"
-    if PACKAGE_NAME.fullmatch(text) and text.startswith("linux-image"):
-        return "the package", f"deb:{text}"
-    if PACKAGE_NAME.fullmatch(text) and text.startswith("linux-source"):
-        return "the package", f"deb-src:{text}"
-    if _IMAGE_NAME.fullmatch(text.rpartition("/")[2]):
-        return "a kernel image", f"image:{text}"
-    if re.fullmatch(r"[\w.+-]+", text):
-        return "a source tree", f"./{text}"
-    return None
+    return KernelSpecError(f"not a kernel spec: {text!r}", f"a kernel is {FORMS}")

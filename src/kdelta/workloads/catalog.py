@@ -204,6 +204,13 @@ def find_workload(name: str) -> Workload:
 def _with_parameters(workload: Workload, given: str) -> Workload:
     numbers: dict[str, int] = {}
     by_name = {parameter.name: parameter for parameter in workload.parameters}
+    if not by_name:
+        named = f"{workload.name}:{given}"
+        raise UserError(
+            f"{workload.name} takes no parameters: {named!r}",
+            f"write -w {workload.name}",
+            (named, workload.name),
+        )
     for word in given.split(","):
         name, _, number = word.partition("=")
         if name not in by_name:

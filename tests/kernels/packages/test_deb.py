@@ -19,6 +19,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
 from kdelta.kernels.packages.apt import Dependency, parse_dependencies
 from kdelta.kernels.packages.cached import cached_kernels
+from kdelta.kernels.packages.packages import nearest
 from kdelta.spec.errors import LabError, UserError
 from tests.caches import forget_checks
 from tests.conftest import wait_for
@@ -128,13 +129,35 @@ def test_unknown_package_names_the_nearest(lab: Lab) -> None:
         lab.obtain("deb:linux-image-fake-amd46")
     assert raised.value.hint.startswith(f"the nearest: {META}")
     assert "-dbg" not in raised.value.hint
+    assert raised.value.instead == ("deb:linux-image-fake-amd46", f"deb:{META}")
     assert lab.downloads() == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "first"),
+    [
+        ("linux-image-6.1", "linux-image-6.1.0-10-amd64"),
+        ("linux-image-6.12", "linux-image-6.12-amd64"),
+        ("linux-image-amd46", "linux-image-amd64"),
+    ],
+)
+def test_the_nearest_package_is_of_that_version_plain_and_new(wanted: str, first: str) -> None:
+    names = [
+        "linux-image-6.1.0-10-rt-amd64",
+        "linux-image-6.1.0-9-amd64",
+        "linux-image-6.1.0-10-amd64",
+        "linux-image-6.1.0-11-amd64-dbg",
+        "linux-image-6.12-amd64",
+        "linux-image-amd64",
+    ]
+    assert nearest(wanted, names)[0] == first
 
 
 def test_unknown_version_names_those_that_exist(lab: Lab) -> None:
     with pytest.raises(UserError, match=f"{IMAGE} has no version 1-3") as raised:
         lab.obtain(f"deb:{IMAGE}=1-3")
     assert raised.value.hint == "there is: 1-2, 1-1"
+    assert raised.value.instead == (f"deb:{IMAGE}=1-3", f"deb:{IMAGE}=1-2")
 
 
 def test_debug_package_is_refused_before_its_gigabytes(lab: Lab) -> None:

@@ -149,7 +149,7 @@ def _last_used(folder: Path) -> float:
 
 
 def find_built(name: str) -> BuiltKernel:
-    """The built kernel whose key or identity begins so, or that was asked for by this spec;
+    """Return the built kernel whose key or identity begins so, or that was asked for by this spec;
     UserError if that is none, or more than one.
     """
     found = [
@@ -163,7 +163,13 @@ def find_built(name: str) -> BuiltKernel:
     if found:
         keys = ", ".join(built.key[:12] for built in found)
         raise UserError(f"{name!r} is more than one kernel: {keys}", "write more of its key")
-    raise UserError(f"no built kernel is called {name!r}", "kdelta kernels lists those there are")
+    near = [one.key[:12] for one in built_kernels() if name in one.spec or name in one.release]
+    hint = (
+        f"there is: {', '.join(near[:5])}; kdelta kernels lists all"
+        if near
+        else "kdelta kernels lists those there are"
+    )
+    raise UserError(f"no built kernel is called {name!r}", hint, (name, near[0]) if near else None)
 
 
 class Memo:

@@ -2,8 +2,9 @@
 """Packages that hold a kernel or its source: found by apt, fetched once, then in a cache."""
 
 import difflib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -19,6 +20,7 @@ from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSpec, DebSrcSpec
 
 PackageSpec = DebSpec | DebSrcSpec
+_NEAREST = 5
 Entry = TypeVar("Entry")
 _MOST_META_STEPS = 5
 
@@ -164,17 +166,20 @@ class Shelf(ABC, Generic[Entry]):
                 if spec.version
                 else f"{spec.package} cannot be had in any version",
                 f"there is: {', '.join(versions)}",
+                _renamed(spec, version=versions[0]),
             )
-        names = [name for name in apt.names(self.start) if not name.endswith(("-dbg", "-unsigned"))]
+        names = apt.names(self.start)
         if not names and self.architecture:
             return UserError(
                 f"the distribution has no {self.start}* packages for {self.architecture}",
                 "name an image: image:PATH,modules=FOLDER, or a source",
             )
-        near = difflib.get_close_matches(spec.package, names, n=5, cutoff=0.6)
+        near = nearest(spec.package, names)
         see = f"see: apt-cache search {self.start.rstrip('-')}"
         hints = (f"the nearest: {', '.join(near)}" if near else see, self._cached_text(spec))
-        return UserError(f"apt knows no package {spec.package}", "; ".join(filter(None, hints)))
+        instead = _renamed(spec, package=near[0]) if near else None
+        message = f"apt knows no package {spec.package}"
+        return UserError(message, "; ".join(filter(None, hints)), instead)
 
     def _update(self, spec: PackageSpec) -> Apt:
         apt = Apt.of(self.architecture, self.suite, own_lists=True)
@@ -235,6 +240,27 @@ class Shelf(ABC, Generic[Entry]):
         )
         newest = max(entries, key=lambda entry: entry[2], default=None)
         return None if newest is None else newest[:2]
+
+
+def nearest(package: str, names: Iterable[str]) -> list[str]:
+    """Return the packages that were probably meant by a name that is none, the likeliest first: of
+    a version those that begin with it, plain ones before others, else those that are spelt alike.
+    """
+    known = [name for name in names if not name.endswith(("-dbg", "-unsigned"))]
+    of_it = [name for name in known if name.startswith((f"{package}.", f"{package}-"))]
+    alike = difflib.get_close_matches(package, known, n=_NEAREST, cutoff=0.6)
+    return list(dict.fromkeys([*sorted(of_it, key=_plainest), *alike]))[:_NEAREST]
+
+
+def _plainest(name: str) -> tuple[int, list[int]]:
+    """How much more than a version and an architecture a name has; then the newest first."""
+    return len(re.findall(r"-[a-z]", name)), [-int(one) for one in re.findall(r"\d+", name)]
+
+
+def _renamed(spec: PackageSpec, **other: str) -> tuple[str, str]:
+    """The text of a spec, and of the same with another package or version."""
+    plain = msgspec.structs.replace(spec, changes=())
+    return str(plain), str(msgspec.structs.replace(plain, **other))
 
 
 def _answer_file(spec: PackageSpec) -> Path:

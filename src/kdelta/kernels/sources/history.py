@@ -73,13 +73,15 @@ class CommitRange(msgspec.Struct, frozen=True):
 
 
 def parse_range(text: str) -> tuple[str, str]:
-    """The two ends of GOOD..BAD; either may be left out, and is HEAD then, as git has it.
+    """Return the two ends of GOOD..BAD; either may be left out, and is HEAD then, as git has it.
     UserError for what is no range.
     """
     hint = "for example v6.12..v6.13; see gitrevisions(7)"
     match = _RANGE.fullmatch(text)
     if match is None or "..." in text or not (match["good"] or match["bad"]):
-        raise UserError(f"no range of commits: {text!r}", hint)
+        is_one = re.fullmatch(r"[\w/.~^-]+", text) and ".." not in text
+        instead = (text, f"{text}..HEAD") if is_one else None
+        raise UserError(f"no range of commits: {text!r}", hint, instead)
     ends = match["good"] or "HEAD", match["bad"] or "HEAD"
     for end in ends:
         if end.startswith("-") or any(char.isspace() or not char.isprintable() for char in end):

@@ -5,6 +5,7 @@ Every tree becomes a git tree in a store of kdelta's own, and its hash is what t
 by. The folder, repository or archive that it comes from is only read.
 """
 
+import difflib
 import hashlib
 import os
 import re
@@ -38,6 +39,7 @@ from kdelta.kernels.sources.patches import Patch, PatchFailure, apply_patches, w
 from kdelta.spec.change import Change, KernelModeChange, fuzz_of
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, SourceSpec, TreeSpec
+from kdelta.spec.meant import meant_by
 
 _VERSION = re.compile(rb"^VERSION\s*=\s*\d", re.MULTILINE)
 _RECORD = "source.json"
@@ -197,10 +199,22 @@ def _resolved(spec: TreeSpec | GitSpec) -> Path:
     except (OSError, RuntimeError) as error:
         raise UserError(f"not a path: {spec.path}: {error}") from error
     if not path.exists():
-        raise UserError(f"there is no {path}", f"it is named in the kernel spec {spec}")
+        raise _missing(path, spec)
     if isinstance(spec, GitSpec) and not path.is_dir():
         raise UserError(f"{path} is no folder", "write git:PATH@REV with a repository's folder")
     return path
+
+
+def _missing(path: Path, spec: TreeSpec | GitSpec) -> UserError:
+    """The slip of a path that is not there, with what is called nearly so."""
+    there = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, there, n=1)
+    named = f"it is named in the kernel spec {spec}"
+    if not near:
+        return UserError(f"there is no {path}", named)
+    right = str(spec).removeprefix("tree:").replace(path.name, near[0])
+    hint = f"{named}; did you mean {path.with_name(near[0])}?"
+    return UserError(f"there is no {path}", hint, (str(spec).removeprefix("tree:"), right))
 
 
 def check_source(spec: SourceSpec, log: Log) -> None:
@@ -227,9 +241,10 @@ def _must_be_archive(file: Path) -> None:
             f"{file} is a program, no kernel",
             f"write it behind all kernels, after --: kdelta compare BASE OTHER -- {file}",
         )
+    meant = meant_by(str(file))
     raise UserError(
         f"{file} is neither a folder nor an archive (.tar, .tar.xz, .tar.gz, .tar.zst)",
-        f"for a kernel image write image:{file}",
+        meant.advice if meant else f"for a kernel image write image:{file}",
     )
 
 
@@ -256,6 +271,8 @@ def _must_look_like_kernel(folder: Path) -> None:
         inner = sorted(path for path in folder.iterdir() if path.is_dir() and _is_kernel(path))
     if (folder / "source").is_symlink():
         hint = f"it looks like a build's output; its source is {(folder / 'source').resolve()}"
+    elif (folder / "series").is_file() or any(folder.glob("*.patch")):
+        hint = f"it has patches, which are a change: write +{folder} after a source"
     elif inner:
         hint = f"there is one in {inner[0]}"
     else:

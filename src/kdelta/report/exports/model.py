@@ -155,10 +155,11 @@ def column_of(title: str) -> str:
 
 
 def unknown(what: str, name: str, names: Sequence[str]) -> UserError:
-    """The slip of a name that is none of these, with the nearest one."""
+    """Return the slip of a name that is none of these, with the nearest one."""
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     asked = f'did you mean "{near[0]}"? ' if near else ""
-    return UserError(f'"{clean(name)}" is no {what}', f"{asked}the {what}s: {', '.join(names)}")
+    hint = f"{asked}the {what}s: {', '.join(names)}"
+    return UserError(f'"{clean(name)}" is no {what}', hint, (name, near[0]) if near else None)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -108,6 +108,12 @@ def _runs(request: HistoryRequest, store: Store) -> list[Run]:
     """The runs of the workload that went well, on the machines that were asked for."""
     every = [run for run in store.runs() if run.status is RunStatus.OK and run.counts_blob]
     runs = [run for run in every if run.workload == request.workload]
+    for word in request.kernels:
+        if word in workloads():
+            raise UserError(
+                f"no kernel in the store is called {word}, which is a workload",
+                f"write kdelta log -w {word}",
+            )
     if not runs:
         find_workload(request.workload)  # UserError, with what there is, for one that is none
         raise UserError(
