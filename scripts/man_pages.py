@@ -108,12 +108,14 @@ def _ends(own: str | None, general: str, near: Iterable[str]) -> Iterator[str]:
             else:
                 yield from (".PP", *_verbatim(part))
     yield ".SH EXIT STATUS"
-    if not any(part.startswith(f"{_EXIT}:") for part in exits):
+    is_own = any(part.startswith(f"{_EXIT}:") for part in exits)
+    if not is_own:
         for code, meaning in re.findall(r"(\d+) ([^,.]+)", general):
             yield from (".TP", f".B {code}", _text(meaning))
-    for part in exits:
+    for at, part in enumerate(exits):
         title, _, lines = part.partition("\n")
-        yield from (".PP", _text(title), *(_verbatim(lines) if lines else ()))
+        yield from ([".PP"] if at or not is_own else [])
+        yield from (_text(title), *(_verbatim(lines) if lines else ()))
     yield ".SH ENVIRONMENT"
     for name, effect in environment():
         yield from (".TP", f".B {name}", _text(effect))

@@ -11,7 +11,7 @@ BROKEN_GATE = 255
 
 
 def main() -> None:
-    """The program `kdelta`, and `python -m kdelta`. `__complete` is what shells call, see
+    """Run the program, as `kdelta` and as `python -m kdelta`. `__complete` is what shells call, see
     cli/words.py.
     """
     if sys.argv[1:2] == ["__complete"]:
@@ -21,7 +21,9 @@ def main() -> None:
     code = BROKEN_GATE if name == "gate" else LAB
     try:
         from kdelta.cli.main import ended  # noqa: PLC0415  (it is what may fail)
+        from kdelta.cli.output import open_closed_streams  # noqa: PLC0415
 
+        open_closed_streams()
         code = ended(sys.argv[1:])
     except BaseException as error:  # noqa: BLE001  (whatever it is, it must not end with 1)
         _log(f"kdelta: it cannot start: {type(error).__name__}: {error}")

@@ -129,7 +129,7 @@ def process(code: str, stdout: int | BinaryIO) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-c", code], stdout=stdout, stderr=subprocess.PIPE)
 
 
-MAIN = "import sys; from kdelta.cli.main import main; sys.argv = ['kdelta', 'workloads']; main()"
+MAIN = "import sys; from kdelta.__main__ import main; sys.argv = ['kdelta', 'workloads']; main()"
 
 
 def test_a_reader_that_has_had_enough() -> None:

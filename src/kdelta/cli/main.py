@@ -2,7 +2,6 @@
 """The commands and their options."""
 
 import importlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from kdelta import __version__
 from kdelta.cli.defaults import check_defaults, defaults_of, has_defaults
 from kdelta.cli.guard import guarded
 from kdelta.cli.invoked import begin_command
-from kdelta.cli.output import emit, open_closed_streams
+from kdelta.cli.output import emit
 from kdelta.host.files import made_folders
 
 
@@ -150,12 +149,6 @@ app = _Commands(
         )
     ],
 )
-
-
-def main() -> None:
-    """The program `kdelta`."""
-    open_closed_streams()
-    sys.exit(ended(sys.argv[1:]))
 
 
 def ended(arguments: Sequence[str]) -> int:
