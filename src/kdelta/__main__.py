@@ -7,6 +7,7 @@ A crash while Python imports ends with 1, which `git bisect run` reads as bad.
 import sys
 
 LAB = 3
+INTERRUPTED = 130
 BROKEN_GATE = 255
 
 
@@ -25,6 +26,9 @@ def main() -> None:
 
         open_closed_streams()
         code = ended(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = code if name == "gate" else INTERRUPTED
+        _log("kdelta: interrupted; nothing had begun")
     except BaseException as error:  # noqa: BLE001  (whatever it is, it must not end with 1)
         _log(f"kdelta: it cannot start: {type(error).__name__}: {error}")
         _log("hint: install kdelta and what it needs again (scripts/setup, or pip)")

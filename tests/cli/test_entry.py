@@ -27,6 +27,25 @@ def test_a_program_that_cannot_be_imported_is_no_bad_commit(
     assert "kdelta: it cannot start: ModuleNotFoundError" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("command", "code"), [("compare", 130), ("gate", 255)])
+def test_ctrl_c_while_it_starts_is_no_broken_installation(
+    command: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    class Interrupting:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "kdelta.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "kdelta.cli.main", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting, *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["kdelta", command])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == code
+    assert capsys.readouterr().err == "kdelta: interrupted; nothing had begun\n"
+
+
 def test_the_installed_program_goes_that_way(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
