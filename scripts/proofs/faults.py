@@ -63,11 +63,12 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a trial works. upper: what it wrote to its cache."""
+    """Where a trial works. base: what its cache had before; upper: what it wrote to its cache."""
 
     folder: Path
     cache: Path
     data: Path
+    base: Path
     upper: Path
 
     @property
@@ -102,7 +103,7 @@ def place(base: Path, *, cold: bool, size: str = "4g") -> Iterator[Place]:
             with mounted("-t", "overlay", "-o", ",".join(layers), "overlay", at=cache):
                 for one in COLD if cold else ():
                     shutil.rmtree(cache / one, ignore_errors=True)
-                yield Place(folder, cache, disk / "data", disk / "upper")
+                yield Place(folder, cache, disk / "data", base, disk / "upper")
 
 
 def start(where: Place, *words: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
@@ -144,10 +145,10 @@ def after(where: Place, err: str, wanted: str) -> Iterator[str]:
         yield f"processes are left: {left}"
     if "Traceback" in err or "bug in kdelta" in err:
         yield f"a bug: {err[-500:]}"
-    kdelta(where, "check", "--repair")
+    repair = kdelta(where, "check", "--repair")
     code, out, _ = kdelta(where, "check")
     if code or "left over" in out or "damaged" in out:
-        yield f"check after a repair ({code}): {out[-500:]}"
+        yield f"check after a repair ({repair}): {code}: {out[-500:]}"
     reported = len(re.findall(r"^run .*: ok \(", err, re.MULTILINE))
     stored = kdelta(where, "runs", "-n", "1000")[1].count(" ok ")
     if stored < reported:
@@ -228,8 +229,19 @@ def lose(where: Place, log: str, chance: random.Random) -> str:
 def _written(where: Place, root: Path) -> list[Path]:
     """Return the files below a folder that the trial wrote."""
     real = where.upper if root == where.cache else root
-    found = [one for one in real.rglob("*") if one.is_file() and not one.is_symlink()]
-    return sorted(root / one.relative_to(real) for one in found)
+    found = [one.relative_to(real) for one in real.rglob("*") if _is_file(one)]
+    if root == where.data:
+        return sorted(root / one for one in found)
+    # What was only opened to be written is in the upper layer, too, with the time that it had.
+    return sorted(root / one for one in found if _time(where.base / one) != _time(real / one))
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _time(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def full(where: Place, _chance: random.Random, _longest: float) -> tuple[str, str]:
@@ -288,7 +300,7 @@ def trial(fault: str, number: int, base: Path, wanted: str) -> Trial:
 def reference(base: Path) -> str:
     """Return what the comparison prints on a quiet host; the cache has all that it needs then."""
     with tempfile.TemporaryDirectory() as name:
-        where = Place(Path(name), base, Path(name) / "data", base)
+        where = Place(Path(name), base, Path(name) / "data", base, base)
         code, out, err = kdelta(where, *COMPARE)
     if code:
         sys.exit(f"the comparison fails: {err}")

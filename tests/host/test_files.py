@@ -12,6 +12,7 @@ from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.files import (
     copy_sparse,
     made_folders,
+    move,
     new_folder,
     read_json,
     remove,
@@ -136,6 +137,39 @@ def test_new_folder_is_synced_before_it_has_its_name(
         (partial / "image").write_text("content")
     assert sorted(synced[:2]) == [("image", False), ("kernel.partial", False)]
     assert synced[2:] == [(tmp_path.name, True)]
+
+
+def test_a_file_is_synced_before_it_has_its_name_and_its_folder_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[bool, bool]] = []
+
+    def fsync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.append((path == tmp_path, (tmp_path / "record").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_atomic(tmp_path / "record", b"content")
+    assert synced == [(False, False), (True, True)]
+
+
+def test_a_folder_that_cannot_be_renamed_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of a lower layer of an overlay."""
+
+    def cross_device(_self: object, _to: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/file").write_text("content")
+    (tmp_path / "old/link").symlink_to("file")
+    monkeypatch.setattr(Path, "rename", cross_device)
+    monkeypatch.setattr(os, "rename", cross_device)
+    move(tmp_path / "old", tmp_path / "new")
+    assert not (tmp_path / "old").exists()
+    assert (tmp_path / "new/link").readlink() == Path("file")
+    assert (tmp_path / "new/file").read_text() == "content"
 
 
 def test_read_json_nested_too_deeply_is_none(tmp_path: Path) -> None:

@@ -156,6 +156,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
                 os.fchmod(file.fileno(), 0o644)
                 os.fsync(file.fileno())
                 partial.replace(path)
+            _sync_one(path.parent)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
@@ -310,6 +311,23 @@ def _sync_one(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def move(path: Path, to: Path) -> None:
+    """Move a file or a folder. A folder of a lower layer of an overlay, as a container's image is
+    one, is copied and removed. LabError where that fails.
+    """
+    with lab_errors("moving", path):
+        try:
+            path.rename(to)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            shutil.move(path, to, copy_function=_copied)
+
+
+def _copied(source: str, target: str) -> None:
+    copy_sparse(Path(source), Path(target))
 
 
 def remove(path: Path) -> None:

@@ -22,6 +22,7 @@ from kdelta.host.files import (
     PARTIAL,
     FileState,
     lab_errors,
+    move,
     new_folder,
     read_json,
     remove,
@@ -133,8 +134,7 @@ def set_aside(path: Path) -> Path:
     """Moves what is damaged to where nothing takes it for whole; returns its new path."""
     aside = cache_dir("damaged") / f"{path.parent.name}-{path.name}"
     remove(aside)
-    with lab_errors("moving", path):
-        path.rename(aside)
+    move(path, aside)
     return aside
 
 
@@ -147,9 +147,8 @@ def take_away(path: Path) -> bool:
             forget(path)
             # By another name first: what is half removed is never taken for whole.
             gone = path.with_name(path.name + GONE)
-            with lab_errors("removing", path):
-                remove(gone)
-                path.rename(gone)
+            remove(gone)
+            move(path, gone)
             remove(gone)
     return free
 

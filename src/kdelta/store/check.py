@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kdelta.host.files import PARTIAL, lab_errors, make_folder, remove, remove_left
+from kdelta.host.files import PARTIAL, make_folder, move, remove, remove_left
 from kdelta.host.finding import Finding
 from kdelta.host.sealed import ENDING, sealed_damage
 from kdelta.spec.errors import LabError
@@ -88,8 +88,7 @@ def _others(folder: Path, *, repair: bool) -> Iterator[Finding]:
 
 def _move(path: Path, to: Path) -> None:
     make_folder(to.parent)
-    with lab_errors("moving", path):
-        path.rename(to)
+    move(path, to)
 
 
 class _Check:
