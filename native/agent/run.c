@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -107,8 +108,18 @@ static void output(const char *type, const char *path)
     message_end();
 }
 
+/* Whether the program's output filled its file system, so that writes failed: most programs do not look whether they did. */
+static bool output_full(void)
+{
+    struct statvfs state;
+
+    return !statvfs(OUTPUT_FOLDER, &state) && !state.f_bavail;
+}
+
 static void tell(const struct job *job, const struct child *told, bool in_time, int status)
 {
+    const char *full = output_full() ? ", with more output than a guest has room for" : "";
+
     if (told->error == ENOEXEC && job->mode)
         finish("mode %s: %s is no program that can run so: it must be a 64-bit one", job->mode, job->argv[0]);
     if (told->error)
@@ -118,9 +129,9 @@ static void tell(const struct job *job, const struct child *told, bool in_time, 
     if (WIFSIGNALED(status)) {
         const char *name = sigabbrev_np(WTERMSIG(status));
 
-        finish("signal %d SIG%s", WTERMSIG(status), name ? name : "RT");
+        finish("signal %d SIG%s%s", WTERMSIG(status), name ? name : "RT", full);
     }
-    finish("exit %d", WEXITSTATUS(status));
+    finish("exit %d%s", WEXITSTATUS(status), full);
 }
 
 static void clock_tell(const struct job *job, uint64_t began_ticks, uint64_t ended_ticks)

@@ -2,6 +2,8 @@
 """`-- COMMAND ARGS` in place of a workload: every command takes it, and slips are named."""
 
 import importlib
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,8 +73,12 @@ def test_several_kernels_come_before_the_command(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("words", "said", "hint"),
     [
-        ("compare deb:aa deb:bb --", "no command after --", "kdelta compare ... -- ls -l"),
-        ("compare deb:aa -- deb:bb", "cannot run deb:bb: it is a kernel spec", "kernels before it"),
+        ("compare deb:aa deb:bb --", "no command after --", "kdelta compare deb:aa deb:bb -- ls"),
+        ("compare deb:aa -- deb:bb", "cannot run deb:bb: it is a kernel spec", "aa deb:bb -- ls"),
+        ("gate deb:aa -- ls deb:bb -l", "deb:bb is a kernel spec", "gate deb:aa deb:bb -- ls -l"),
+        ("compare deb:aa deb:bb -- cd /", "cannot run cd: it is a word of", "bb -- sh -c 'cd /'"),
+        ("run deb:aa -- if true", "cannot run if: it is a word of the", "sh -c 'if true'"),
+        ("layout deb:aa -- A=b ls -l", "cannot run A=b: it sets a", "layout deb:aa -- env A=b ls"),
         ("compare deb:aa deb:bb -w aes -- ls -l", "-w aes and a command at once: ls -l", "one of"),
         ("compare deb:aa deb:bb -o stat -- ls", "-o stat and a command at once: ls", "one of"),
         ("gate deb:aa deb:bb -o stat -- ls", "-o stat and a command at once: ls", "one of"),
@@ -88,6 +94,44 @@ def test_slips(capsys: Captured, words: str, said: str, hint: str) -> None:
     shown = capsys.readouterr().err
     assert said in shown
     assert hint in shown.partition("\nhint: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("word", "instead"),
+    [
+        ("ls | wc", "-- sh -c 'ls | wc -l'"),
+        ("ls -a", "-- ls -a -l"),
+        ("cd /", "-- sh -c 'cd / -l'"),
+        ("no-such -a", None),
+        ("ls 'a", None),
+    ],
+)
+def test_a_command_line_in_one_word(capsys: Captured, word: str, instead: str | None) -> None:
+    assert cli.ended(["run", "deb:aa", "--", word, "-l"]) == 2
+    shown = capsys.readouterr().err
+    if instead is None:
+        assert f"no program {word} on this host's PATH" in shown
+    else:
+        assert f"cannot run {word!r}: it is a command line in one word" in shown
+        assert f"try: kdelta run deb:aa {instead}\n" in shown
+
+
+def test_a_file_at_standard_input_is_not_the_programs(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a b").write_text("x\n")
+    before = os.dup(0)
+    with (tmp_path / "a b").open() as file:
+        os.dup2(file.fileno(), 0)
+    try:
+        _asked(monkeypatch, "run", "run_command", "run deb:aa")
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+    said = capsys.readouterr().err
+    assert f"ls gets an empty standard input, and not {tmp_path}/a b; with it: -- sh -c " in said
+    _asked(monkeypatch, "run", "run_command", "run deb:aa")
+    assert "standard input" not in capsys.readouterr().err
 
 
 def test_a_program_that_is_not_there_is_named_before_anything_is_fetched(

@@ -248,8 +248,10 @@ def test_a_static_program_for_another_architecture(tmp_path: Path, arch: str, tr
     assert guests(carried.files) == {str(tmp_path / "a")}
     with pytest.raises(UserError, match="a program for another machine") as raised:
         carry([str(tmp_path / "a")], [])
-    assert (
-        raised.value.hint == "the guest runs programs for x86_64: x86_64-linux-gnu-gcc makes them"
+    dpkg = {"arm": "armhf"}.get(arch, arch)
+    assert raised.value.hint == (
+        "the guest runs programs for x86_64: x86_64-linux-gnu-gcc makes them, or name a kernel for "
+        f"it: deb:PACKAGE:{dpkg}"
     )
 
 

@@ -38,14 +38,19 @@ def about(
 SEE = "; see: kdelta shell deb:linux-image-a=1 -- /usr/bin/it 'a b'"
 FAILED = RunStatus.WORKLOAD_FAILED
 TERMINAL = "; a run has no terminal, and kdelta shell has one"
-NETWORK = "; a guest has no network but lo"
+NETWORK = "; a guest has no network but lo, and no services but those that the command starts"
+SILENT = (
+    "; it printed no error; it has no terminal, and its standard input is empty; if it is to end "
+    """so: -- sh -c '/usr/bin/it '"'"'a b'"'"' || true'"""
+)
 
 
 @pytest.mark.parametrize(
     ("stderr", "said"),
     [
-        ("", ""),
-        ("\nit: no\n\nb\nc\n", "; it printed: it: no / b"),
+        ("", SILENT),
+        ("\nit: no\n\nb\n", "; it printed: it: no / b"),
+        ("% Total\n--\nit: no\n", "; it printed: % Total / ... / it: no"),
         ("top: failed tty get\n", f"; it printed: top: failed tty get{TERMINAL}"),
         ("it: Inappropriate ioctl for device", TERMINAL),
         ("TERM environment variable not set.", TERMINAL),
@@ -53,6 +58,8 @@ NETWORK = "; a guest has no network but lo"
         ("curl: (6) Could not resolve host: a.b", NETWORK),
         ("ping: a.b: Temporary failure in name resolution", NETWORK),
         ("connect: Network is unreachable", NETWORK),
+        ("Failed to connect to 127.0.0.1 port 99", NETWORK),
+        ("ab: Connection refused (111)", NETWORK),
         ("it: /etc/attyre: no such file", "; it printed: it: /etc/attyre: no such file"),
     ],
 )
@@ -72,6 +79,13 @@ def test_time_and_memory_name_their_options() -> None:
         about(FAILED, detail="bad-job it: No space left on device"),
     ):
         assert found == f"; the guest has too little memory: --memory MIB gives it more{SEE}"
+
+
+def test_more_output_than_a_guest_has_room_for_is_no_lack_of_memory() -> None:
+    detail = "exit 1, with more output than a guest has room for"
+    found = about(FAILED, "it: No space left on device", detail=detail)
+    assert """; without its output: -- sh -c 'exec /usr/bin/it '"'"'a b'"'"' >/dev/null'""" in found
+    assert "--memory" not in found
 
 
 def test_workloads_and_runs_that_went_well_are_not_explained() -> None:
@@ -110,6 +124,15 @@ def test_a_program_that_fails_on_one_of_two_kernels_names_that_kernel(
     shown = " ".join(capsys.readouterr().out.split())
     assert "6.12" in shown
     assert "signal 11 SIGSEGV; see: kdelta shell 'deb:linux-image-6.12" in shown
+
+
+@pytest.mark.guest
+def test_a_program_whose_output_is_cut_has_no_figures(tmp_path: Path, capsys: Captured) -> None:
+    path = script(tmp_path, "head -c 20000000 /dev/zero 2>/dev/null; exit 0")
+    assert kdelta("run", OLD, "--", path) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "workload-failed: exit 0, with more output than a guest has room for" in shown
+    assert kdelta("run", OLD, "--", "sh", "-c", f"exec {path} >/dev/null") == 0
 
 
 @pytest.mark.guest

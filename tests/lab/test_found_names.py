@@ -2,6 +2,7 @@
 """The names that a program asked for: kept, used again, and what is reported, without a guest."""
 
 import asyncio
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +15,14 @@ import pytest
 from kdelta.guests.job import JobFile
 from kdelta.kernels.model import Kernel
 from kdelta.lab import found
-from kdelta.lab.program import program_work, working_folder
+from kdelta.lab.program import GUEST_PATH, program_work, working_folder
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.work import Work
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
+from tests.conftest import FakeProgram
 from tests.guests.cpio_reader import read
 from tests.studies.fake_lab import FakeLab
 
@@ -188,6 +190,20 @@ def test_too_many_bytes_end_the_study(
     guests.names = [f"c{Path.cwd()}/large"]
     with pytest.raises(UserError, match="large"):
         work_with_files(guests, Program(("true",)), X86)
+
+
+def test_a_script_on_the_path_is_named_with_the_program_without_it(
+    guests: AskingGuests, fake_program: FakeProgram
+) -> None:
+    path = fake_program("ls", "#!/bin/sh\n")
+    work_with_files(guests, Program(("ls",)), X86)
+    work_with_files(guests, Program((str(path),)), X86)
+    work_with_files(guests, Program(("true",)), X86)
+    said = [line for line in guests.heard.lines if " is the script " in line]
+    other = shutil.which("ls", path=GUEST_PATH)
+    assert said == [
+        f"ls is the script {path}, whose interpreter is counted as well; without that: -- {other}"
+    ]
 
 
 def test_large_files_get_a_guest_with_more_memory(

@@ -3,12 +3,18 @@
 in place of a workload, and the CPU of the machine.
 """
 
+import contextlib
+import os
 import re
+import shlex
+import stat
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
+from kdelta.cli.output import log
 from kdelta.cpus.model import CPU
 from kdelta.lab.cpus import lab_like
 from kdelta.lab.request import LabRequest, Program
@@ -113,7 +119,9 @@ def one_tree(words: Sequence[str], hint: str) -> str:
     return str(trees[0])
 
 
-_SPEC = re.compile(r"(deb|deb-src|git|tree|image|rpm|pkg):")
+_SPEC = re.compile(r"(deb|deb-src|git|tree|image|rpm|pkg):(?!//)")
+_EXAMPLE = ("ls", "-l")
+"""A command."""
 
 
 def program_of(
@@ -126,25 +134,57 @@ def program_of(
     """
     if command is None:
         if files := options.get("files"):
-            raise UserError(f"--file {files[0]} without a command", "write the command after --")
+            raise UserError(
+                f"--file {files[0]} without a command",
+                "write the command after --",
+                ("--", "--", *_EXAMPLE),
+            )
         return None
     if not command:
-        raise UserError("no command after --", f"for example: {path} ... -- ls -l")
+        raise UserError("no command after --", "name a program", ("--", "--", *_EXAMPLE))
     if command[0].startswith("-"):
         raise UserError(
             f"cannot run {command[0]}: it is an option, and what is after -- is a command",
             f"write options before it: {path} ... {command[0]} ... -- COMMAND",
         )
-    if _SPEC.match(command[0]):
+    if specs := [word for word in command if _SPEC.match(word)]:
+        words = [word for word in command if word not in specs]
         raise UserError(
-            f"cannot run {command[0]}: it is a kernel spec, and what is after -- is a command",
-            f"write kernels before it: {path} {command[0]} -- COMMAND",
+            f"cannot run {command[0]}: {'it' if specs[0] == command[0] else specs[0]} is a kernel "
+            "spec, and what is after -- is a command",
+            f"write kernels before it; as a program's argument: -- sh -c 'PROGRAM {specs[0]}'",
+            ("--", *specs, "--", *(words or _EXAMPLE)),
         )
     return Program(tuple(command), **options)
 
 
-OfProgram = Annotated[Program | None, AfterDashes(Program, program_of, ("-w", "-o"))]
+def measured_program(
+    command: Sequence[str] | None, path: str, options: Mapping[str, Any]
+) -> Program | None:
+    """Return the same of a program that is measured, after a note on a file at standard input,
+    which such a program does not get.
+    """
+    program = program_of(command, path, options)
+    if program and (file := _input_file()):
+        by_shell = f"exec {shlex.join(program.command)} <{shlex.quote(file)}"
+        log(
+            f"{program.command[0]} gets an empty standard input, and not {file}; with it: "
+            f"-- {shlex.join(('sh', '-c', by_shell))}"
+        )
+    return program
+
+
+def _input_file() -> str:
+    """The file that kdelta's standard input is; empty for all else."""
+    with contextlib.suppress(OSError):
+        state = os.fstat(0)
+        if stat.S_ISREG(state.st_mode) and state.st_size:
+            return str(Path("/proc/self/fd/0").readlink())
+    return ""
+
+
+OfProgram = Annotated[Program | None, AfterDashes(Program, measured_program, ("-w", "-o"))]
 """A parameter of a command: the program after --, None without one."""
 
-OfProgramWithRegions = Annotated[Program | None, AfterDashes(Program, program_of, ("-w",))]
+OfProgramWithRegions = Annotated[Program | None, AfterDashes(Program, measured_program, ("-w",))]
 """The same where -o names regions, which a program may have, too."""

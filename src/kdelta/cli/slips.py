@@ -292,7 +292,11 @@ def _shown(param: Any) -> str:
 
 
 def _replaced(words: Words, wrong: str, *right: str) -> Words:
-    """The words with others in place of that one, alone or after an option's equals sign."""
+    """The words with others in place of that one, alone or after an option's equals sign; of --
+    and all that follows it.
+    """
+    if wrong == "--":
+        return (*(words[: words.index("--")] if "--" in words else words), *right)
     found: list[str] = []
     for word in words:
         option, _, value = word.partition("=")

@@ -98,15 +98,16 @@ def is_static(program: Path) -> bool:
 
 
 def target_of(program: Path) -> Target:
-    """What an ELF file can run on, this host where that is unknown, and for a script."""
+    """Return what an ELF file can run on, this host where that is unknown, and for a script."""
     with contextlib.suppress(OSError, ELFError), program.open("rb") as file:
         if file.read(4) == b"\x7fELF":
-            elf = ELFFile(file)
-            machine = str(elf.header["e_machine"])
-            for of in targets().values():
-                if (of.elf_machine, of.bits) == (machine, elf.elfclass):
-                    return of
+            return _target_of_elf(ELFFile(file)) or target(os.uname().machine)
     return target(os.uname().machine)
+
+
+def _target_of_elf(elf: ELFFile) -> Target | None:
+    found = str(elf.header["e_machine"]), elf.elfclass
+    return next((of for of in targets().values() if (of.elf_machine, of.bits) == found), None)
 
 
 def program_files(program: Path, of: Target) -> list[Path]:
@@ -166,10 +167,12 @@ def _interpreter(path: Path, of: Target) -> str | None:
             elf = ELFFile(file)
             machine = str(elf.header["e_machine"])
             if machine != of.elf_machine or elf.elfclass != of.bits:
+                its = _target_of_elf(elf)
+                kernel = f", or name a kernel for it: deb:PACKAGE:{its.dpkg}" if its else ""
                 raise UserError(
                     f"{path} is a program for another machine "
                     f"({machine.removeprefix('EM_')}, {elf.elfclass} bit)",
-                    f"the guest runs programs for {of.name}: {of.triple}-gcc makes them",
+                    f"the guest runs programs for {of.name}: {of.triple}-gcc makes them{kernel}",
                 )
             return asked_interpreter(elf)
     except OSError as error:

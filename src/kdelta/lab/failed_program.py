@@ -9,7 +9,6 @@ from kdelta.lab.plan import COMMAND_REGION, RunPlan
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.spec.run import RunStatus
 
-_LINES = 2
 _LINE_CHARACTERS = 160
 _CAUSES = (
     (
@@ -23,35 +22,58 @@ _CAUSES = (
     (
         re.compile(
             r"could not resolve|name or service not known|temporary failure in name resolution|"
-            r"network is unreachable|no route to host|unknown host|cannot assign requested address",
+            r"network is unreachable|no route to host|unknown host|cannot assign requested address|"
+            r"connection refused|failed to connect",
             re.IGNORECASE,
         ),
-        "a guest has no network but lo",
+        "a guest has no network but lo, and no services but those that the command starts",
     ),
 )
 """What programs print (most by perror or gai_strerror) that lack something which no guest has."""
 _NO_SPACE = "No space left on device"
+_FULL = "more output than a guest has room for"
+"""In the agent's words (native/agent/run.c)."""
 _NO_MODE = "mode "
 """How the reason begins of a kernel that cannot be asked for that: a shell shows no more."""
 _OUT_OF_MEMORY = re.compile(r"Out of memory: Killed process")
 
 
 def about_program(outcome: GuestOutcome, kernel: Kernel, work: RunPlan) -> str:
-    """What follows the reason of a run whose program failed: what that printed, what it lacked, and
-    the command that shows more; empty for workloads and for runs that went well.
+    """Return what follows the reason of a run whose program failed: what that printed, what it
+    lacked, and the command that shows more; empty for workloads and for runs that went well.
     """
-    failed = outcome.status in {RunStatus.WORKLOAD_FAILED, RunStatus.TIMED_OUT}
-    if not failed or work.job.region != COMMAND_REGION:
+    is_late = outcome.status is RunStatus.TIMED_OUT
+    failed = outcome.status is RunStatus.WORKLOAD_FAILED
+    if not (failed or is_late) or work.job.region != COMMAND_REGION:
         return ""
     printed = outcome.messages.get("stderr", b"").decode("utf-8", "replace")
-    lines = [line.strip()[:_LINE_CHARACTERS] for line in printed.splitlines() if line.strip()]
-    clauses = [f"it printed: {' / '.join(lines[:_LINES])}"] if lines else []
+    clauses = [f"it printed: {_ends(printed)}"] if printed.strip() else []
     clauses += [cause for pattern, cause in _CAUSES if pattern.search(printed)]
-    if outcome.status is RunStatus.TIMED_OUT:
+    command = shlex.join(work.job.argv)
+    if is_full := _FULL in outcome.detail:
+        clauses.append(f"without its output: -- {_by_shell(f'exec {command} >/dev/null')}")
+    elif not clauses and failed and outcome.detail.startswith("exit "):
+        clauses.append(
+            "it printed no error; it has no terminal, and its standard input is empty; if it is to "
+            f"end so: -- {_by_shell(f'{command} || true')}"
+        )
+    if is_late:
         clauses.append(f"--seconds allows it more than {work.job.seconds} s of the guest's time")
-    if _OUT_OF_MEMORY.search(outcome.console) or _NO_SPACE in f"{outcome.detail}{printed}":
+    is_short = _NO_SPACE in f"{outcome.detail}{printed}" and not is_full
+    if is_short or _OUT_OF_MEMORY.search(outcome.console):
         clauses.append("the guest has too little memory: --memory MIB gives it more")
     if not outcome.detail.startswith(_NO_MODE):
-        command = shlex.join(work.job.argv)
         clauses.append(f"see: kdelta shell {shlex.quote(kernel.spec)} -- {command}")
     return "".join(f"; {clause}" for clause in clauses)
+
+
+def _ends(printed: str) -> str:
+    """The first line, and the last: the reason is in one of them."""
+    lines = [line.strip()[:_LINE_CHARACTERS] for line in printed.splitlines() if line.strip()]
+    if len(lines) > 2:
+        lines[1:-1] = ["..."]
+    return " / ".join(lines)
+
+
+def _by_shell(text: str) -> str:
+    return shlex.join(("sh", "-c", text))

@@ -8,14 +8,16 @@ as the host has the same for them, the program need not run again for that.
 
 import os
 import shlex
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.guests.cpio import archive
-from kdelta.guests.host_file import carried_bytes
+from kdelta.guests.host_file import carried_bytes, opened
 from kdelta.guests.job import Job, JobFile, job_identity
+from kdelta.guests.libraries import find_program
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import read_json, write_json
 from kdelta.host.interrupt import interruptible
@@ -24,6 +26,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.lab.plan import COMMAND_PREFIX, RunPlan, guest_compiler, work_of
 from kdelta.lab.program import (
+    GUEST_PATH,
     host_files,
     program_job,
     program_name,
@@ -150,6 +153,21 @@ def _finder_work(program: Program, kernel: Kernel, lab: Lab) -> RunPlan:
     return work_of(program_name(program), job, {})
 
 
+def script_note(word: str) -> str:
+    """Return that a name of the PATH leads to a script, such as a shim of a version manager, since
+    its interpreter is counted, too; empty for all else.
+    """
+    path = find_program(word)
+    if "/" in word:
+        return ""
+    with opened(str(path)) as file:
+        if file.read(2) != b"#!":
+            return ""
+    other = shutil.which(word, path=GUEST_PATH)
+    others = f"; without that: -- {other}" if other and Path(other) != path else ""
+    return f"{word} is the script {path}, whose interpreter is counted as well{others}"
+
+
 def _report(program: Program, job: Job, progress: Progress) -> None:
     """A line on what is carried, and one on what the program asked for in vain."""
     contents = [one for one in job.found if one.content]
@@ -157,6 +175,8 @@ def _report(program: Program, job: Job, progress: Progress) -> None:
     progress.log(
         f"{shlex.join(program.command[:1])} gets {len(contents)} files of this host, {mib:.1f} MiB"
     )
+    if note := script_note(program.command[0]):
+        progress.log(note)
     left_out = host_files(program, job.files).left_out
     for path, why in list(left_out.items())[:_NAMED]:
         progress.log(f"left out {path}: {why}; --file {path} adds it")

@@ -23,12 +23,14 @@ from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.lab.plan import COMMAND_PREFIX, COMMAND_REGION, RunPlan, in_mode, work_of
 from kdelta.lab.request import LabRequest, Program
+from kdelta.lab.shell_words import shell_meant
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import CALLS, MachineOptions
 
 _ELF = b"\x7fELF"
 _USUAL_BYTES = 128 << 20
 """Contents of files that a guest with the usual memory has room for."""
+GUEST_PATH = "/usr/local/bin:/usr/bin:/bin"
 _LOADER_PATH = "LD_LIBRARY_PATH"
 
 
@@ -38,8 +40,8 @@ def program_name(program: Program) -> str:
 
 
 def check_program(program: Program, arches: Iterable[str] = ()) -> None:
-    """UserError for no command, for a program or a file that is not there or cannot run in a guest,
-    and for more than a guest takes.
+    """Raise UserError for no command, for a program or a file that is not there or cannot run in a
+    guest, and for more than a guest takes.
 
     arches: the architectures of the guests, as far as they are known; empty ones are not.
     """
@@ -47,17 +49,21 @@ def check_program(program: Program, arches: Iterable[str] = ()) -> None:
         raise UserError("no command", "write it after --: kdelta run KERNEL -- COMMAND ARGS")
     given = [found.host for text in program.files for found in parse_file_option(text)]
     word = program.command[0]
-    path = find_program(word)
+    try:
+        path = find_program(word)
+    except UserError as error:
+        raise shell_meant(program.command) or error from None
     check_size({*given, path})  # before they are read
     of = [target(arch) for arch in arches if arch] or [target_of(path)]
     try:
         needed = [program_files(path, one) for one in of]
     except UserError as error:
         # As it was written, so that it is found in the command line.
+        shown = word if "/" in word else str(path)
         instead = error.instead and tuple(
             word if one == str(path) else one for one in error.instead
         )
-        raise UserError(error.message, error.hint, instead) from error
+        raise UserError(error.message.replace(str(path), shown), error.hint, instead) from error
     check_size({*given, *needed[0]})
 
 
@@ -110,7 +116,7 @@ def program_job(program: Program, kernel: Kernel) -> Job:
         env, cwd = ((_LOADER_PATH, path),) if path else (), working_folder()
     return Job(
         argv=carried.argv,
-        env=(("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/root"), *env),
+        env=(("PATH", GUEST_PATH), ("HOME", "/root"), *env),
         cwd=cwd,
         seconds=program.seconds,
         files=carried.files,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 class KdeltaError(Exception):
     """What was wrong and with what (`message`), and what to do about it (`hint`, may be empty).
-    `instead`: a word that was given, and the words that were probably meant.
+    `instead`: a word that was given, and the words that were probably meant; those for `--` stand
+    for all that follows it, too.
     """
 
     def __init__(

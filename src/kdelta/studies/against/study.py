@@ -85,7 +85,9 @@ async def run_against(request: AgainstRequest, lab: Lab) -> AgainstReport:
         try:
             check_program(one.program, [arch_of(parse_kernel_spec(one.kernel))])
         except UserError as error:
-            raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
+            instead = error.instead if who == "new" else None  # which is what stands after --
+            message = f"cannot run the {who} program: {error.message}"
+            raise UserError(message, error.hint, instead) from error
     lab, store, progress = lab.asked(request.lab), lab.store, lab.progress
     programs, load = _timed_here(request, progress), os.getloadavg()[0]  # before there are guests
     expect_kernels(progress, [request.new.kernel])
