@@ -70,6 +70,17 @@ def test_other_programs_are_compared_as_they_are(
     assert times_more(base, other, names) is None
 
 
+def test_a_timer_shows_also_few_iterations_more_by_several_functions() -> None:
+    factor = 1 - Fraction(27, 100_000)
+    start = {("libc.so.6", "malloc"): 2_000}
+    base, other = plain(LOOP, start), scaled(LOOP, factor) | plain(start)
+    assert times_more(base, other, TIMER) == factor
+    assert times_more(base, other, {"main", "__vdso_clock_gettime"}) is None
+    alone = {("bench", "main"): 600_000}
+    assert times_more(plain(alone), scaled(alone, factor), TIMER) is None
+    assert times_more(base, scaled(LOOP, 1 - Fraction(1, 10**6)) | plain(start), TIMER) is None
+
+
 def test_one_function_that_a_timer_ended_is_enough() -> None:
     base, other = plain({("bench", "main"): 600_000}), plain({("bench", "main"): 660_000})
     assert times_more(base, other, TIMER) == Fraction(11, 10)

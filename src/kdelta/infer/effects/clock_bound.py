@@ -30,6 +30,9 @@ CLOCKS = frozenset(
 _LEAST = Fraction(1, 2000)
 """How far a factor is from one, at least, to be none by chance: what is read or printed differs."""
 
+_LEAST_TIMED = Fraction(1, 100_000)
+"""The same where a timer of the program ended and several functions have that factor."""
+
 _HEAVY = Fraction(1, 1000)
 """Functions that have at least this part of the user code are looked at."""
 
@@ -61,11 +64,14 @@ def times_more(
     most = max(heavy, key=lambda key: heavy[key])
     factor = other[most] / heavy[most]
     far = abs(factor - 1)
-    if far < _LEAST:
+    has_timer = not TIMERS.isdisjoint(names)
+    if far < (_LEAST_TIMED if has_timer else _LEAST):
         return None
     repeated = [key for key in heavy if abs(other[key] / heavy[key] - factor) <= _ALIKE * far]
-    needed = TIMERS | CLOCKS if len(repeated) > 1 else TIMERS
-    is_enough = not needed.isdisjoint(names)
+    if len(repeated) > 1:
+        is_enough = has_timer or not CLOCKS.isdisjoint(names)
+    else:
+        is_enough = has_timer and far >= _LEAST
     if not is_enough or sum(heavy[key] for key in repeated) < _MOST * whole:
         return None
     return factor
