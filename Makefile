@@ -148,7 +148,7 @@ campaign-configs: setup  ## what public config files are taken for; FILES=folder
 campaign-roots:  ## the README's two commands in clean roots of Debian 12, 13 and 14: equal figures (root)
 	scripts/proofs/clean_roots build/roots bookworm trixie forky
 
-campaign-against: setup  ## count the system calls of ls and sqlite3 of two releases by strace, too
+campaign-against: setup  ## count the system calls of ls and sqlite3 of two releases, and of a loop, by strace, too
 	$(BIN)/python scripts/proofs/against.py --out build/against
 
 campaign-programs: setup  ## run 20 programs under two kernels: output as on the host, counts repeat

@@ -2,9 +2,10 @@
 """Whether `kdelta run --against` counts the system calls of real programs as strace does.
 
 Each trial compares a program of one Debian release with that of another, each with the libraries of
-its own release, and has `strace -f -c` count the system calls of both in a guest of the same
-kernel, where they find the same files. Packages are fetched by apt and unpacked, none is installed.
-One JSON record a trial; trials that are there are not made again.
+its own release, or a loop with one `write` in it with the same with two. `strace -f -c` counts the
+system calls of both in a guest of the same kernel, where they find the same files. Packages are
+fetched by apt and unpacked, none is installed. One JSON record a trial; trials that are there are
+not made again.
 """
 
 import argparse
@@ -23,11 +24,14 @@ from recorded_machine import RECORDED_LAB
 
 from kdelta.host.files import make_folder
 from kdelta.infer.profiles.system_calls import PartKind
+from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.apt import Apt
+from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab, open_store
 from kdelta.lab.progress import Silent
 from kdelta.lab.reports import attachment
 from kdelta.lab.request import Program
+from kdelta.lab.work import Work
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
@@ -37,14 +41,32 @@ from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command
 
 KERNELS = ("deb:linux-image-cloud-amd64@bookworm", "deb:linux-image-6.12-cloud-amd64@bookworm")
+READLINE = ("libreadline8", "libreadline8t64")
+"""One package, which has another name since Debian 13."""
 PACKAGES = {
-    "ls": ("coreutils", "libselinux1", "libpcre2-8-0"),
-    "sqlite3": ("sqlite3", "libsqlite3-0", "libreadline8", "libtinfo6", "zlib1g"),
+    "ls": ("coreutils", "libselinux1", "libpcre2-8-0", "libcap2"),
+    "sqlite3": ("sqlite3", "libsqlite3-0", *READLINE, "libtinfo6", "zlib1g"),
 }
 COMMON = ("libc6",)
 PCRE = "libpcre3"
 """What libselinux of Debian 11 needs in place of libpcre2."""
 PROGRAMS = {"ls": "bin/ls", "sqlite3": "usr/bin/sqlite3"}
+LOOP = "writes"
+ROUNDS = 1000
+SOURCE = f"""\
+#include <fcntl.h>
+#include <unistd.h>
+int main(void)
+{{
+    int fd = open("/dev/null", O_WRONLY);
+
+    for (int i = 0; i < {ROUNDS}; i++)
+        for (int j = 0; j < WRITES; j++)
+            if (write(fd, "x", 1) != 1)
+                return 1;
+    return 0;
+}}
+"""
 LOADER = "ld-linux-x86-64.so.2"
 DATABASE = "/tmp/kdelta-against.db"
 SQL = """\
@@ -100,21 +122,42 @@ def command(program: str, folder: Path, tree: Path) -> tuple[str, ...]:
     return (*start, DATABASE, SQL)
 
 
-async def straced(spec: str, argv: Sequence[str], files: tuple[str, ...], store: Store) -> Calls:
+def loop(out: Path, writes: int) -> tuple[str, ...]:
+    """Return the command line of a loop with so many writes in it."""
+    program = make_folder(out / LOOP) / f"{writes}-in-it"
+    compiler = ("gcc", "-O2", "-static", f"-DWRITES={writes}", "-x", "c", "-", "-o", str(program))
+    subprocess.run(compiler, input=SOURCE, text=True, check=True)
+    return (str(program),)
+
+
+async def found(spec: str, program: Program, store: Store) -> Program:
+    """Return the program with the names of its files, found in a guest."""
+    lab = Lab(store, Silent()).asked(RECORDED_LAB)
+    kernel = lab.kernel(spec)
+    assert isinstance(kernel, Kernel)
+    work = await with_files(Work(program=program), [kernel], lab)
+    assert work.program
+    return work.program
+
+
+async def straced(spec: str, program: Program, store: Store) -> Calls:
     """Return the system calls that strace counts in a guest, by name; calls that do not return are
-    none of its.
+    none of its. It cannot trace while files are looked for, so it gets those of the program.
     """
     lab = msgspec.structs.replace(RECORDED_LAB, perturbations=1)
-    wanted = RunRequest(kernel=spec, program=Program((*STRACE, *argv), files), lab=lab)
+    own = await found(spec, Program(("strace", "-V")), store)
+    names = (*(own.names or ()), *(program.names or ()))
+    tracer = msgspec.structs.replace(program, command=(*STRACE, *program.command), names=names)
+    wanted = RunRequest(kernel=spec, program=tracer, lab=lab)
     (done,) = await run_command(wanted, Lab(store, Silent()))
     said = attachment(done.run, "stderr", store)
     rows = re.findall(r"^ *(\d+) +(\w+) *$", said, re.MULTILINE)
-    found = Counter({name: int(count) for count, name in rows if name != "total"})
-    if not found:
+    calls = Counter({name: int(count) for count, name in rows if name != "total"})
+    if not calls:
         raise LabError(
             f"run {done.run.id} has no counts of strace: {done.run.detail} {said[-500:]}"
         )
-    return found
+    return calls
 
 
 def counted(report: AgainstReport) -> tuple[Counter[str], Counter[str]]:
@@ -140,28 +183,26 @@ async def trial(
     spec: str, argvs: Sequence[Sequence[str]], files: tuple[str, ...], store: Store
 ) -> dict[str, object]:
     """Compare both, and their calls with strace's."""
-    traced = [await straced(spec, argv, files, store) for argv in argvs]
-    old, new = (
-        RunRequest(kernel=spec, program=Program(tuple(argv), files), lab=RECORDED_LAB)
-        for argv in argvs
-    )
+    programs = [await found(spec, Program(tuple(argv), files), store) for argv in argvs]
+    traced = [await straced(spec, program, store) for program in programs]
+    old, new = (RunRequest(kernel=spec, program=program, lab=RECORDED_LAB) for program in programs)
     report = await run_against(AgainstRequest(old=old, new=new), Lab(store, Silent()))
     if not report.regions:
         raise LabError(f"no counts: {'; '.join(report.decision.because)}")
-    found = counted(report)
-    ended = [side.pop("exit_group") for side in found]
+    sides = counted(report)
+    ended = [side.pop("exit_group") for side in sides]
     differing = [
         {
             name: [side[name], theirs[name]]
             for name in sorted(side | theirs)
             if side[name] != theirs[name]
         }
-        for side, theirs in zip(found, traced, strict=True)
+        for side, theirs in zip(sides, traced, strict=True)
     ]
     return {
         "exit_group": ended,
-        "calls": [side.total() for side in found],
-        "names": [len(side) for side in found],
+        "calls": [side.total() for side in sides],
+        "names": [len(side) for side in sides],
         "straced": [side.total() for side in traced],
         "differing": differing,
         "report": json.loads(document_text(report, "campaign")),
@@ -175,17 +216,21 @@ async def campaign(out: Path, old: str, new: str) -> bool:
     agree = True
     with open_store() as store:
         for spec in KERNELS:
-            for program in PROGRAMS:
+            for program in (LOOP, *PROGRAMS):
                 record = out / f"{program}-{KERNELS.index(spec)}.json"
                 if not record.exists():
-                    argvs = [command(program, folder, tree) for folder in folders]
+                    argvs = (
+                        [loop(out, writes) for writes in (1, 2)]
+                        if program == LOOP
+                        else [command(program, folder, tree) for folder in folders]
+                    )
                     files = (*(str(folder / "flat") for folder in folders), str(tree))
-                    found = await trial(spec, argvs, files, store)
+                    result = await trial(spec, argvs, files, store)
                     told = {"kernel": spec, "program": program, "releases": [old, new]}
-                    record.write_text(json.dumps(told | found, indent=1) + "\n")
-                found = json.loads(record.read_text())
-                agree &= not any(found["differing"])
-                print(spec, program, found["calls"], found["differing"], flush=True)
+                    record.write_text(json.dumps(told | result, indent=1) + "\n")
+                result = json.loads(record.read_text())
+                agree &= not any(result["differing"])
+                print(spec, program, result["calls"], result["differing"], flush=True)
     return agree
 
 

@@ -12,6 +12,7 @@ from kdelta.guests.cpio import archive
 from kdelta.guests.host_file import HostFile, carried_bytes
 from kdelta.guests.host_files import HostFiles, canonical, is_secret
 from kdelta.guests.job import GUEST_DATE_SECONDS, Job, job_archive, job_identity, job_text
+from kdelta.guests.libraries import parse_file_option
 from kdelta.spec.errors import UserError
 from tests.guests.cpio_reader import read
 
@@ -237,7 +238,20 @@ def test_a_guest_with_new_files_is_at_a_later_date(tree: Path) -> None:
     new_ns = (GUEST_DATE_SECONDS + 5) * 1_000_000_000 + 1
     os.utime(tree / "text", ns=(new_ns, new_ns))
     assert f"date {GUEST_DATE_SECONDS + 6}\n" in job_text(job_of(found(tree, "ctext")))
-    assert job_archive(job_of(files))
+    assert job_archive(job_of(found(tree, "ctext")))
+
+
+def test_a_file_that_was_changed_since_it_was_found_is_refused(tree: Path) -> None:
+    job = job_of(found(tree, "ctext"))
+    (tree / "text").write_text("another")
+    with pytest.raises(UserError, match="text was changed while the program that reads it was"):
+        job_archive(job)
+    given = Job(("/bin/true",), files=tuple(parse_file_option(f"{tree}/text:/x")))
+    assert job_archive(given)
+    os.utime(tree / "text", ns=(TIME_NS, TIME_NS))
+    with pytest.raises(UserError, match="text was changed while") as raised:
+        job_archive(given)
+    assert f"--file COPY:{tree}/text" in raised.value.hint
 
 
 def test_bytes_are_those_of_contents(tree: Path) -> None:

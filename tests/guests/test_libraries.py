@@ -187,10 +187,11 @@ def test_file_option_of_a_program_brings_its_libraries(tmp_path: Path) -> None:
 def test_file_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "a:b"
     data.write_text("")
-    assert parse_file_option(f"{data}") == [JobFile(data, str(data), 0o644)]
-    assert parse_file_option(f"{data}:/etc/x") == [JobFile(data, "/etc/x", 0o644)]
+    when = data.stat().st_mtime_ns
+    assert parse_file_option(f"{data}") == [JobFile(data, str(data), 0o644, when)]
+    assert parse_file_option(f"{data}:/etc/x") == [JobFile(data, "/etc/x", 0o644, when)]
     monkeypatch.chdir(tmp_path)
-    assert parse_file_option("a:b:/etc/x") == [JobFile(data, "/etc/x", 0o644)]
+    assert parse_file_option("a:b:/etc/x") == [JobFile(data, "/etc/x", 0o644, when)]
 
 
 def test_file_option_with_a_folder(tmp_path: Path) -> None:
@@ -198,9 +199,10 @@ def test_file_option_with_a_folder(tmp_path: Path) -> None:
     executable(tmp_path / "in/deep/program", b"")
     (tmp_path / "in/data").write_text("")
     os.mkfifo(tmp_path / "in/pipe")
-    assert parse_file_option(f"{tmp_path}/in:/opt/") == [
-        JobFile(tmp_path / "in/data", "/opt/data", 0o644),
-        JobFile(tmp_path / "in/deep/program", "/opt/deep/program", 0o755),
+    found = [(one.host, one.guest, one.mode) for one in parse_file_option(f"{tmp_path}/in:/opt/")]
+    assert found == [
+        (tmp_path / "in/data", "/opt/data", 0o644),
+        (tmp_path / "in/deep/program", "/opt/deep/program", 0o755),
     ]
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from kdelta.guests.job import JobFile
 from kdelta.kernels.model import Kernel
 from kdelta.lab import found
 from kdelta.lab.program import GUEST_PATH, program_work, working_folder
@@ -149,7 +148,7 @@ def test_what_is_given_wins_and_what_is_left_out_is_named(
     assert program
     assert program.names == tuple(guests.names[:2])
     job = program_work(program, X86, LAB).job
-    assert JobFile(tmp_path / "other", f"{place}/text", 0o644) in job.files
+    assert (tmp_path / "other", f"{place}/text") in [(one.host, one.guest) for one in job.files]
     assert carried(program) == {}
     secret = f"{place}/.netrc"
     assert f"left out {secret}: it may be a secret; --file {secret} adds it" in guests.heard.lines

@@ -45,11 +45,11 @@ class HostFile(msgspec.Struct, frozen=True):
         return self.path, self.mode, self.modified_ns, self.target, self.size_bytes, content
 
     def entry(self) -> Entry:
-        """It in an archive; UserError if it cannot be read."""
+        """Return it as in an archive; UserError if it cannot be read."""
         content, hole = os.fsencode(self.target), 0
         if self.content:
             with opened(self.path) as file:
-                content = file.read()
+                content = read_same(file, self.path, self.modified_ns)
         elif stat.S_ISREG(self.mode):
             hole = self.size_bytes
         return Entry(
@@ -66,6 +66,20 @@ def opened(path: str) -> Iterator[BinaryIO]:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UserError(f"{path} cannot be read: it is no file any more")
         yield file
+
+
+def read_same(file: BinaryIO, path: str, modified_ns: int) -> bytes:
+    """Return the content of a file that was last modified then; UserError if that is not so any
+    more: all runs of a command get the same files.
+    """
+    content = file.read()
+    state = os.fstat(file.fileno())
+    if (state.st_mtime_ns, state.st_size) != (modified_ns, len(content)):
+        raise UserError(
+            f"{path} was changed while the program that reads it was measured",
+            f"leave it alone until kdelta ends, or give a copy: --file COPY:{path}",
+        )
+    return content
 
 
 def carried_bytes(files: Iterable[HostFile]) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from kdelta.guests.cpio import archive, file
-from kdelta.guests.host_file import HostFile
+from kdelta.guests.host_file import HostFile, read_same
 from kdelta.host.files import sha256_file, user_errors
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
@@ -33,11 +33,15 @@ WARM_UP = "KDELTA_WARM_UP"
 
 
 class JobFile(msgspec.Struct, frozen=True):
-    """A file of the host and the absolute path that it has in the guest."""
+    """A file of the host and the absolute path that it has in the guest.
+
+    modified_ns  when it was last modified, and has to have been when it is carried; 0: at any time
+    """
 
     host: Path
     guest: str
     mode: int = 0o644
+    modified_ns: int = 0
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -91,15 +95,16 @@ def _module_hashes(modules: tuple[JobFile, ...]) -> list[tuple[str, str]]:
 
 
 def job_archive(job: Job) -> bytes:
-    """The cpio archive that the agent unpacks, with /job in it: the same bytes for the same job.
+    """Return the cpio archive that the agent unpacks, with /job in it: the same bytes for a job.
 
-    UserError for a file that cannot be carried or a command that cannot be told.
+    UserError for a file that cannot be carried or a command that cannot be passed.
     """
     entries = [file("job", job_text(job).encode())]
     check_size(one.host for one in (*job.files, *job.modules, *job.optional_modules))
     for carried in _sorted_files((*job.files, *job.modules, *job.optional_modules)):
-        with user_errors(carried.host):
-            content = carried.host.read_bytes()
+        with user_errors(carried.host), carried.host.open("rb") as source:
+            when = carried.modified_ns
+            content = read_same(source, str(carried.host), when) if when else source.read()
         name = carried.guest.lstrip("/")
         entries.append(file(name, content, executable=bool(carried.mode & 0o111)))
     return archive([*entries, *(one.entry() for one in job.found)])

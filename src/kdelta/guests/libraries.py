@@ -240,6 +240,6 @@ def parse_file_option(text: str) -> list[JobFile]:
     for path in found:
         check_guest_path(path)
     return [
-        JobFile(path, place, 0o755 if os.access(path, os.X_OK) else 0o644)
+        JobFile(path, place, 0o755 if os.access(path, os.X_OK) else 0o644, path.stat().st_mtime_ns)
         for place, path in found.items()
     ]
