@@ -44,6 +44,7 @@ from kdelta.studies.against.model import AgainstRegion, AgainstReport, OutputCha
 from kdelta.studies.against.timed import TimedPrograms, time_programs
 from kdelta.studies.run.request import RunRequest
 
+_ENDED = "(no such line)"
 _STREAMS = (("stdout", "standard output"), ("stderr", "standard error"))
 
 
@@ -253,13 +254,18 @@ def _peak_kib(ran: _Ran, store: Store) -> int | None:
 
 
 def _output(ran: tuple[_Ran, _Ran], store: Store) -> Iterator[OutputChange]:
-    """Where the output of both begins to differ, stream by stream."""
     for name, stream in _STREAMS:
-        ours, theirs = (attachment(one.first.run, name, store).splitlines() for one in ran)
-        for number, (old, new) in enumerate(itertools.zip_longest(ours, theirs), start=1):
-            if old != new:
-                yield OutputChange(stream, number, old or "", new or "")
-                break
+        if found := first_change(stream, *(attachment(one.first.run, name, store) for one in ran)):
+            yield found
+
+
+def first_change(stream: str, old: str, new: str) -> OutputChange | None:
+    """Return where the output of two programs begins to differ; None where it does not."""
+    lines = itertools.zip_longest(old.splitlines(), new.splitlines(), fillvalue=_ENDED)
+    for number, (ours, theirs) in enumerate(lines, start=1):
+        if ours != theirs:
+            return OutputChange(stream, number, ours, theirs)
+    return None
 
 
 def _changes(
