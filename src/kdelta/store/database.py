@@ -58,7 +58,7 @@ def must_not_be_emptied(folder: Path) -> None:
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Has readers read while one writes, which a kill does not harm."""
+    """Let readers read while one writes; neither a kill nor a power cut harms what is there."""
     # WAL lets readers read while one writes; FULL, since a run that was reported is there after a
     # power cut.
     connection.execute("PRAGMA journal_mode=WAL")
