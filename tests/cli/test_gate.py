@@ -411,7 +411,7 @@ async def run_gate(request, lab):
 import kdelta.cli.gate
 sys.modules["kdelta.cli.gate"].run_gate = run_gate
 sys.argv = ["kdelta", "gate", "image:a", "image:b"]
-cli.main()
+sys.exit(cli.ended(sys.argv[1:]))
 """
 
 

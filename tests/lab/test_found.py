@@ -119,7 +119,8 @@ def test_a_script_prints_in_the_guest_what_it_prints_on_the_host(tmp_path: Path)
     (tmp_path / "place/tree/deep/made").unlink(missing_ok=True)
     on_host = subprocess.run(["./script"], capture_output=True, text=True, check=False)
     (tmp_path / "place/tree/deep/made").unlink()
-    assert done.run.detail.startswith("exit 3; see: kdelta shell ")
+    assert done.run.detail.startswith("exit 3; it printed no error; ")
+    assert "; see: kdelta shell " in done.run.detail
     assert without_owners(printed(tmp_path, done)) == without_owners(on_host.stdout)
     assert sum("find files" in step for step in heard.steps) == 1
     assert any("files of this host" in line for line in heard.lines)
