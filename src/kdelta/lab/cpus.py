@@ -55,10 +55,15 @@ def lab_like(asked: LabRequest, cpu: CPU | None) -> LabRequest:
 
 
 def must_fit(cpu: CPU, kernel: Kernel) -> None:
-    """UserError for a CPU of another architecture than the kernel's."""
-    if cpu.arch != kernel.arch:
+    """Raise UserError for a CPU of another architecture than the kernel's."""
+    must_be_for(cpu, kernel.arch)
+
+
+def must_be_for(cpu: CPU, arch: str) -> None:
+    """Raise UserError for a CPU of another architecture than that."""
+    if cpu.arch != arch:
         raise UserError(
-            f"{cpu.name} is a CPU of {cpu.arch}, and {kernel.spec} is a kernel for {kernel.arch}",
+            f"{cpu.name} is a CPU of {cpu.arch}, and the kernel is one for {arch}",
             "kdelta cpus lists the CPUs",
         )
 

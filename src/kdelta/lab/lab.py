@@ -36,7 +36,7 @@ from kdelta.lab.attachments import (
     profiles_of,
     traces_of,
 )
-from kdelta.lab.cpus import machine_for
+from kdelta.lab.cpus import machine_for, must_be_for
 from kdelta.lab.execute import KeptFiles, Ready, execute
 from kdelta.lab.explain import (
     NotForcedError,
@@ -138,11 +138,16 @@ class Lab:
         return found
 
     def _must_have_qemu(self, arch: str) -> None:
-        """Raises unless kdelta's plugin loads into the QEMU for it, which is fetched if need be."""
+        """Raise unless the machine's CPU is one of that architecture, and the plugin loads into the
+        QEMU for it, which is fetched if need be.
+        """
+        cpu = self.request.machine.cpu
+        like = [one for one in list_cpus().values() if cpu and one.qemu.cpu == cpu]
+        if like and arch not in {one.arch for one in like}:
+            must_be_for(like[0], arch)
         emulator = find_qemu(target(arch), self.request.machine.qemu, self.progress.log)
         _ = emulator.plugin_apis
-        cpu = self.request.machine.cpu
-        if cpu and cpu not in {one.qemu.cpu for one in list_cpus().values() if one.arch == arch}:
+        if cpu and not like:
             emulator.must_have_cpu(cpu)
 
     def _keep(self, failure: NoKernel) -> None:

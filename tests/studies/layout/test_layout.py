@@ -123,9 +123,8 @@ def test_what_there_is_not_is_refused_before_anything_is_obtained(
     assert not (own_cache / "kernels").exists()
 
 
-@pytest.mark.guest
 def test_a_cpu_of_another_architecture_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"a CPU of arm64, and .* is a kernel for x86_64"):
+    with pytest.raises(UserError, match=r"a CPU of arm64, and the kernel is one for x86_64"):
         _layout(tmp_path, cpu=load_cpu("cortex-a53"))
 
 
