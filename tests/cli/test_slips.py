@@ -59,6 +59,7 @@ SLIPS = [
     Slip("report -o x.html", "-o", "it is called --output now", "report --output x.html"),
     Slip("report -o x.pdf", "-o", "it is called --output now", "report --output x.html"),
     Slip(f"place {A} -o x", "-o", "--output now", f"place {A} --output x"),
+    Slip(AB, A, "are compared by kdelta compare", f"compare {AB}"),
     Slip("calibrate", "calibrate", "it was removed", "cpus host"),
     Slip("bisect --good v6.1 --bad v6.2", "--good", NO_OPTION, "bisect v6.1..v6.2"),
     Slip("bisect --bad=v6.2 --good=v6.1 -C x", "--bad", NO_OPTION, "bisect v6.1..v6.2 -C x"),

@@ -41,6 +41,18 @@ def kernels_meant(words: Sequence[str]) -> KernelsMeant | None:
     return KernelsMeant(advice, {} if is_change else instead)
 
 
+def are_kernels(words: Sequence[str]) -> tuple[str, ...]:
+    """Return two or more words as the kernel specs that they are, or were meant as; empty where one
+    is none.
+    """
+    if len(words) < 2 or any(word.startswith("-") for word in words):
+        return ()
+    if not any(map(_is_wrong, words)):
+        return tuple(words)
+    meant = kernels_meant(words)
+    return tuple(meant.instead.get(word, word) for word in words) if meant else ()
+
+
 def _is_wrong(word: str) -> bool:
     if word.startswith("+") or word == ",":
         return False

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kdelta.cli import removed
 from kdelta.cli.command import ArgumentParam, OptionParam
 from kdelta.cli.main import COMMANDS, load_command
-from kdelta.cli.meant import kernels_meant
+from kdelta.cli.meant import are_kernels, kernels_meant
 from kdelta.cli.removed import renamed
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import KernelSpecError
@@ -160,6 +160,8 @@ def _no_command(words: Words) -> Slip:
         others = list(words)
         others.remove(later)
         return Slip(message, "the command comes first", ((later, *others),))
+    if "--" not in words and (kernels := are_kernels(words)):
+        return Slip(message, "two kernels are compared by kdelta compare", (("compare", *kernels),))
     near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=_ALIKE)
     hint = f"did you mean {' or '.join(near)}?" if near else ""
     fixed = tuple(_replaced(words, name, one) for one in near)
