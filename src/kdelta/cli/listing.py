@@ -4,7 +4,7 @@
 import importlib
 from collections.abc import Iterable, Sequence
 
-from kdelta.report.lines import WIDTH, ascii_only
+from kdelta.report.lines import ascii_only
 from kdelta.store.model import Run, Study
 
 _ID = 8
@@ -52,8 +52,8 @@ def _kernel_name(run: Run) -> str:
     return ascii_only(names.kernel_name(run.kernel_spec, run.kernel_release))
 
 
-def studies_text(studies: Sequence[Study]) -> str:
-    """A line for each study: its operations, and as much of its answer as a line holds."""
+def studies_text(studies: Sequence[Study], columns: int) -> str:
+    """Return a line for each study: its operations, and as much of its answer as a line holds."""
     if not studies:
         return "no studies yet: kdelta compare makes one\n"
     length = _unique_length([study.id for study in studies])
@@ -63,7 +63,7 @@ def studies_text(studies: Sequence[Study]) -> str:
     for study in studies:
         start = f"{study.id[:length]} {study.started_text[:16]} {study.kind:<8} "
         start += f"{_operations(study):<{width}} "
-        lines.append((start + _cut(study.answer, WIDTH - 1 - len(start))).rstrip())
+        lines.append((start + _cut(study.answer, columns - 1 - len(start))).rstrip())
     return lines_text(lines)
 
 

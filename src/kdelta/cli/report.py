@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta report`: what is stored, in any form."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,7 @@ from kdelta.cli.plain_options import All
 from kdelta.cli.publish import page_text, unkept_runs
 from kdelta.lab.lab import open_store
 from kdelta.report.kind import ALL
+from kdelta.report.lines import WIDTH
 from kdelta.report.model import StudyList
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError, UserError
@@ -27,6 +30,8 @@ from kdelta.studies.kinds import load, summary_of
 from kdelta.studies.run.assemble import stored_report
 
 _LISTED = ("text", "json")
+_NO_TERMINAL = 200
+"""Columns of a list that goes to a file or a program."""
 
 EPILOG = "\b\nFormats:\n" + "".join(f"  {name:<9} {form.purpose}\n" for name, form in FORMS.items())
 
@@ -82,8 +87,10 @@ def report(
     with open_store() as store:
         if asked.listed:
             found = StudyList(tuple(_summed_up(one, store) for one in store.studies(asked.limit)))
-            as_json = name == "json"
-            text = document_text(found, __version__) if as_json else studies_text(found.studies)
+            if name == "json":
+                text = document_text(found, __version__)
+            else:
+                text = studies_text(found.studies, _columns())
         else:
             one = _stored(store.study_or_run(study), store)
             one = replace(one, shown={**one.shown, ALL: 1}) if asked.show_all else one
@@ -94,6 +101,14 @@ def report(
     else:
         save(output, text.encode())
         log(f"{output}: {name}")
+
+
+def _columns() -> int:
+    """Return how long a line of the list may be: as wide as a terminal, and elsewhere wider."""
+    try:
+        return max(WIDTH, os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (OSError, ValueError):  # it is no terminal, or none that says it
+        return _NO_TERMINAL
 
 
 def _summed_up(study: Study, store: Store) -> Study:
