@@ -245,6 +245,26 @@ def test_many_refusals_are_a_list_that_is_cut() -> None:
     assert lines[20:] == ["  CONFIG_A19=y was not granted (it is off)", "  and 6 more"]
 
 
+def test_of_many_unknown_options_few_are_looked_for_and_named(
+    kconfig: Kconfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def no_such(name: str, _: Kconfig) -> str:
+        looked.append(name)
+        return "none"
+
+    monkeypatch.setattr("kdelta.kernels.config.reasons._no_such", no_such)
+    asked = {f"CONFIG_NEW_{number}": "y" for number in range(20_000)}
+    found = refused(asked, GRANTED, kconfig)
+    assert [one.option for one in found] == list(asked)
+    assert len(looked) <= 20
+    text = refusal_text(found, set(asked))
+    assert "CONFIG_NEW_0, CONFIG_NEW_1, " in text
+    assert " more (+allow-unknown leaves them out)" in text
+    assert len(text) < 1000
+
+
 def test_member_of_a_choice_that_lost_is_refused(kconfig: Kconfig) -> None:
     asked = {"CONFIG_FAST": "y", "CONFIG_MAD": "y"}
     (found,) = refused(asked, {**GRANTED, "CONFIG_EXPERT": "n"}, kconfig)

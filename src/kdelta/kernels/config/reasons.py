@@ -42,13 +42,15 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 def refusal_text(found: Sequence[Refused], unknown: Collection[str] = ()) -> str:
-    """All that was refused, in words: one option a line where they are several. unknown: options
-    that the tree does not have, which are named at once.
+    """Return all that was refused, in words: one option a line where they are several. unknown:
+    options that the tree does not have, which are named at once.
     """
     strangers = [one.option for one in found if one.option in unknown]
     if len(strangers) > 1:
         others = [one for one in found if one.option not in unknown]
-        names = ", ".join(strangers)
+        names = ", ".join(strangers[:_MOST_LINES])
+        if (more := len(strangers) - _MOST_LINES) > 0:
+            names += f" and {more} more"
         line = f"this tree has no such options: {names} (+{ALLOW_UNKNOWN} leaves them out)"
         return "\n".join([line, *([refusal_text(others)] if others else [])])
     if len(found) == 1:
@@ -66,19 +68,22 @@ def _no_answer(_name: str) -> str:
 def refused(
     asked: Mapping[str, str], granted: Mapping[str, str], kconfig: Kconfig, ask: Ask = _no_answer
 ) -> tuple[Refused, ...]:
-    """The options that are not as they were asked for, in the order asked.
+    """Return the options that are not as they were asked for, in the order asked.
 
     A member of a choice is not refused where another was asked for later.
     """
-    order = list(asked)
-    found = []
+    places = {option: at for at, option in enumerate(asked)}
+    found: list[Refused] = []
     for at, (option, value) in enumerate(asked.items()):
         got = value_of(granted, option)
         members = {PREFIX + name for name in kconfig.choice_of(option.removeprefix(PREFIX))}
-        others = (later in members and asked[later] == "y" for later in order[at + 1 :])
+        others = (places.get(one, -1) > at and asked[one] == "y" for one in members)
         if same_value(value, got) or (value == "y" and any(others)):
             continue
-        found.append(Refused(option, value, got, reason_for(option, value, granted, kconfig, ask)))
+        # No more are named, and looking for near names takes long.
+        many = len(found) >= _MOST_LINES and option.removeprefix(PREFIX) not in kconfig.entries
+        reason = "" if many else reason_for(option, value, granted, kconfig, ask)
+        found.append(Refused(option, value, got, reason))
     return tuple(found)
 
 
