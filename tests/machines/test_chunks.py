@@ -10,6 +10,7 @@ import pytest
 from kdelta.machines.chunks import (
     is_complete,
     kept_messages,
+    merged_messages,
     payloads,
     read_chunks,
     read_messages,
@@ -42,6 +43,16 @@ def test_messages_of_one_type_are_joined(tmp_path: Path) -> None:
     path.write_bytes(WHOLE)
     wanted = {"note": b"one, two\nlines", "result": b"exit 0"}
     assert read_messages(path) == kept_messages(path) == wanted
+
+
+def test_a_program_does_not_change_the_agents_facts(tmp_path: Path) -> None:
+    path = tmp_path / "counts"
+    sent = (b"cpuinfo\nflags", b"note\nboot", b"cpuinfo\nlie", b"result\nexit 0")
+    path.write_bytes(b"".join(struct.pack("<4sIQ", b"MSG ", 0, len(one)) + one for one in sent))
+    found = read_messages(path)
+    assert found == {"cpuinfo": b"flags", "note": b"boot", "result": b"exit 0"}
+    lies = {"cpuinfo": b"lie", "note": b"later", "kallsyms": b"symbols"}
+    assert merged_messages(found, lies) == {**lies, "cpuinfo": b"flags", "result": b"exit 0"}
 
 
 def test_kept_messages_are_those_of_the_file_as_it_is_now(tmp_path: Path) -> None:

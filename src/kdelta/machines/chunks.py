@@ -12,6 +12,11 @@ from kdelta.host.files import FileState
 from kdelta.spec.errors import LabError
 
 HEAD = struct.Struct("<4sIQ")
+_FACTS = {
+    *("hello", "arguments", "environment", "kernel-log", "cpuinfo", "vulnerabilities", "vdso"),
+    *("kallsyms", "modules"),
+}
+"""What the agent sends once, before it starts a program, which may send anything."""
 
 
 def read_chunks(path: Path) -> Iterator[tuple[bytes, memoryview]]:
@@ -48,14 +53,26 @@ def is_complete(path: Path) -> bool:
 
 
 def read_messages(path: Path) -> dict[str, bytes]:
-    """What the guest sent: payload by type; those of one type joined, in order. Nothing, where the
-    file is not there.
+    """Return what the guest sent: payload by type; those of one type joined, in order, but of the
+    agent's facts the first. Nothing, where the file is not there.
     """
     messages: dict[str, list[bytes]] = {}
     for payload in payloads(path, b"MSG ") if path.exists() else ():
         kind, _, rest = payload.partition(b"\n")
-        messages.setdefault(kind.decode("ascii", "replace"), []).append(rest)
+        name = kind.decode("ascii", "replace")
+        if name not in _FACTS or name not in messages:
+            messages.setdefault(name, []).append(rest)
     return {name: b"".join(parts) for name, parts in messages.items()}
+
+
+def merged_messages(*parts: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return what a guest sent on its way, part by part: of a type the last part's message, but of
+    the agent's facts the first.
+    """
+    merged: dict[str, bytes] = {}
+    for part in parts:
+        merged |= {name: text for name, text in part.items() if name not in _FACTS & merged.keys()}
+    return merged
 
 
 def kept_messages(path: Path) -> Mapping[str, bytes]:

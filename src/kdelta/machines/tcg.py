@@ -19,7 +19,7 @@ from kdelta.host.files import PARTIAL, copy_sparse, lab_errors, make_folder
 from kdelta.host.interrupt import in_thread
 from kdelta.host.target import target
 from kdelta.machines.arch import Board, arch_machine
-from kdelta.machines.chunks import kept_messages, read_messages, require_complete
+from kdelta.machines.chunks import kept_messages, merged_messages, read_messages, require_complete
 from kdelta.machines.device_tree import DeviceTreeFile
 from kdelta.machines.forcing import Forcing, numbers_of
 from kdelta.machines.outcome import GuestOutcome, boot_failure, read_console, workload_outcome
@@ -146,10 +146,8 @@ class Snapshot(msgspec.Struct, frozen=True):
         return self.after.symbols if self.after else self.folder / "symbols"
 
     def messages(self) -> dict[str, bytes]:
-        """What the guest sent until then; of two messages of a type, the later one."""
-        return {
-            name: text for file in self.whole_boot for name, text in kept_messages(file).items()
-        }
+        """Return what the guest sent until then, as `merged_messages` has it."""
+        return merged_messages(*map(kept_messages, self.whole_boot))
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -474,7 +472,8 @@ async def run(
         booted, ended = await to_the_end(qemu, guest, setting, snapshot)
         code, complaint = qemu.exit_code, qemu.stderr()
     console = read_console(folder)
-    messages = {**(snapshot.messages() if snapshot else {}), **read_messages(folder / "counts")}
+    before = snapshot.messages() if snapshot else {}
+    messages = merged_messages(before, read_messages(folder / "counts"))
     took = asyncio.get_running_loop().time() - started
     if booted != "stopped":
         why = boot_failure(booted, console, code)
