@@ -28,7 +28,7 @@ def main() -> None:
         code = ended(sys.argv[1:])
     except KeyboardInterrupt:
         code = code if name == "gate" else INTERRUPTED
-        _log("kdelta: interrupted; nothing had begun")
+        _log("kdelta: interrupted")
     except BaseException as error:  # noqa: BLE001  (whatever it is, it must not end with 1)
         _log(f"kdelta: it cannot start: {type(error).__name__}: {error}")
         _log("hint: install kdelta and what it needs again (scripts/setup, or pip)")

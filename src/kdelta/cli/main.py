@@ -2,6 +2,7 @@
 """The commands and their options."""
 
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -155,6 +156,7 @@ def ended(arguments: Sequence[str]) -> int:
     """Runs the program with these arguments; returns its exit code, and raises nothing."""
 
     def command() -> int:
+        _use_absolute_path()
         begin_command(arguments)
         code = guarded(lambda: _invoked(arguments), arguments)
         if made_folders():
@@ -167,6 +169,15 @@ def ended(arguments: Sequence[str]) -> int:
     elif _name(arguments) == "shell":
         coded = importlib.import_module("kdelta.cli.shell").shell_code
     return coded(command) if coded else command()
+
+
+def _use_absolute_path() -> None:
+    """Leave out of PATH what is no absolute folder: in a tree that kdelta works in, that would have
+    the tree's programs.
+    """
+    if "PATH" in os.environ:
+        folders = os.environ["PATH"].split(os.pathsep)
+        os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath
 
 
 def _invoked(arguments: Sequence[str]) -> Any:
