@@ -2,6 +2,7 @@
 """The file of defaults: what it sets, what wins over it, where it shows, and its mistakes."""
 
 import json
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -152,7 +153,7 @@ def test_a_folder_in_place_of_the_file_is_no_crash(write: Write, capsys: Capture
     path.unlink()
     path.mkdir()
     assert kdelta("compare", A, B) == 2
-    assert f"cannot read {path}: Is a directory" in capsys.readouterr().err
+    assert f"{path} cannot be read: Is a directory" in capsys.readouterr().err
 
 
 def test_an_error_of_a_command_names_what_the_file_set(
@@ -210,3 +211,26 @@ def test_a_line_that_is_kept_can_be_pasted(
     write("")
     assert kdelta(*words) == 0
     assert compared(studies).lab.machine.append == "a b"
+
+
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(write: Write, capsys: Captured) -> None:
+    path = write("")
+    path.unlink()
+    os.mkfifo(path)
+    assert kdelta("compare", A, B) == 2
+    assert f"{path} is no file but a pipe or a device" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{'a.' * 50_000}b = 1", "line 1 has more than 50 dots"),
+        (f"a = {'[' * 50_000}", "its brackets are nested too deeply"),
+        ("#" * (2 << 20), "is too large: more than 1 MiB"),
+    ],
+    ids=["key", "brackets", "large"],
+)
+def test_a_hostile_file_is_refused(write: Write, capsys: Captured, text: str, said: str) -> None:
+    write(text)
+    assert kdelta("compare", A, B) == 2
+    assert said in capsys.readouterr().err

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The CPUs that come with kdelta, and those of the user's own files."""
 
+import os
 import re
 from pathlib import Path
 
@@ -132,5 +133,19 @@ def test_a_file_without_end_is_none(tmp_path: Path, *, device: bool) -> None:
     if not device:
         path = tmp_path / "large.toml"
         path.write_bytes(b"#" * (2 << 20))
-    with pytest.raises(UserError, match="is no CPU file: it is too large"):
+    with pytest.raises(UserError, match="is no CPU file"):
+        load_cpu(str(path))
+
+
+def test_a_pipe_is_no_file_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.toml"
+    os.mkfifo(path)
+    with pytest.raises(UserError, match="is no CPU file but a folder, a pipe or a device"):
+        load_cpu(str(path))
+
+
+def test_a_key_of_many_parts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key.toml"
+    path.write_text(f"{'a.' * 50_000}b = 1")
+    with pytest.raises(UserError, match="line 1 has more than 50 dots"):
         load_cpu(str(path))

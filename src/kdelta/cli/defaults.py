@@ -10,7 +10,10 @@ from typing import Any
 
 from kdelta.cli import removed
 from kdelta.host.dirs import config_dir
+from kdelta.host.files import read_given
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.limits import DEFAULTS_FILE_BYTES
+from kdelta.spec.toml import check_toml
 
 ALL = "all"
 """The section whose values hold for every command that has the option."""
@@ -86,19 +89,24 @@ def _items(command: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _sections(path: Path | None, commands: Iterable[str]) -> dict[str, dict[str, Any]]:
-    try:
-        content = path.read_bytes() if path else b""
-    except FileNotFoundError:
+    if path is None or not os.path.lexists(path):
         return {}
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}", _WITHOUT) from error
+    try:
+        content = read_given(path, DEFAULTS_FILE_BYTES)
+    except UserError as error:
+        raise UserError(error.message, _WITHOUT) from error
     if not content:
         return {}
     toml = importlib.import_module("tomllib")  # which most have no need of
     try:
-        sections: dict[str, Any] = toml.loads(content.decode())
+        check_toml(text := content.decode())
+        sections: dict[str, Any] = toml.loads(text)
     except ValueError as error:  # of TOML, or of UTF-8
         raise UserError(f"cannot read {path}: {error}", _WITHOUT) from error
+    except RecursionError as error:
+        raise UserError(
+            f"cannot read {path}: its brackets are nested too deeply", _WITHOUT
+        ) from error
     known = [ALL, *commands]
     for name, values in sections.items():
         if not isinstance(values, dict):

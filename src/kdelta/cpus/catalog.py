@@ -172,10 +172,14 @@ def load_user_cpu(name: str) -> CPU:
 
 
 def load_file(path: Path) -> CPU:
-    """The CPU of a file; UserError, which names the path and what is wrong."""
+    """Return the CPU of a file; UserError, which names the path and what is wrong."""
     try:
+        if path.exists() and not path.is_file():
+            raise UserError(
+                f"{path} is no CPU file but a folder, a pipe or a device", "name a file"
+            )
         with path.open("rb") as file:
-            text = file.read(CPU_FILE_BYTES + 1)  # a device has no end
+            text = file.read(CPU_FILE_BYTES + 1)
         if len(text) > CPU_FILE_BYTES:
             raise UserError(f"{path} is no CPU file: it is too large", "docs/cpus.md describes it")
         return decode_cpu(text)

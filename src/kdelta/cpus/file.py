@@ -27,6 +27,7 @@ from kdelta.cpus.model import (
     Price,
     Qemu,
 )
+from kdelta.spec.toml import check_toml
 
 _FRONT_END = ("predictor", "indirect", "returns", "btb_second", "fetch", "op_cache")
 _FRONT_END_COSTS = (
@@ -158,11 +159,12 @@ def _parsed(text: bytes) -> tuple[list[str], _CPUTables]:
     it is like.
     """
     try:
+        check_toml(text.decode())
         own: Table = msgspec.toml.decode(text)
         tables = _without_front_end(own)
         found = msgspec.convert(whole(tables), _CPUTables)
         return list(own.get("sources", {})) if tables is own else [], found
-    except (msgspec.DecodeError, UnicodeDecodeError, LikeError) as error:
+    except (msgspec.DecodeError, ValueError, LikeError) as error:
         raise CPUFileError(str(error)) from error
     except RecursionError as error:
         raise CPUFileError("its brackets are nested too deeply") from error

@@ -77,6 +77,23 @@ def user_errors(what: object, hint: str = "") -> Iterator[None]:
         raise UserError(f"{what} cannot be read: {error.strerror}", hint) from error
 
 
+def read_given(path: Path, most_bytes: int, hint: str = "") -> bytes:
+    """Return the content of a file that the user named; UserError for what is no file or has more
+    bytes. /dev/null is an empty file.
+    """
+    with user_errors(path, hint):
+        if not path.is_dir() and not path.is_file() and not path.samefile(os.devnull):
+            raise UserError(
+                f"{path} is no file but a pipe or a device, which is not read",
+                "write what it gives into a file, and name that",
+            )
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise UserError(f"{path} is too large: more than {most_bytes >> 20} MiB", hint)
+    return content
+
+
 def make_folder(path: Path) -> Path:
     """Creates a folder and those above it; LabError when that cannot be."""
     with lab_errors("creating the folder", path):

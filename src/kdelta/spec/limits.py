@@ -34,6 +34,7 @@ GUEST_OUTPUT_BYTES = 4 << 30
 CONSOLE_BYTES = 8 << 20
 """What a guest prints before it is ended."""
 CPU_FILE_BYTES = 1 << 20
+DEFAULTS_FILE_BYTES = 1 << 20
 ORDER_FILE_BYTES = 64 << 20
 GIVEN_LIST_BYTES = 8 << 20
 """A config or a list of patches. A distribution's config of 6.12 has 0.3 MB."""

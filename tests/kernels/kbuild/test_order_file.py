@@ -44,6 +44,9 @@ def test_files_that_cannot_be(tmp_path: Path) -> None:
     os.truncate(tmp_path / "large", 1 << 30)
     with pytest.raises(UserError, match="too large"):
         read_order(tmp_path / "large")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="is no file but a pipe or a device"):
+        read_order(tmp_path / "pipe")
     with pytest.raises(UserError, match="none/order"):
         write_order(tmp_path / "none" / "order", ["a"])
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from kdelta.host.files import user_errors, write_atomic
+from kdelta.host.files import read_given, write_atomic
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.limits import ORDER_FILE_BYTES
 
@@ -15,13 +15,10 @@ _HINT = "an order file has one name of a function a line; what follows a # is a 
 
 
 def read_order(path: Path) -> tuple[str, ...]:
-    """The names of an ordering file in their order, each once; UserError for one that cannot be
-    read, is no text or is empty.
+    """Return the names of an ordering file in their order, each once; UserError for one that cannot
+    be read, is no text or is empty.
     """
-    with user_errors(f"the order file {path}", _HINT):
-        if path.stat().st_size > ORDER_FILE_BYTES:
-            raise UserError(f"{path} is no order file: it is too large", _HINT)
-        content = path.read_bytes()
+    content = read_given(path, ORDER_FILE_BYTES, _HINT)
     try:
         lines = content.decode().splitlines()
     except UnicodeDecodeError as error:
