@@ -163,7 +163,8 @@ def configure(
         return ConfigFailed(error.target, str(error))
     if not allow_unknown:
         return found
-    known = tuple(one for one in found.refused if one.option not in found.unknown)
+    unknown = frozenset(found.unknown)
+    known = tuple(one for one in found.refused if one.option not in unknown)
     return msgspec.structs.replace(found, refused=known)
 
 

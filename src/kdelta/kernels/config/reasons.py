@@ -45,6 +45,7 @@ def refusal_text(found: Sequence[Refused], unknown: Collection[str] = ()) -> str
     """Return all that was refused, in words: one option a line where they are several. unknown:
     options that the tree does not have, which are named at once.
     """
+    unknown = frozenset(unknown)
     strangers = [one.option for one in found if one.option in unknown]
     if len(strangers) > 1:
         others = [one for one in found if one.option not in unknown]
