@@ -12,6 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from kdelta import __version__
+from kdelta.cli.main import ended
 from kdelta.spec.errors import LabError, UserError
 from tests.cli.studies import Captured, Studies, kdelta
 
@@ -112,6 +113,23 @@ def test_how_a_study_can_fail(
     assert kdelta("compare", "image:a", "image:b") == code
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", said)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cpus", f"{'x' * 5000}.toml"),
+        ("clock", "judge", ".", ".", "--html", "x" * 5000),
+        ("build", f"tree:{'x' * 5000}"),
+        ("run", f"image:{'x' * 5000}", "--", "true"),
+        ("run", "image:a", "--file", "x" * 5000, "--", "true"),
+    ],
+    ids=lambda words: " ".join(words[:2])[:20],
+)
+def test_a_name_that_is_too_long_is_no_bug(words: tuple[str, ...], capsys: Captured) -> None:
+    assert ended(words) == 2
+    said = capsys.readouterr().err
+    assert "this is a bug" not in said
 
 
 def test_a_bug_is_written_down(studies: Studies, capsys: Captured, own_data: Path) -> None:

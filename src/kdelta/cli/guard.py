@@ -2,6 +2,7 @@
 """Every way in which a command can end, as an exit code and words that say what to do."""
 
 import datetime
+import errno
 import importlib
 import os
 import signal
@@ -24,6 +25,7 @@ RUNS_FAILED = 1
 USAGE = 2
 LAB = 3
 INTERRUPTED = 128 + signal.SIGINT
+_NAME_SHOWN = 200
 
 
 def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int:
@@ -74,7 +76,7 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int:
     for one in leaves(error):
         if isinstance(one, Exception):  # not that a task was cancelled since another one failed
             by_words.setdefault(str(one), one)
-    errors = list(by_words.values())
+    errors = [_of_a_name(one) for one in by_words.values()]
     known = [one for one in errors if isinstance(one, KdeltaError)]
     usage = len(known) == len(errors) and all(isinstance(one, UserError) for one in known)
     hints, command = {one: one.hint for one in known}, ""
@@ -93,6 +95,18 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int:
     if command:
         log(f"try: {command}")
     return USAGE if usage else LAB
+
+
+def _of_a_name(error: BaseException) -> BaseException:
+    """Return a UserError for a name that the system does not take, wherever it was looked at.
+
+    pathlib raises that where it answers no to others.
+    """
+    if not isinstance(error, OSError) or error.errno not in (errno.ENAMETOOLONG, errno.EACCES):
+        return error
+    name = os.fsdecode(error.filename or "")
+    short = name if len(name) < _NAME_SHOWN else f"{name[:_NAME_SHOWN]}..."
+    return UserError(f"cannot use {short or 'a name'}: {error.strerror}")
 
 
 def _report_bug(error: BaseException) -> None:
