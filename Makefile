@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-clock campaign-clock-boots campaign-clock-faults campaign-clock-ratio campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-clock campaign-clock-boots campaign-clock-faults campaign-clock-ratio campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -171,6 +171,9 @@ campaign-corruptions: setup  ## damage files of cache and store: each is named, 
 
 campaign-faults: setup  ## kill, cut the power, fill the disk, do all at once: nothing is lost or left (root)
 	$(BIN)/python scripts/proofs/faults.py --out build/faults --trials $(PAIRS)
+
+campaign-hostile: setup  ## hostile files, arguments and programs: refused or read, nothing else touched
+	$(BIN)/python scripts/proofs/hostile.py --out build/hostile
 
 requirements:  ## pin the newest versions that pyproject.toml allows
 	scripts/pin-requirements
