@@ -94,7 +94,6 @@ def test_a_kernel_that_has_it_already(study: Study) -> None:
         ("deb:linux-image-amd64", "is built already, and kernel mode cannot be added"),
         ("image:/vmlinux", "--with, a kernel that has kernel mode"),
         ("./linux -w syscalls -- ls", "-w syscalls and a command at once: ls"),
-        ("./linux -o read -- ls", "-o read and a command at once"),
         ("./linux --file /x", "--file /x without a command"),
         ("./linux --cpu nonsense", "nonsense"),
     ],

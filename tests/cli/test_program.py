@@ -65,6 +65,28 @@ def test_every_command_passes_the_program_to_its_study(
     assert "tree:ls" not in kernels
 
 
+@pytest.mark.parametrize(
+    ("module", "study", "words"),
+    [
+        ("compare", "run_compare", "compare deb:aa deb:bb"),
+        ("gate", "run_gate", "gate deb:aa deb:bb"),
+        ("layout", "run_study", "layout deb:aa"),
+        ("bisect", "run_bisect", "bisect a..b ./linux"),
+        ("diff", "kernels_diff", "diff deb:aa deb:bb"),
+        ("profile", "kernel_profile", "profile deb:aa"),
+        ("crossing", "run_study", "crossing image:a --with image:b"),
+    ],
+)
+def test_every_command_passes_regions_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, module: str, study: str, words: str
+) -> None:
+    asked = _asked(monkeypatch, module, study, f"{words} -o mine -o yours")
+    found = [getattr(one, "what", one) for one in asked]
+    found = [getattr(one, "compare", one) for one in found]
+    (request,) = [one for one in found if getattr(one, "program", None)]
+    assert request.operations == ("mine", "yours")
+
+
 def test_several_kernels_come_before_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     (request, *_) = _asked(monkeypatch, "compare", "run_compare", "compare deb:aa deb:bb deb:cc")
     assert (request.base, request.others) == ("deb:aa", ("deb:bb", "deb:cc"))
@@ -80,8 +102,7 @@ def test_several_kernels_come_before_the_command(monkeypatch: pytest.MonkeyPatch
         ("run deb:aa -- if true", "cannot run if: it is a word of the", "sh -c 'if true'"),
         ("layout deb:aa -- A=b ls -l", "cannot run A=b: it sets a", "layout deb:aa -- env A=b ls"),
         ("compare deb:aa deb:bb -w aes -- ls -l", "-w aes and a command at once: ls -l", "one of"),
-        ("compare deb:aa deb:bb -o stat -- ls", "-o stat and a command at once: ls", "one of"),
-        ("gate deb:aa deb:bb -o stat -- ls", "-o stat and a command at once: ls", "one of"),
+        ("gate deb:aa deb:bb -w aes -- ls", "-w aes and a command at once: ls", "one of"),
         ("bisect a..b -w aes -- ls", "-w aes and a command at once: ls", "one of"),
         ("compare deb:aa deb:bb --file /x", "--file /x without a command", "after --"),
         ("compare deb:aa deb:bb -- -o x ls", "cannot run -o: it is an option", "-o ... -- COMMAND"),

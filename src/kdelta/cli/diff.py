@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.options import OfProgramWithRegions
+from kdelta.cli.options import OfProgram
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.profile import LookOptions, asked_work, failed, is_run, selection_of
 from kdelta.cli.publish import publish, shown_lab
@@ -84,7 +84,7 @@ def diff(
     *,
     looked: LookOptions,
     compared: DiffOptions,
-    program: OfProgramWithRegions,
+    program: OfProgram,
     printed: PrintOptions,
 ) -> int:
     """Show what each function gained and lost from A to B.

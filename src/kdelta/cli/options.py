@@ -183,8 +183,5 @@ def _input_file() -> str:
     return ""
 
 
-OfProgram = Annotated[Program | None, AfterDashes(Program, measured_program, ("-w", "-o"))]
+OfProgram = Annotated[Program | None, AfterDashes(Program, measured_program, ("-w",))]
 """A parameter of a command: the program after --, None without one."""
-
-OfProgramWithRegions = Annotated[Program | None, AfterDashes(Program, measured_program, ("-w",))]
-"""The same where -o names regions, which a program may have, too."""

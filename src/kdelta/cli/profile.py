@@ -13,7 +13,7 @@ import msgspec
 from kdelta import __version__
 from kdelta.cli.export import ExportOptions, Wanted, checked_export
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import OfProgramWithRegions, on_cpu, one_kernel
+from kdelta.cli.options import OfProgram, on_cpu, one_kernel
 from kdelta.cli.output import emit, log
 from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.publish import shown_lab, unkept, write_page
@@ -205,7 +205,7 @@ def profile(
     *,
     looked: LookOptions,
     columns: ProfileOptions,
-    program: OfProgramWithRegions,
+    program: OfProgram,
     exported: ExportOptions,
     printed: PrintOptions,
     words: Annotated[
@@ -405,5 +405,5 @@ def _one_kernel(words: Sequence[str]) -> str:
 def asked_work(program: Program | None, workload: str, operations: tuple[str, ...]) -> Work:
     """Return what is to run: the program, or the workload if there is none."""
     if program:
-        return Work(program=program)
+        return Work(operations=operations, program=program)
     return Work(workload or DEFAULT_WORKLOAD, operations)

@@ -40,7 +40,7 @@ Operations = Annotated[
         metavar="NAME",
         values="OPERATION",
         usual="all of the workload",
-        help="Run only this operation; repeatable.",
+        help="Run only this operation, or region of COMMAND; repeatable.",
     ),
 ]
 Cpus = Annotated[

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 
 import msgspec
 
-from kdelta.counts.model import RunCounts
+from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.guests.job import Job, JobFile, job_identity
 from kdelta.guests.kernel_mode import CALL_CACHE, LIBRARY, direct_calls, direct_library
 from kdelta.guests.kernel_tree import kernel_tree
@@ -19,6 +19,7 @@ from kdelta.host.files import lab_errors
 from kdelta.host.gcc import Compiler
 from kdelta.host.pin import source_part, userland_part
 from kdelta.host.target import target
+from kdelta.infer.profiles.profile import chosen_regions
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.mode_series import ARCH
@@ -60,7 +61,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     program asks for them when it is about to execute the instruction at `asks_at`. `by` compiled
     its programs; None of a command, which has none of its own. `symbol_files`: name -> a file with
     symbols of that program. `idle`: the window of a guest that leaves nothing, at rest and
-    busy; None where no part has a window.
+    busy; None where no part has a window. `regions`: those of a program that count; none: all.
     """
 
     name: str
@@ -75,6 +76,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     by: Compiler | None = None
     symbol_files: Mapping[str, bytes] = {}
     idle: Job | None = None
+    regions: tuple[str, ...] = ()
 
     def without_windows(self) -> "RunPlan":
         """Return the same without looking for what is left to other tasks: other work to the store,
@@ -90,8 +92,12 @@ class RunPlan(msgspec.Struct, frozen=True):
     def counted(self, counts: RunCounts) -> RunCounts:
         """Return what a run of it counted, without the region around a program that marks its own:
         that one ends where an inner one begins, so it holds the start of the program only.
+        UserError if it lacks a region that was asked for.
         """
         inner = tuple(one for one in counts.regions if one.name != COMMAND_REGION)
+        if self.regions:
+            chosen_regions(merged_regions(counts), self.regions)
+            inner = tuple(one for one in counts.regions if one.name in self.regions)
         if self.job.region != COMMAND_REGION or not inner:
             return counts
         return msgspec.structs.replace(counts, regions=inner)

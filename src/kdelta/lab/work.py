@@ -38,7 +38,7 @@ from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
 class Work(msgspec.Struct, frozen=True):
     """What each kernel of a study runs: some operations of a workload, none means all; or a
-    program, which is then all of it.
+    program, whose operations are its regions.
     """
 
     workload: str = "syscalls"
@@ -101,7 +101,8 @@ class Work(msgspec.Struct, frozen=True):
         """Return what a run on that kernel does; UserError if it cannot run it."""
         self.must_run_on(kernel)
         if self.program:
-            return program_work(self.program, kernel, asked)
+            plan = program_work(self.program, kernel, asked)
+            return msgspec.structs.replace(plan, regions=self.operations)
         return workload_work(self._described, self.operations, kernel, log, asked)
 
     def plans(
@@ -129,11 +130,11 @@ def works_of(
     program: Program | None = None,
     specs: Iterable[str] = (),
 ) -> list[Work]:
-    """Return the program alone, or the workloads, each with these operations, where there is none;
+    """Return the program, or the workloads where there is none, each with these operations;
     UserError for what is not there, or cannot run on the kernels of these specs.
     """
     works = [Work(name, operations) for name in workloads]
-    works = [Work(program=program)] if program else works
+    works = [Work(operations=operations, program=program)] if program else works
     for work in works:
         work.check(specs)
     return works
