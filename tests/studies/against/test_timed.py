@@ -14,6 +14,7 @@ from kdelta.lab.asked import TimedHere
 from kdelta.lab.progress import Silent
 from kdelta.measures.clock.here import TimedProgram
 from kdelta.studies.against.timed import TimedPrograms, time_programs
+from tests.measures.clock.made_runs import content
 from tests.measures.clock.scripts import printing, script
 from tests.report.example_against import counts
 
@@ -44,7 +45,9 @@ def timed(
     found: Effects | None = None,
 ) -> TimedPrograms:
     programs = [
-        one if isinstance(one, TimedProgram) else printing(folder, one, name)
+        one
+        if isinstance(one, TimedProgram)
+        else printing(folder, one, name, bundle=name, workload=name, arguments=name)
         for name, one in (("old", old), ("new", new))
     ]
     return time_programs((programs[0], programs[1]), ASKED, found or path(), Silent())
@@ -88,6 +91,14 @@ def test_program_that_fails_later_keeps_the_pairs_before(tmp_path: Path) -> None
     assert effect.word is Word.UNRESOLVED
     assert made.found.notes[0].startswith("a pair was not timed, and is the last: new failed")
     assert any("5 pairs of runs" in one for one in made.found.notes)
+
+
+def test_program_that_changes_while_it_is_timed_is_not_timed(tmp_path: Path) -> None:
+    new = printing(tmp_path, times(1.2e6, seed=2), "new")
+    changed = tmp_path / "new1.json"
+    changed.write_bytes(content({"command": 1.2e6}, bundle="another"))
+    (note,) = timed(tmp_path, times(1e6), new).found.notes
+    assert "is from another bundle than" in note
 
 
 def test_regions_that_only_the_path_has_are_named(tmp_path: Path) -> None:

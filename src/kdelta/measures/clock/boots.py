@@ -129,7 +129,7 @@ def paired(base: Sequence[TimedRun], other: Sequence[TimedRun]) -> TimedKernels:
     """Return the boots of both kernels in pairs of neighbours. UserError for runs that should be
     alike and are not, and for boots that both kernels claim.
     """
-    _must_be_alike([*base, *other])
+    must_be_alike([*base, *other])
     ours, theirs = _boots(base), _boots(other)
     if shared := next((one for one in ours if one in theirs), None):
         raise UserError(
@@ -161,7 +161,8 @@ def _boots(runs: Sequence[TimedRun]) -> dict[str, Boot]:
     return {boot: Boot(tuple(of)) for boot, of in found.items()}
 
 
-def _must_be_alike(runs: Sequence[TimedRun]) -> None:
+def must_be_alike(runs: Sequence[TimedRun]) -> None:
+    """Raise UserError if a fact that must not differ does."""
     first, *others = runs
     for one in others:
         for name, words in EQUAL.items():

@@ -22,7 +22,7 @@ from kdelta.host.native import HERE, build
 from kdelta.host.target import host_target
 from kdelta.host.tie import tie_to
 from kdelta.lab.plan import guest_compiler
-from kdelta.measures.clock.boots import TimedKernels
+from kdelta.measures.clock.boots import TimedKernels, must_be_alike
 from kdelta.measures.clock.bundle import build_bundle
 from kdelta.measures.clock.pairs import drawn_pairs
 from kdelta.measures.clock.results import TimedRun, parse_run
@@ -119,9 +119,20 @@ def pairs_here(
     sides: tuple[TimedProgram, TimedProgram], most: int, doing: Callable[[str], None]
 ) -> Iterator[TimedKernels]:
     """Yield, after each of so many pairs of runs, all pairs so far: of a base and of another
-    program. doing: gets words before a pair runs.
+    program. doing: gets words before a pair runs. UserError for a program that changes meanwhile.
     """
-    for timed in drawn_pairs(lambda side: timed_here(sides[side]), most, doing):
+    firsts: dict[int, TimedRun] = {}
+
+    def run(side: int) -> TimedRun:
+        found = timed_here(sides[side])
+        must_be_alike((firsts.setdefault(side, found), found))
+        # They are two programs on purpose; what is of the machine must be the same.
+        first = next(iter(firsts.values())).facts
+        shared = {name: getattr(first, name) for name in ("bundle", "workload", "arguments")}
+        facts = msgspec.structs.replace(found.facts, **shared)
+        return msgspec.structs.replace(found, facts=facts)
+
+    for timed in drawn_pairs(run, most, doing):
         yield msgspec.structs.replace(timed, here=True)
 
 
