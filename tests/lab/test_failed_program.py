@@ -7,7 +7,7 @@ import pytest
 
 from kdelta.guests.job import Job
 from kdelta.kernels.model import Kernel
-from kdelta.lab.failed_program import about_program
+from kdelta.lab.failed_program import WAITING, about_program, lacked
 from kdelta.lab.plan import COMMAND_REGION, work_of
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.spec.run import RunStatus
@@ -57,6 +57,8 @@ SILENT = (
         ("Vim: Warning: Output is not to a terminal", TERMINAL),
         ("curl: (6) Could not resolve host: a.b", NETWORK),
         ("ping: a.b: Temporary failure in name resolution", NETWORK),
+        ("E: Temporary failure resolving 'a.b'", NETWORK),
+        ("wget: unable to resolve host address", NETWORK),
         ("connect: Network is unreachable", NETWORK),
         ("Failed to connect to 127.0.0.1 port 99", NETWORK),
         ("ab: Connection refused (111)", NETWORK),
@@ -72,7 +74,7 @@ def test_a_failed_program_is_reported_with_what_it_printed(stderr: str, said: st
 
 def test_time_and_memory_name_their_options() -> None:
     found = about(RunStatus.TIMED_OUT)
-    assert found == f"; --seconds allows it more than 7 s of the guest's time{SEE}"
+    assert found == f"; --seconds allows it more than 7 s of the guest's time; {WAITING}{SEE}"
     console = "Out of memory: Killed process 60 (it)"
     for found in (
         about(FAILED, console=console, detail="signal 9 SIGKILL"),
@@ -92,6 +94,13 @@ def test_workloads_and_runs_that_went_well_are_not_explained() -> None:
     assert about(FAILED, "not a tty", region=None) == ""
     assert about(RunStatus.OK, "not a tty") == ""
     assert about(RunStatus.BOOT_FAILED) == ""
+
+
+def test_a_program_that_went_well_and_lacked_the_network_is_warned_of() -> None:
+    line = "W: Failed to fetch a  Temporary failure resolving 'a.b'"
+    (warning,) = lacked(f"Reading\n{line}\nW: ignored\n")
+    assert warning == f'the program printed "{line}": {NETWORK.removeprefix("; ")}'
+    assert lacked("Reading\n") == ()
 
 
 def script(folder: Path, text: str) -> str:
@@ -139,4 +148,4 @@ def test_a_program_whose_output_is_cut_has_no_figures(tmp_path: Path, capsys: Ca
 def test_a_program_that_does_not_end_names_the_option(capsys: Captured) -> None:
     assert kdelta("run", OLD, "--no-find", "--seconds", "5", "--", "sleep", "60") == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "--seconds allows it more than 5 s of the guest's time; see: kdelta shell" in shown
+    assert f"--seconds allows it more than 5 s of the guest's time; {WAITING}; see" in shown

@@ -178,6 +178,7 @@ def test_a_program_without_end_is_not_run_a_second_time(guests: AskingGuests) ->
         work_with_files(guests, Program(("/bin/true",)), X86)
     assert "--timeout" in one.value.hint
     assert "--no-find" in one.value.hint
+    assert "network" in one.value.hint
     assert not any(found.names_folder().iterdir())
 
 

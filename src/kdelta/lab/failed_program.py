@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why a program of the host failed in a guest, as far as what it printed says."""
+"""What a program of the host lacked in a guest, as far as what it printed says."""
 
 import re
 import shlex
@@ -21,15 +21,16 @@ _CAUSES = (
     ),
     (
         re.compile(
-            r"could not resolve|name or service not known|temporary failure in name resolution|"
-            r"network is unreachable|no route to host|unknown host|cannot assign requested address|"
-            r"connection refused|failed to connect",
+            r"could not resolve|name or service not known|temporary failure (?:in name )?resol|"
+            r"network is unreachable|no route to host|unknown ?host|unable to resolve|EAI_AGAIN|"
+            r"cannot assign requested address|connection refused|(?:failed to|could not) connect",
             re.IGNORECASE,
         ),
         "a guest has no network but lo, and no services but those that the command starts",
     ),
 )
 """What programs print (most by perror or gai_strerror) that lack something which no guest has."""
+WAITING = "what waits for the network or a key never ends: a guest has lo alone, and no terminal"
 _NO_SPACE = "No space left on device"
 _FULL = "more output than a guest has room for"
 """In the agent's words (native/agent/run.c)."""
@@ -59,12 +60,27 @@ def about_program(outcome: GuestOutcome, kernel: Kernel, work: RunPlan) -> str:
         )
     if is_late:
         clauses.append(f"--seconds allows it more than {work.job.seconds} s of the guest's time")
+        clauses.append(WAITING)
     is_short = _NO_SPACE in f"{outcome.detail}{printed}" and not is_full
     if is_short or _OUT_OF_MEMORY.search(outcome.console):
         clauses.append("the guest has too little memory: --memory MIB gives it more")
     if not outcome.detail.startswith(_NO_MODE):
         clauses.append(f"see: kdelta shell {shlex.quote(kernel.spec)} -- {command}")
     return "".join(f"; {clause}" for clause in clauses)
+
+
+def lacked(stderr: str) -> tuple[str, ...]:
+    """Return a warning for each thing that no guest has and that a program wrote that it lacks,
+    though it went well: what it did is not what it does on the host.
+    """
+    lines = [line.strip() for line in stderr.splitlines()]
+    found = [
+        (next((one for one in lines if pattern.search(one)), ""), cause)
+        for pattern, cause in _CAUSES
+    ]
+    return tuple(
+        f'the program printed "{line[:_LINE_CHARACTERS]}": {cause}' for line, cause in found if line
+    )
 
 
 def _ends(printed: str) -> str:

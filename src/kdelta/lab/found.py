@@ -23,6 +23,7 @@ from kdelta.host.files import read_json, write_json
 from kdelta.host.interrupt import interruptible
 from kdelta.host.native import build
 from kdelta.kernels.model import Kernel
+from kdelta.lab.failed_program import WAITING
 from kdelta.lab.lab import Lab
 from kdelta.lab.plan import COMMAND_PREFIX, RunPlan, guest_compiler, work_of
 from kdelta.lab.program import (
@@ -136,7 +137,8 @@ async def _asked(program: Program, kernel: Kernel, lab: Lab) -> tuple[str, ...] 
         raise UserError(
             f"{program_name(program).removeprefix(COMMAND_PREFIX)} did not end while its files were"
             f" looked for: {outcome.detail}",
-            "give it less to do, or more time by --timeout or --seconds; --no-find looks for none",
+            f"{WAITING}; else give it less to do, or more time by --timeout or --seconds; "
+            "--no-find looks for none",
         )
     return tuple(names)
 

@@ -14,6 +14,7 @@ from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest, Program
 from kdelta.store.store import Store
+from kdelta.studies.run.assemble import done_report
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command
 from tests.machines.bench import OLD, counts_of, guest_program, run_job, syscalls_job
@@ -84,6 +85,13 @@ def test_files_are_carried_along(tmp_path: Path) -> None:
     done = _run(tmp_path, "cat", "/data/here", files=(f"{carried}:/data/here",))
     with Store.open(tmp_path / "store") as store:
         assert store.get(done.run.attachments["stdout"]) == b"kdelta\n"
+
+
+def test_a_program_that_goes_well_without_the_network_it_wants_is_warned_of(tmp_path: Path) -> None:
+    done = _run(tmp_path, "sh", "-c", "echo 'W: Temporary failure resolving it' >&2")
+    with Store.open(tmp_path / "store") as store:
+        (warning,) = done_report(done, store).warnings
+    assert "a guest has no network" in warning
 
 
 def test_how_a_program_reaches_the_guest_moves_no_count() -> None:

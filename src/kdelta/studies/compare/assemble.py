@@ -11,6 +11,7 @@ from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.infer.effects.effects import Effects, compare
 from kdelta.infer.effects.packets import packet_effects
 from kdelta.lab.attachments import KERNEL_LOG
+from kdelta.lab.failed_program import lacked
 from kdelta.lab.reports import (
     attachment,
     config_changes,
@@ -94,6 +95,9 @@ def _effects(one: Comparison, store: Store) -> Effects:
     base, other = (side.kernel.spec if side.kernel else side.spec for side in sides)
     ours, theirs = (_guest_words(side, store) for side in sides)
     warnings = warnings_on_parameters((base, other), effects, (ours, theirs))
+    if one.work and one.work.program:
+        done = next(run.run for run in one.base.done if run.counts)
+        warnings = (*warnings, *lacked(attachment(done, "stderr", store)))
     return msgspec.structs.replace(effects, warnings=warnings)
 
 

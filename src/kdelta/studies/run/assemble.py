@@ -4,8 +4,9 @@
 from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.infer.effects.marks import region_warnings
 from kdelta.lab.attachments import FOUND
+from kdelta.lab.failed_program import lacked
 from kdelta.lab.lab import RunResult
-from kdelta.lab.plan import COMMAND_REGION
+from kdelta.lab.plan import COMMAND_PREFIX, COMMAND_REGION
 from kdelta.lab.reports import (
     attachment,
     reported_run,
@@ -31,12 +32,17 @@ def stored_report(run: Run, store: Store) -> RunReport:
 
 def _run_report(reported: ReportedRun, done: RunResult, store: Store) -> RunReport:
     regions = merged_regions(done.counts or RunCounts(()))
+    stderr = attachment(done.run, "stderr", store)
+    is_program = done.counts is not None and done.run.workload.startswith(COMMAND_PREFIX)
     return RunReport(
         run=reported,
         counts=done.counts,
         files=tuple(attachment(done.run, FOUND, store).splitlines()),
         stdout=attachment(done.run, "stdout", store),
-        stderr=attachment(done.run, "stderr", store),
-        warnings=region_warnings(own_regions(regions).values(), COMMAND_REGION),
+        stderr=stderr,
+        warnings=(
+            *region_warnings(own_regions(regions).values(), COMMAND_REGION),
+            *(lacked(stderr) if is_program else ()),
+        ),
         means={name: region.mean_own_insns() for name, region in regions.items()},
     )
