@@ -14,6 +14,7 @@ def by_name() -> dict[str, Check]:
     return {check.name: check for check in checks()}
 
 
+@pytest.mark.network
 def test_all_that_the_set_up_installs_is_there() -> None:
     assert [check for check in checks() if not check.ok] == []
 
@@ -83,6 +84,7 @@ def test_pin_that_cannot_be_fetched_is_not_promised(
     assert found["pin"].ok
 
 
+@pytest.mark.network
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _path: type("U", (), {"free": 1 << 20}))
     disk = by_name()["disk"]

@@ -92,6 +92,7 @@ def test_no_such_architecture() -> None:
     assert "arm, arm64, riscv64, x86_64" in raised.value.hint
 
 
+@pytest.mark.network
 def test_the_doctor_tells_which_kernels_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {check.name: check for check in checks()}
     others = [name for name in targets() if not target(name).is_host]
