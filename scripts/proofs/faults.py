@@ -36,6 +36,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from trials import marked_processes, record, recorded
 
 KDELTA = Path(sys.executable).with_name("kdelta")
 OLD, NEW = "deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64"
@@ -45,6 +46,7 @@ WARM_SECONDS, COLD_SECONDS = 8.0, 45.0
 PATIENCE_SECONDS = 900.0
 COLD = ("snapshots", "guests", "native", "modules", "kernel-parts", "found", "headers")
 """What a cold cache lacks."""
+MARK = "KDELTA_FAULTS"
 AT_WRITES = "rename,renameat,renameat2,unlink,unlinkat,fsync,fdatasync"
 SYNCED = re.compile(r"f(?:data)?sync\(\d+<(?P<path>[^>]*)>\)\s+= 0")
 RENAMED = re.compile(
@@ -75,7 +77,7 @@ class Place(msgspec.Struct, frozen=True):
     def environment(self) -> dict[str, str]:
         """Return the environment of its commands."""
         own = {"KDELTA_CACHE_DIR": str(self.cache), "KDELTA_DATA_DIR": str(self.data)}
-        return {**os.environ, **own, "KDELTA_FAULTS": str(self.folder)}
+        return {**os.environ, **own, MARK: str(self.folder)}
 
 
 @contextlib.contextmanager
@@ -127,13 +129,7 @@ def kdelta(where: Place, *words: str) -> tuple[int, str, str]:
 
 def processes(where: Place) -> list[int]:
     """Return the processes that inherited the environment of that place."""
-    mark = f"KDELTA_FAULTS={where.folder}\0".encode()
-    found = []
-    for one in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark in (one / "environ").read_bytes():
-                found.append(int(one.name))
-    return found
+    return marked_processes(MARK, where.folder)
 
 
 def after(where: Place, err: str, wanted: str) -> Iterator[str]:
@@ -317,17 +313,14 @@ def main() -> int:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     file = given.out / "faults.jsonl"
-    lines = file.read_bytes().splitlines() if file.exists() else []
-    made = {(one.fault, one.number): one for one in
-            (msgspec.json.decode(line, type=Trial) for line in lines)}  # fmt: skip
+    made = {(one.fault, one.number): one for one in recorded(file, Trial)}
     base = (given.out / "cache").resolve()
     wanted = reference(base)
     for number in range(given.trials):
         for fault in given.fault or FAULTS:
             if (fault, number) not in made:
                 one = made[fault, number] = trial(fault, number, base, wanted)
-                with file.open("ab") as out:
-                    out.write(msgspec.json.encode(one) + b"\n")
+                record(file, one)
                 print(one.fault, one.number, one.words, *one.wrong, sep="; ", flush=True)
     wrong = [one for one in made.values() if one.wrong]
     for fault, count in Counter(one.fault for one in made.values()).items():

@@ -41,6 +41,7 @@ from pathlib import Path
 import msgspec
 from hostile_inputs import INPUTS
 from hostile_made import Command
+from trials import marked_processes, record, recorded
 
 from kdelta.host.dirs import cache_dir
 
@@ -89,7 +90,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a trial works. folder: its files; outside: what must stay as it is."""
+    """Where a trial works. folder: its files."""
 
     folder: Path
     cache: Path
@@ -129,13 +130,7 @@ def listing(where: Place) -> dict[str, tuple[int, int, str]]:
 
 def processes(where: Place) -> list[int]:
     """Return the processes that inherited the environment of that place."""
-    mark = f"{MARK}={where.folder}\0".encode()
-    found = []
-    for one in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark in (one / "environ").read_bytes():
-                found.append(int(one.name))
-    return found
+    return marked_processes(MARK, where.folder)
 
 
 def kill_all(where: Place) -> None:
@@ -281,9 +276,7 @@ def campaign(out: Path, inputs: int, guests: int, seed: int) -> bool:
     listed = subprocess.run([root / "guest"], capture_output=True, text=True, check=True)
     kinds = listed.stdout.split()
     file = root / "trials.jsonl"
-    lines = file.read_bytes().splitlines() if file.exists() else []
-    made = {(one.of, one.number): one for one in
-            (msgspec.json.decode(line, type=Trial) for line in lines)}  # fmt: skip
+    made = {(one.of, one.number): one for one in recorded(file, Trial)}
     usual = honest(root) if guests else ""
     for of, number in [*(("input", at) for at in range(inputs)),
                        *(("guest", at) for at in range(guests))]:  # fmt: skip
@@ -296,8 +289,7 @@ def campaign(out: Path, inputs: int, guests: int, seed: int) -> bool:
             if number % 10 == 9 and (now := honest(root)) != usual:
                 one = msgspec.structs.replace(one, wrong=(*one.wrong, f"then honest: {now}"))
         made[of, number] = one
-        with file.open("ab") as to:
-            to.write(msgspec.json.encode(one) + b"\n")
+        record(file, one)
         print(of, number, one.kind, one.code, f"{one.seconds} s", *one.wrong, sep="; ", flush=True)
     wrong = [one for one in made.values() if one.wrong]
     for of, count in Counter(one.of for one in made.values()).items():
