@@ -30,7 +30,7 @@ def main() -> None:
         code = code if name == "gate" else INTERRUPTED
         _log("kdelta: interrupted")
     except BaseException as error:  # noqa: BLE001  (whatever it is, it must not end with 1)
-        _log(f"kdelta: it cannot start: {type(error).__name__}: {error}")
+        _log(f"kdelta: it cannot start: {error!r}")
         _log("hint: install kdelta and what it needs again (scripts/setup, or pip)")
     sys.exit(code)
 

@@ -11,7 +11,7 @@ import pytest
 
 from kdelta.cli.completion import SCRIPTS
 from kdelta.cli.main import COMMANDS
-from kdelta.cli.words import TABLE, completed, for_bash
+from kdelta.cli.words import TABLE, completed, for_bash, main
 from kdelta.cpus import list_cpus
 from kdelta.workloads.catalog import workloads
 from scripts.make_words import text
@@ -109,6 +109,15 @@ def test_ids_of_the_store(own_data: Path) -> None:
 def test_a_damaged_store_has_no_ids(own_data: Path, content: bytes) -> None:
     (own_data / "store.db").write_bytes(content)
     assert completed(["show", ""]) == ["last"]
+
+
+def test_words_control_characters_in_a_name_left_out(
+    here: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    for name in ("b\x1b[2Jad", "b\nad", "bad"):
+        (here / name).mkdir()
+    main(["words", "compare", "tree:b"])
+    assert capfdbinary.readouterr().out == b"tree:bad/\n"
 
 
 @pytest.mark.usefixtures("here", "own_data")

@@ -195,15 +195,32 @@ def test_sha256_of_a_file(tmp_path: Path) -> None:
         sha256_file(tmp_path / "none")
 
 
-def test_copy_keeps_holes_and_data(tmp_path: Path) -> None:
+def _other_file_system(*_: object, **__: object) -> int:
+    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+
+@pytest.mark.parametrize("copy_range", [os.copy_file_range, _other_file_system])
+def test_copy_keeps_holes_and_data(
+    copy_range: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     with source.open("wb") as file:
         for place in (1 << 20, 5 << 20):
             file.seek(place)
             file.write(b"data" * 2048)
         file.truncate(9 << 20)
+    monkeypatch.setattr(os, "copy_file_range", copy_range)
     copy_sparse(source, target)
     assert target.read_bytes() == source.read_bytes()
     assert target.stat().st_blocks <= source.stat().st_blocks < (1 << 20) // 512
     with pytest.raises(LabError):  # it replaces nothing
         copy_sparse(source, target)
+
+
+def test_copy_source_became_shorter_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "source").write_bytes(b"data")
+    monkeypatch.setattr(os, "copy_file_range", lambda *_, **__: 0)
+    with pytest.raises(LabError, match="shorter"):
+        copy_sparse(tmp_path / "source", tmp_path / "target")

@@ -83,9 +83,9 @@ def check_folder(option: str, folder: Path, another: str) -> None:
 
 
 def log(line: str) -> None:
-    """Says something to the user; a terminal that is gone is no error."""
+    """Print a line for the user to stderr; a terminal that is gone is no error."""
     try:
-        print(visible(line), file=sys.stderr, flush=True)
+        print(visible(line), file=sys.stderr, flush=True)  # noqa: T201  (the way out)
     except OSError:
         _forget(2)
 

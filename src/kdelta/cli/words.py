@@ -55,7 +55,8 @@ def main(arguments: Sequence[str]) -> None:
             found = for_bash(arguments[1], arguments[2])
         else:
             found = completed(arguments[1:])
-        sys.stdout.write("".join(f"{word}\n" for word in found))
+        # A file's name may have what acts on a terminal, and a shell prints words as they are.
+        sys.stdout.write("".join(f"{word}\n" for word in found if word.isprintable()))
         sys.stdout.flush()
 
 

@@ -200,5 +200,5 @@ def quiet(_line: str) -> None:
 
 
 def log_to_stderr(line: str) -> None:
-    """A log for callers without a better one."""
-    print(visible(line), file=sys.stderr, flush=True)
+    """Print a line of the log, for callers without a better log."""
+    print(visible(line), file=sys.stderr, flush=True)  # noqa: T201  (the way out below cli)

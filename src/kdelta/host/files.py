@@ -231,15 +231,28 @@ def write_json(path: Path, content: msgspec.Struct) -> None:
 
 
 def copy_sparse(source: Path, target: Path) -> None:
-    """Copies a file, holes as holes; LabError when it cannot be read or written."""
+    """Copy a file, holes as holes; LabError when it cannot be read or written."""
     with lab_errors("writing", target), source.open("rb") as old, target.open("xb") as new:
         os.ftruncate(new.fileno(), os.fstat(old.fileno()).st_size)
         for start, end in data_extents(old.fileno()):
-            os.lseek(old.fileno(), start, os.SEEK_SET)
             os.lseek(new.fileno(), start, os.SEEK_SET)
-            left = end - start
-            while left:
-                left -= os.copy_file_range(old.fileno(), new.fileno(), left) or left
+            at = start
+            while at < end:
+                copied = _copied_bytes(old.fileno(), new.fileno(), at, end - at)
+                if not copied:
+                    raise OSError(errno.EIO, f"{source} became shorter while it was copied")
+                at += copied
+
+
+def _copied_bytes(old: int, new: int, start: int, count: int) -> int:
+    """Copy up to that many bytes to where `new` stands; return how many were copied."""
+    try:
+        return os.copy_file_range(old, new, count, offset_src=start)
+    except OSError as error:
+        # Between file systems, as between the layers of an overlay, some kernels refuse it.
+        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        return os.sendfile(new, old, start, count)
 
 
 def data_extents(file: int) -> Iterator[tuple[int, int]]:

@@ -30,7 +30,9 @@ from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
 
 RECORD = "snapshot.json"
-_PIECE_BYTES = 4 << 20
+_BLOCK_BYTES = 64 << 10
+_PIECE_BYTES = 64 * _BLOCK_BYTES
+_ZEROS = bytes(_BLOCK_BYTES)
 
 
 _hung: dict[str, GuestOutcome] = {}
@@ -63,7 +65,7 @@ async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOut
 
     Of several processes that want the same one, one boots and the others wait.
     """
-    key = identity(guest.snapshot_facts())[:32]
+    key = identity({**guest.snapshot_facts(), "checksums": "without zeros"})[:32]
     folder = cache_dir("snapshots") / key
     if not use(folder) or not await in_thread(_is_whole, folder):
         async with locked_async(f"snapshot-{key}", "booting this kernel", setting.log):
@@ -169,16 +171,22 @@ def _checksums(folder: Path) -> dict[str, int]:
 
 
 def _checksum(path: Path) -> int:
-    """The CRC-32 of a file's size, and of its parts that are not holes with their places."""
+    """Return the CRC-32 of a file's size, and of its blocks that are not zeros with their places.
+
+    Copies and some file systems (ZFS, say) make zeros holes, or holes zeros.
+    """
     with path.open("rb") as file:
         found = zlib.crc32(str(os.fstat(file.fileno()).st_size).encode())
+        done = 0
         for start, end in data_extents(file.fileno()):
-            found = zlib.crc32(str(start).encode(), found)
-            at = start
-            while at < end:
-                piece = os.pread(file.fileno(), min(_PIECE_BYTES, end - at), at)
-                found = zlib.crc32(piece, found)
-                at += len(piece)
+            done = max(done, start - start % _BLOCK_BYTES)
+            while done < end:
+                piece = os.pread(file.fileno(), _PIECE_BYTES, done)
+                for at in range(0, len(piece), _BLOCK_BYTES):
+                    block = piece[at : at + _BLOCK_BYTES]
+                    if block != _ZEROS[: len(block)]:
+                        found = zlib.crc32(block, zlib.crc32(str(done + at).encode(), found))
+                done += _PIECE_BYTES
     return found
 
 
