@@ -9,6 +9,8 @@ power  SIGKILL at a random moment; then files that were written and not synced a
        they are: how they survive a power cut is SQLite's business
 full   a disk with little space: a message and exit code 3, or success
 mix    two comparisons at once with prune, check, rm and backup
+damage a bit, a cut, an exchange or an empty file in cache or store, after a comparison: the next
+       ones print the same, or end with an error that names the file
 
 After each: what was reported as stored is there, `kdelta check --repair` leaves nothing, no process
 is left, and the same comparison prints what it printed on a quiet host.
@@ -16,7 +18,7 @@ is left, and the same comparison prints what it printed on a quiet host.
     scripts/proofs/faults.py --out build/faults --trials 20
 
 Needs root, for mounts, and strace. A trial works on an overlay of a cache and an empty store. One
-in four has no snapshots, images and compiled parts. Its record is a line; trials that have one are
+in eight has no snapshots, images and compiled parts. Its record is a line; trials that have one are
 not made again.
 """
 
@@ -35,8 +37,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import damages
 import msgspec
 from trials import marked_processes, record, recorded
+
+from kdelta.host.files import data_extents
 
 KDELTA = Path(sys.executable).with_name("kdelta")
 OLD, NEW = "deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64"
@@ -46,6 +51,8 @@ WARM_SECONDS, COLD_SECONDS = 8.0, 45.0
 PATIENCE_SECONDS = 900.0
 COLD = ("snapshots", "guests", "native", "modules", "kernel-parts", "found", "headers")
 """What a cold cache lacks."""
+_NOT_READ = {"console", "job", "rules", "stderr", "blobs.lock", "store.lock"}
+"""Files of snapshots and locks whose content nothing reads."""
 MARK = "KDELTA_FAULTS"
 AT_WRITES = "rename,renameat,renameat2,unlink,unlinkat,fsync,fdatasync"
 SYNCED = re.compile(r"f(?:data)?sync\(\d+<(?P<path>[^>]*)>\)\s+= 0")
@@ -274,19 +281,60 @@ def mix(where: Place, chance: random.Random, _longest: float) -> tuple[str, str]
     )
 
 
+def damage(where: Place, chance: random.Random, _longest: float) -> tuple[str, str]:
+    """Damage a file after a comparison; read it again, and compare again from store and cache."""
+    commands = (COMPARE, ("report", "last"), COMPARE, (*COMPARE, "--rerun"))
+    first, *before = (kdelta(where, *command)[1] for command in commands[:2])
+    wanted = (*before, first, first)
+    root = where.data if chance.random() < 0.5 else where.cache
+    folder = chance.choice(sorted(one for one in root.iterdir() if _files(one)))
+    path = chance.choice(_files(folder))
+    words = f"{path.relative_to(root)} of {root.name}: {_damaged(path, _files(folder), chance)}"
+    # What is verified as one, as a snapshot is, is named as one.
+    names = [path, *(one for one in path.parents if folder in one.parents)]
+    errors = []
+    for command, same in zip(commands[1:], wanted, strict=True):
+        code, out, err = kdelta(where, *command)
+        words += f", {code}"
+        if out != same if code == 0 else not any(str(one) in err for one in names):
+            errors.append(f"Traceback (not named, {code}: {command} prints {out}{err})")
+    return words, "\n".join(errors)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or all below a folder, but for those that nothing reads."""
+    found = path.rglob("*") if path.is_dir() else [path]
+    return sorted(one for one in found if _is_file(one) and one.name not in _NOT_READ)
+
+
+def _damaged(path: Path, others: Sequence[Path], chance: random.Random) -> str:
+    """Damage a file, or exchange it with one of the others; return how."""
+    if path.name == "ram":  # a gigabyte with holes
+        with path.open("r+b") as file:
+            start, end = chance.choice(list(data_extents(file.fileno())))
+            at = chance.randrange(start, end)
+            byte = os.pread(file.fileno(), 1, at)[0]
+            os.pwrite(file.fileno(), bytes([byte ^ 1 << chance.randrange(8)]), at)
+        return "bit"
+    kind = chance.choice(damages.KINDS)
+    other = chance.choice([one for one in others if one.name != "ram"])
+    return kind if damages.damage(path, kind, other, chance) else f"{kind}, which changed nothing"
+
+
 FAULTS: dict[str, Callable[[Place, random.Random, float], tuple[str, str]]] = {
     "kill": kill,
     "write": write,
     "power": power,
     "full": full,
     "mix": mix,
+    "damage": damage,
 }
 
 
 def trial(fault: str, number: int, base: Path, wanted: str) -> Trial:
     """Make one trial."""
     chance = random.Random(f"{fault} {number}")
-    cold = chance.random() < 0.25
+    cold = chance.random() < 0.125
     size = f"{int(2 ** chance.uniform(6, 19))}k" if fault == "full" else "4g"
     with place(base, cold=cold, size=size) as where:
         words, err = FAULTS[fault](where, chance, COLD_SECONDS if cold else WARM_SECONDS)
