@@ -143,7 +143,7 @@ def test_the_next_server_is_asked(served: Served, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_time_left_is_a_warning(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdelta.counts.debuginfod._MOST_SECONDS", 0)
+    monkeypatch.setattr("kdelta.counts.debuginfod.DEBUG_FILES_SECONDS", 0)
     found, (warning,) = symbol_files({"bench": served.program.read_bytes()})
     assert found == {}
     assert "more than 0 seconds" in warning

@@ -17,13 +17,11 @@ from elftools.elf.sections import NoteSection
 from kdelta.host.dirs import cache_dir
 from kdelta.host.sealed import read_sealed, write_sealed
 from kdelta.spec.errors import LabError
+from kdelta.spec.limits import DEBUG_FILE_BYTES, DEBUG_FILES_SECONDS
 
 VARIABLE = "DEBUGINFOD_URLS"
 _STALLED_SECONDS = 10
-_MOST_SECONDS = 60
-"""For all files of a command; what is not there by then is done without."""
 
-_MOST_BYTES = 1 << 30
 _STEP_BYTES = 1 << 20
 _NOT_FOUND = 404
 
@@ -94,19 +92,19 @@ def _asked(build_id: str, servers: tuple[str, ...]) -> tuple[bytes | None, str]:
 
 @functools.cache
 def _deadline() -> float:
-    return time.monotonic() + _MOST_SECONDS
+    return time.monotonic() + DEBUG_FILES_SECONDS
 
 
 def _download(url: str, deadline: float) -> Iterator[bytes]:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise TimeoutError(f"more than {_MOST_SECONDS} seconds")
+        raise TimeoutError(f"more than {DEBUG_FILES_SECONDS} seconds")
     total = 0
     with urllib.request.urlopen(url, timeout=min(left, _STALLED_SECONDS)) as source:
         while part := source.read1(_STEP_BYTES):
             total += len(part)
-            if total > _MOST_BYTES:
-                raise ValueError(f"more than {_MOST_BYTES >> 20} MiB")
+            if total > DEBUG_FILE_BYTES:
+                raise ValueError(f"more than {DEBUG_FILE_BYTES >> 20} MiB")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"more than {_MOST_SECONDS} seconds")
+                raise TimeoutError(f"more than {DEBUG_FILES_SECONDS} seconds")
             yield part

@@ -17,10 +17,10 @@ from kdelta.host.manifest import published, whole_record
 from kdelta.host.target import target
 from kdelta.kernels.packages.apt import Apt, Offer, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.limits import LINKS
 
 _RECORD = "package.json"
 _ROOT = "root"
-_MAX_LINKS = 16
 _UNNEEDED = (
     *(f"usr/share/{name}" for name in ("doc", "info", "lintian", "locale", "man")),
     "usr/include",
@@ -82,7 +82,7 @@ class Packages:
     def find(self, path: str) -> File | None:
         """The regular file that a path leads to, through links; None if there is none."""
         at = path
-        for _ in range(_MAX_LINKS):
+        for _ in range(LINKS):
             # Where /bin is a link to /usr/bin, a package may have its programs in either.
             found = next((one for one in _places(at) if one in self._paths), None)
             if found is None:

@@ -14,9 +14,7 @@ from kdelta.guests.libraries import asked_interpreter
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import GUEST_FILES as MAX_ENTRIES
 from kdelta.spec.limits import GUEST_FILES_BYTES as MAX_BYTES
-
-_MAX_LINKS = 40
-"""As in Linux, which then says ELOOP."""
+from kdelta.spec.limits import LINKS
 
 _OF_THE_GUEST = ("/dev", "/proc", "/sys", "/run", "/init", "/job", "/workloads")
 _SECRET_NAMES = frozenset(
@@ -99,7 +97,7 @@ class HostFiles:
                 links += 1
                 if not rest and not follow:
                     return place, state
-                if links > _MAX_LINKS:
+                if links > LINKS:
                     return None
                 rest += target.split("/")[::-1]
                 here = "" if target.startswith("/") else here

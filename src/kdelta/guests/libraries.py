@@ -17,9 +17,9 @@ from kdelta.host.command import run
 from kdelta.host.files import user_errors
 from kdelta.host.target import Target, target, targets
 from kdelta.spec.errors import UserError
+from kdelta.spec.limits import SCRIPT_STEPS
 
 _HWCAPS = re.compile(r"/glibc-hwcaps/[^/]+")
-_MAX_SCRIPT_STEPS = 4
 _COMPILED = (".c", ".cc", ".cpp", ".cxx")
 
 
@@ -114,7 +114,7 @@ def program_files(program: Path, of: Target) -> list[Path]:
     """The program and what it needs to start, all by the paths that they have on the host."""
     files: list[Path] = []
     current = program
-    for _ in range(_MAX_SCRIPT_STEPS):
+    for _ in range(SCRIPT_STEPS):
         files.append(current)
         if (interpreter := _interpreter(current, of)) is not None:
             return files + (_loaded(current, interpreter, of) if interpreter else [])

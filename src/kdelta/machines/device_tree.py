@@ -15,10 +15,10 @@ from kdelta.host.files import sha256_file, user_errors
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import DeviceTree, arch_machine
 from kdelta.spec.errors import UserError
+from kdelta.spec.limits import DEVICE_TREE_BYTES
 
 _MAGIC = 0xD00DFEED
 _BEGIN_NODE, _END_NODE, _PROPERTY, _NOP, _END = 1, 2, 3, 4, 9
-_MAX_BYTES = 2 << 20
 
 
 class DeviceTreeFile(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ def _find(kernel: Kernel, wanted: DeviceTree) -> Path:
 
 def _must_fit(path: Path, wanted: DeviceTree) -> None:
     with user_errors(path), path.open("rb") as file:
-        content = file.read(_MAX_BYTES)
+        content = file.read(DEVICE_TREE_BYTES)
     try:
         properties = dict(read_properties(content))
     except ValueError as error:

@@ -40,6 +40,30 @@ GIVEN_LIST_BYTES = 8 << 20
 """A config or a list of patches. A distribution's config of 6.12 has 0.3 MB."""
 GIVEN_FILE_BYTES = 256 << 20
 """A patch, a mailbox or a config, unpacked. From 6.11 to 6.12 the kernel's own has 70 MB."""
+REPOSITORY_INDEX_BYTES = 1 << 20
+"""What names the lists of an rpm repository."""
+PACKAGE_ENTRY_BYTES = 8 << 20
+"""What such a list says of one package."""
+RPM_HEADER_BYTES = 256 << 20
+RPM_TAGS = 0xFFFF
+"""rpm's own limits (lib/header_internal.h) on what a header holds, and on its tags."""
+UNPACKER_MEMORY_BYTES = 256 << 20
+"""An unpacker would allocate what a header claims, up to 4 GiB; kernels need 64 MiB."""
+META_PACKAGE_STEPS = 5
+"""From a package that only depends on another to the one with a kernel."""
+DEVICE_TREE_BYTES = 2 << 20
+DEBUG_FILE_BYTES = 1 << 30
+"""What a debuginfod server sends for one file."""
+DEBUG_FILES_SECONDS = 60
+"""For all files of a command; what is not there by then is done without."""
+LINKS = 40
+"""Symbolic links one after another; Linux, too, follows 40."""
+SCRIPT_STEPS = 4
+"""From a script to its interpreter, which may be a script; Linux, too, follows 4."""
+TIMES_FILE_BYTES = 16 << 20
+"""A file of times: of 128 operations, the most that a bundle takes, it has 2 MB."""
+PRINTED_BYTES = 64 << 20
+"""What a program prints while it is timed on this host."""
 
 ITEMS_A_GIB = 1 << 28
 """Of a trace of executed blocks; each has 4 bytes."""

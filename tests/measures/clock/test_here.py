@@ -71,7 +71,7 @@ def test_what_a_program_leaves_running_is_ended(tmp_path: Path) -> None:
 def test_program_that_prints_without_end_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(here, "_MOST_BYTES", 3 << 20)
+    monkeypatch.setattr(here, "PRINTED_BYTES", 3 << 20)
     with pytest.raises(LabError, match="bundle printed more than 3 MiB"):
         timed_here(script(tmp_path, "exec yes >&2"))
 

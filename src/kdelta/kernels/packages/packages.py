@@ -18,11 +18,11 @@ from kdelta.kernels.packages.apt import Apt, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSpec, DebSrcSpec
+from kdelta.spec.limits import META_PACKAGE_STEPS
 
 PackageSpec = DebSpec | DebSrcSpec
 _NEAREST = 5
 Entry = TypeVar("Entry")
-_MOST_META_STEPS = 5
 
 
 class _StoodFor(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ class Shelf(ABC, Generic[Entry]):
     def _resolve(self, apt: Apt, spec: PackageSpec) -> PackageSpec | None:
         """The package that holds what is wanted, with its version; None if there is none."""
         package, version = spec.package, spec.version
-        for _ in range(_MOST_META_STEPS):
+        for _ in range(META_PACKAGE_STEPS):
             version = version or apt.candidate(package)
             if version is None or version not in apt.versions(package):
                 return None

@@ -10,10 +10,9 @@ from typing import Protocol
 
 from kdelta.host.command import piped
 from kdelta.spec.limits import PACKED_IMAGE_BYTES as MAX_BYTES
+from kdelta.spec.limits import UNPACKER_MEMORY_BYTES
 
 _STEP_BYTES = 1 << 20
-_MAX_MEMORY_BYTES = 256 << 20
-"""Of an unpacker, which would allocate what a header claims, up to 4 GiB; kernels need 64 MiB."""
 
 
 class _Unpacker(Protocol):
@@ -23,8 +22,8 @@ class _Unpacker(Protocol):
 # By how the packed data begins: scripts/Makefile.lib of the kernel has the commands that pack.
 _METHODS: dict[bytes, Callable[[], _Unpacker]] = {
     b"\x1f\x8b\x08": lambda: zlib.decompressobj(wbits=31),
-    b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_MEMORY_BYTES),
-    b"\x5d\0\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, _MAX_MEMORY_BYTES),
+    b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, UNPACKER_MEMORY_BYTES),
+    b"\x5d\0\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, UNPACKER_MEMORY_BYTES),
 }
 ZSTD = b"\x28\xb5\x2f\xfd"
 METHODS = "gzip, xz or lzma"

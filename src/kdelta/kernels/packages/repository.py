@@ -20,6 +20,7 @@ from kdelta.kernels.packages.packed import PackedError
 from kdelta.kernels.packages.remote import Checksum, below, fetch, fetch_verified, local_path
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import RepositorySpec
+from kdelta.spec.limits import PACKAGE_ENTRY_BYTES, REPOSITORY_INDEX_BYTES
 
 STARTS = {"rpm": "kernel", "pkg": "linux"}
 """How the names of kernel packages start."""
@@ -33,8 +34,6 @@ _UNAME = "-uname-r"
 _NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 """What a package may be called; a folder gets its name."""
 _MAX_DIGITS = 18
-_MAX_INDEX_BYTES = 1 << 20
-_MAX_PACKAGE_TEXT = 8 << 20
 _STEP_BYTES = 1 << 20
 
 
@@ -133,7 +132,7 @@ def _read_rpm(repository: str, work: Path) -> list[RepositoryPackage]:
             f"name a folder with repodata in it; to make one: createrepo_c {local}",
         )
     fetch(below(repository, "repodata/repomd.xml"), index)
-    if index.stat().st_size > _MAX_INDEX_BYTES:
+    if index.stat().st_size > REPOSITORY_INDEX_BYTES:
         raise PackedError("its repomd.xml is too large")
     data = _parsed(index.read_bytes()).find("{*}data[@type='primary']")
     if data is None:
@@ -152,7 +151,7 @@ def _package_texts(stream: Stream) -> Iterator[bytes]:
     text = b""
     while part := stream.read(_STEP_BYTES):
         *whole, text = (text + part).split(b"</package>")
-        if len(text) > _MAX_PACKAGE_TEXT:
+        if len(text) > PACKAGE_ENTRY_BYTES:
             raise PackedError("its list of packages has one that is too large")
         for one in whole:
             at = one.find(b"<package ")
@@ -262,7 +261,7 @@ def _read_pacman(repository: str, work: Path) -> list[RepositoryPackage]:
     with opened(database) as members:
         for one in members:
             if one.is_file and one.name.startswith(STARTS["pkg"]) and one.name.endswith("/desc"):
-                if one.bytes > _MAX_INDEX_BYTES:
+                if one.bytes > REPOSITORY_INDEX_BYTES:
                     raise PackedError("it describes a package that is too large")
                 found += _pacman_package(one.open().read(one.bytes))
     return found

@@ -11,14 +11,13 @@ import struct
 from io import BufferedReader
 
 from kdelta.kernels.packages.packed import PackedError
+from kdelta.spec.limits import RPM_HEADER_BYTES, RPM_TAGS
 
 MAGIC = b"\xed\xab\xee\xdb"
 _LEAD_BYTES = 96
 _HEADER = b"\x8e\xad\xe8\x01"
 
 # rpm's own limits (lib/header_internal.h): tags of a header, bytes of what they hold.
-_MAX_TAGS = 0xFFFF
-_MAX_BYTES = 256 << 20
 
 _HEADER_SHA256 = 273
 _PAYLOAD_FORMAT, _PAYLOAD_DIGEST, _PAYLOAD_ALGORITHM = 1124, 5092, 5093
@@ -54,7 +53,7 @@ def _header(file: BufferedReader) -> tuple[dict[int, str], bytes]:
     """The texts and numbers of a header by tag, of lists the first; and the header's bytes."""
     head = _exactly(file, 16)
     count, size = struct.unpack(">II", head[8:])
-    if head[:4] != _HEADER or count > _MAX_TAGS or size > _MAX_BYTES:
+    if head[:4] != _HEADER or count > RPM_TAGS or size > RPM_HEADER_BYTES:
         raise PackedError("it has no header of rpm's where there must be one")
     index, store = _exactly(file, 16 * count), _exactly(file, size)
     found: dict[int, str] = {}

@@ -27,6 +27,7 @@ from kdelta.measures.clock.bundle import build_bundle
 from kdelta.measures.clock.pairs import drawn_pairs
 from kdelta.measures.clock.results import TimedRun, parse_run
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.limits import PRINTED_BYTES
 from kdelta.spec.run import MachineOptions
 from kdelta.workloads.catalog import find_workload
 
@@ -36,8 +37,6 @@ SECONDS = 600.0
 """Of a command: as many as native/clock/main.c takes."""
 
 _POLL_SECONDS = 0.2
-_MOST_BYTES = 64 << 20
-"""That a program may print."""
 
 
 class TimedProgram(msgspec.Struct, frozen=True):
@@ -143,8 +142,8 @@ def _wait(process: "subprocess.Popen[bytes]", program: TimedProgram, printed: IO
             process.wait(min(_POLL_SECONDS, program.seconds))
             return
         except subprocess.TimeoutExpired:
-            if os.fstat(printed.fileno()).st_size > _MOST_BYTES:
-                most = _MOST_BYTES >> 20
+            if os.fstat(printed.fileno()).st_size > PRINTED_BYTES:
+                most = PRINTED_BYTES >> 20
                 raise LabError(f"{program.name} printed more than {most} MiB") from None
             if time.monotonic() >= end:
                 raise LabError(

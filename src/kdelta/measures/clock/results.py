@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.spec.errors import UserError
+from kdelta.spec.limits import TIMES_FILE_BYTES
 
 _BASIS, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 _STEADY = 0.01
@@ -17,8 +18,6 @@ _STEADY = 0.01
 _SHORT_NS = 100_000
 """What reading two clocks at one moment is off by is too much of a region that is shorter."""
 
-_MOST_BYTES = 16 << 20
-"""Of a file: of 128 operations, the most that a bundle takes, it has 2 MB."""
 
 _EARLIEST = 1_600_000_000
 """Before this, in 2020, no bundle was made."""
@@ -133,10 +132,10 @@ def read_run(path: Path) -> TimedRun:
         raise UserError(f"{path} is not from a bundle", "a folder has files of ./bundle run alone")
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(TIMES_FILE_BYTES + 1)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    if len(content) > _MOST_BYTES:
+    if len(content) > TIMES_FILE_BYTES:
         raise UserError(f"{path} is too large for a file from a bundle", _AGAIN)
     run = parse_run(content, str(path))
     if not run.facts.boot_id:
