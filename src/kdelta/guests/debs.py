@@ -80,7 +80,7 @@ class Packages:
         return sorted(self._paths)
 
     def find(self, path: str) -> File | None:
-        """The regular file that a path leads to, through links; None if there is none."""
+        """Return the regular file that a path leads to, through links; None if there is none."""
         at = path
         for _ in range(LINKS):
             # Where /bin is a link to /usr/bin, a package may have its programs in either.

@@ -111,7 +111,7 @@ def _target_of_elf(elf: ELFFile) -> Target | None:
 
 
 def program_files(program: Path, of: Target) -> list[Path]:
-    """The program and what it needs to start, all by the paths that they have on the host."""
+    """Return the program and what it needs to start, by the paths that they have on the host."""
     files: list[Path] = []
     current = program
     for _ in range(SCRIPT_STEPS):
