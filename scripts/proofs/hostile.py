@@ -3,7 +3,7 @@
 """Give kdelta hostile files, arguments and programs, and look whether it keeps what it promises.
 
 input  a file, a repository, an argument or a variable of hostile_inputs.py, by the seed
-guest  a program of hostile_guests.c, run in a guest
+guest  a program of hostile_guests/, run in a guest
 
 After each: no bug, a documented exit code, no process left, no file made or changed outside the
 trial's folder, no program of the trial run on the host, no control character on the terminal but
@@ -47,7 +47,7 @@ from kdelta.host.dirs import cache_dir
 
 KDELTA = Path(sys.executable).with_name("kdelta")
 KERNEL = "deb:linux-image-cloud-amd64@bookworm"
-SOURCE = Path(__file__).with_name("hostile_guests.c")
+SOURCES = Path(__file__).with_name("hostile_guests")
 INCLUDES = Path(__file__).parents[2] / "native/include"
 INPUT_SECONDS, GUEST_SECONDS, TERM_SECONDS = 60.0, 40.0, 2.0
 MEMORY_BYTES = 2 << 30
@@ -271,8 +271,8 @@ def campaign(out: Path, inputs: int, guests: int, seed: int) -> bool:
     """Make the trials that have no record; return whether all were as they must be."""
     root = out.resolve()
     (root / "cache").mkdir(parents=True, exist_ok=True)
-    gcc = ("gcc", "-O1", "-static", "-pthread", f"-I{INCLUDES}", "-o", root / "guest", SOURCE)
-    subprocess.run(gcc, check=True)
+    gcc = ("gcc", "-O1", "-static", "-pthread", f"-I{INCLUDES}", "-o", root / "guest")
+    subprocess.run([*gcc, *SOURCES.glob("*.c")], check=True)
     listed = subprocess.run([root / "guest"], capture_output=True, text=True, check=True)
     kinds = listed.stdout.split()
     file = root / "trials.jsonl"

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from kdelta.counts.model import (
+    FalseReportError,
     Packets,
     RunCounts,
     decode_counts,
@@ -14,7 +15,6 @@ from kdelta.counts.model import (
     merged_regions,
     with_packets,
 )
-from kdelta.spec.errors import LabError
 from tests.synthetic import interrupts, other, own, region, run, user
 
 COSTS = {own("ip_forward"): 900, user("main"): 50, interrupts("tick"): 30, other("kworker"): 20}
@@ -81,5 +81,5 @@ def test_counts_that_were_stored_before_there_were_packets() -> None:
     ],
 )
 def test_what_is_no_count_of_packets(said: bytes, complaint: str) -> None:
-    with pytest.raises(LabError, match=complaint):
+    with pytest.raises(FalseReportError, match=complaint):
         with_packets([region("a", COSTS)], said)

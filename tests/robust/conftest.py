@@ -30,6 +30,15 @@ int main(void)
     for (;;)
         __asm__ volatile("");
 }""",
+    "false-packets": """
+#include <kdelta.h>
+int main(void)
+{
+    kdelta_begin("a"); kdelta_iter(); kdelta_end();
+    kdelta_message("packets\\na -1 -1\\n", 16);
+    return 0;
+}
+""",
     # More than may be sent, in messages as short as can be.
     "sends": """
 #include <kdelta.h>

@@ -53,6 +53,12 @@ def test_a_program_that_says_it_failed(program: Programs) -> None:
 
 
 @pytest.mark.slow
+def test_a_program_that_reports_packets_that_cannot_be(program: Programs) -> None:
+    run = _failed(kdelta(*run_words(program("false-packets"))), RunStatus.WORKLOAD_FAILED)
+    assert run.detail.startswith("it reported packets so: 'a -1 -1'")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "counted", "why"),
     [

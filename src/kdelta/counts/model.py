@@ -298,10 +298,14 @@ def _summed(rows: Sequence[FunctionCost]) -> tuple[Cost, int, str]:
     return total_cost(one.cost for one in rows), sum(one.calls for one in rows), caller
 
 
+class FalseReportError(LabError):
+    """A program reported of its regions what cannot be."""
+
+
 def with_packets(regions: Iterable[RegionCounts], said: bytes) -> tuple[RegionCounts, ...]:
-    """The regions, each with the packets that were reported of its name, in lines of "NAME PACKETS
-    BYTES"; a region that comes again has those of its own line. LabError for lines that are none,
-    or of regions that were not counted.
+    """Return the regions, each with the packets that were reported of its name, in lines of "NAME
+    PACKETS BYTES"; a region that comes again has those of its own line. FalseReportError for lines
+    that are none, or of regions that were not counted.
     """
     reported = [_packets_of(line) for line in said.decode("utf-8", "replace").splitlines()]
     found = []
@@ -310,14 +314,12 @@ def with_packets(regions: Iterable[RegionCounts], said: bytes) -> tuple[RegionCo
         packets = None if at is None else reported.pop(at)[1]
         found.append(msgspec.structs.replace(region, packets=packets))
     if reported:
-        raise LabError(
-            f"the workload reported packets of {reported[0][0]}, which is no region of it"
-        )
+        raise FalseReportError(f"it reported packets of {reported[0][0]}, which is no region of it")
     return tuple(found)
 
 
 def _packets_of(line: str) -> tuple[str, Packets]:
     words = line.rsplit(None, 2)
     if len(words) != 3 or not all(word.isascii() and word.isdigit() for word in words[1:]):
-        raise LabError(f"the workload reported packets so: {line!r}")
+        raise FalseReportError(f"it reported packets so: {line!r}")
     return words[0], Packets(int(words[1]), int(words[2]))

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.counts.executed import encode_executed, executed_since_boot
-from kdelta.counts.model import LeftWork, RunCounts, with_packets
+from kdelta.counts.model import FalseReportError, LeftWork, RunCounts, with_packets
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.job import Job, handed_over, later_words
 from kdelta.host.interrupt import in_thread
@@ -191,11 +191,18 @@ async def _guest(
             return _Ended(outcome)
         # In a thread, so that the other guests are not kept waiting.
         sources = _sources(ready, outcome)
-        counts = await in_thread(_counts, outcome, sources)
+        try:
+            counts = await in_thread(_counts, outcome, sources)
+        except FalseReportError as error:
+            return _Ended(_failed_by_program(outcome, error.message))
         if not any_level and any(map(levels, counts.regions)):
             return _Ended(outcome, counts, sources)
         found = await in_thread(read_recordings, outcome.counts, sources, setting.recording)
         return _Ended(outcome, counts, sources, found)
+
+
+def _failed_by_program(outcome: GuestOutcome, why: str) -> GuestOutcome:
+    return msgspec.structs.replace(outcome, status=RunStatus.WORKLOAD_FAILED, detail=why)
 
 
 def _sources(ready: Ready, outcome: GuestOutcome) -> Sources:
