@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What tells whether a snapshot is as it was taken."""
 
+import json
 import os
 import random
 from pathlib import Path
 
 import pytest
 
-from kdelta.machines.snapshots import _checksum
+from kdelta.machines.snapshots import RECORD, _checksum, snapshot_damage
 
 BLOCK_BYTES = 4096
 PLACES = (0, 3, 64, 65, 250)
@@ -58,3 +59,17 @@ def test_checksum_longer_by_a_hole_differs(tmp_path: Path) -> None:
     before = _checksum(path)
     os.truncate(path, (1 << 20) + 1)
     assert _checksum(path) != before
+
+
+def test_damage_record_of_an_earlier_version(tmp_path: Path) -> None:
+    """Its checksums are those of a file with zeros that are no holes, made by that version."""
+    folder = tmp_path / "key"
+    folder.mkdir()
+    for name in ("state", "boot", "symbols"):
+        (folder / name).write_bytes(name.encode())
+    (folder / "ram").write_bytes(b"a" * 70_000 + bytes(70_000))
+    checksums = {"ram": 98411649, "state": 117209024, "boot": 3902876998, "symbols": 1803253811}
+    (folder / RECORD).write_text(json.dumps({"key": "key", "checksums": checksums}))
+    assert snapshot_damage(folder) is None
+    (folder / "ram").write_bytes(b"a" * 70_000 + bytes(69_999) + b"\1")
+    assert snapshot_damage(folder) == "ram is not what was taken"

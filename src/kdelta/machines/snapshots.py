@@ -46,10 +46,14 @@ def _alike(guest: Guest) -> str:
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What was taken: the key of the guest, and the CRC-32 of each file that a run starts from."""
+    """What was taken: the key of the guest, and the CRC-32 of each file that a run starts from.
+
+    zeros: zeros that are no holes are in these, as versions before 28 November 2026 had it.
+    """
 
     key: str
     checksums: dict[str, int]
+    zeros: bool = True
 
 
 class _BootFailedError(Exception):
@@ -65,7 +69,7 @@ async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOut
 
     Of several processes that want the same one, one boots and the others wait.
     """
-    key = identity({**guest.snapshot_facts(), "checksums": "without zeros"})[:32]
+    key = identity(guest.snapshot_facts())[:32]
     folder = cache_dir("snapshots") / key
     if not use(folder) or not await in_thread(_is_whole, folder):
         async with locked_async(f"snapshot-{key}", "booting this kernel", setting.log):
@@ -152,7 +156,7 @@ async def _take(guest: Guest, setting: Setting, folder: Path) -> GuestOutcome | 
             outcome = await boot(guest, msgspec.structs.replace(setting, folder=fresh))
             if outcome.status is not RunStatus.OK:
                 raise _BootFailedError(outcome)
-            record = _Record(folder.name, _checksums(fresh))
+            record = _Record(folder.name, _checksums(fresh), zeros=False)
             write_atomic(fresh / RECORD, msgspec.json.encode(record))
     except _BootFailedError as failure:
         return failure.outcome
@@ -160,12 +164,15 @@ async def _take(guest: Guest, setting: Setting, folder: Path) -> GuestOutcome | 
     return None
 
 
-def _checksums(folder: Path) -> dict[str, int]:
-    """The CRC-32 of each file that a run starts from. It finds accidents, and takes 0.1 s."""
+def _checksums(folder: Path, *, zeros: bool = False) -> dict[str, int]:
+    """Return the CRC-32 of each file that a run starts from. It finds accidents, and takes 0.1 s.
+
+    zeros: see _Record.
+    """
     snapshot = Snapshot(folder)
     with lab_errors("reading", folder):
         return {
-            path.name: _checksum(path)
+            path.name: _checksum_with_zeros(path) if zeros else _checksum(path)
             for path in (snapshot.ram, snapshot.state, snapshot.boot, snapshot.symbols)
         }
 
@@ -190,6 +197,18 @@ def _checksum(path: Path) -> int:
     return found
 
 
+def _checksum_with_zeros(path: Path) -> int:
+    """Return the CRC-32 of a file's size, and of its parts that are not holes with their places."""
+    with path.open("rb") as file:
+        found = zlib.crc32(str(os.fstat(file.fileno()).st_size).encode())
+        for start, end in data_extents(file.fileno()):
+            found = zlib.crc32(str(start).encode(), found)
+            for at in range(start, end, _PIECE_BYTES):
+                piece = os.pread(file.fileno(), min(_PIECE_BYTES, end - at), at)
+                found = zlib.crc32(piece, found)
+    return found
+
+
 @functools.cache
 def _is_whole(folder: Path) -> bool:
     """Whether a snapshot is there, of the guest that the folder is named after, and as it was when
@@ -204,7 +223,7 @@ def snapshot_damage(folder: Path) -> str | None:
     if record is None or record.key != folder.name:
         return f"{RECORD} is not that of this snapshot"
     try:
-        found = _checksums(folder)
+        found = _checksums(folder, zeros=record.zeros)
     except LabError as error:
         return error.message
     changed = (name for name, checksum in found.items() if record.checksums.get(name) != checksum)
