@@ -2,6 +2,7 @@
 """Rows of the store: what was changed after it was entered is never taken for a result."""
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,50 @@ def test_store_emptied_is_an_error_and_no_new_store(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"damaged: store\.db is empty, and its runs are lost"):
         Store.open(tmp_path)
     assert not (tmp_path / DATABASE).stat().st_size
+
+
+def _cut_to_a_byte(folder: Path) -> None:
+    for path in folder.glob(f"{DATABASE}*"):
+        path.unlink()
+    (folder / DATABASE).write_bytes(b"S")
+
+
+def _empty_with_a_log(folder: Path) -> None:
+    _cut_to_a_byte(folder)
+    (folder / DATABASE).write_bytes(b"")
+    (folder / f"{DATABASE}-wal").touch()
+
+
+def _without_tables(folder: Path) -> None:
+    _cut_to_a_byte(folder)
+    (folder / DATABASE).unlink()
+    sql(folder, "CREATE TABLE a (b)")
+    sql(folder, "DROP TABLE a")
+
+
+def _without_version(folder: Path) -> None:
+    sql(folder, "DELETE FROM alembic_version")
+
+
+@pytest.mark.parametrize(
+    ("lose", "why"),
+    [
+        (_cut_to_a_byte, "its runs are lost"),
+        (_empty_with_a_log, "its runs are lost"),
+        (_without_tables, "its runs are lost"),
+        (_without_version, "the version of its tables is lost"),
+    ],
+)
+def test_store_without_its_tables_is_damaged(
+    lose: Callable[[Path], None], why: str, tmp_path: Path
+) -> None:
+    make(tmp_path)
+    blobs = sorted(tmp_path.glob("blobs/*/*"))
+    lose(tmp_path)
+    for _ in range(2):
+        with pytest.raises(LabError, match=rf"damaged: .*{why}"):
+            Store.open(tmp_path)
+    assert [one.is_damage for one in check_store(tmp_path)][:1] == [True]
+    assert sorted(tmp_path.glob("blobs/*/*")) == blobs
+    list(check_store(tmp_path, repair=True))
+    assert list(check_store(tmp_path)) == []

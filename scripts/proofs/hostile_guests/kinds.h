@@ -3,6 +3,8 @@
 #ifndef KINDS_H
 #define KINDS_H
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,6 +33,17 @@ static inline void region(const char *name)
 static inline void say(const char *text)
 {
     kdelta_message(text, strlen(text));
+}
+
+static inline void put(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY);
+
+    if (fd >= 0) {
+        if (write(fd, text, strlen(text)) < 0)
+            perror(path);
+        close(fd);
+    }
 }
 
 static inline void forever(void)

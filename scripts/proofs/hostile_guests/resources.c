@@ -11,17 +11,6 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 
-static void put(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY);
-
-    if (fd >= 0) {
-        if (write(fd, text, strlen(text)) < 0)
-            perror(path);
-        close(fd);
-    }
-}
-
 /* --- what takes all there is --- */
 
 static void fork_bomb(void)

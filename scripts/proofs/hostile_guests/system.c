@@ -18,17 +18,6 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-static void put(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY);
-
-    if (fd >= 0) {
-        if (write(fd, text, strlen(text)) < 0)
-            perror(path);
-        close(fd);
-    }
-}
-
 /* --- the guest's init and its kernel --- */
 
 static void kill_all(void)

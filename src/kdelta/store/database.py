@@ -48,13 +48,18 @@ def connect(path: Path | str) -> sqlite3.Connection:
     return connection
 
 
-def must_not_be_emptied(folder: Path) -> None:
-    """LabError for an empty database next to blobs. Without blobs another process is making it."""
-    path, log = folder / DATABASE, folder / f"{DATABASE}-wal"
-    with lab_errors("opening", path):
-        is_empty = path.is_file() and not path.stat().st_size and not log.exists()
-        if is_empty and any(folder.glob("blobs/*/*")):
-            raise damaged(folder, f"{DATABASE} is empty, and its runs are lost")
+def must_not_be_emptied(connection: sqlite3.Connection, folder: Path) -> None:
+    """Raise LabError for a database that has lost its tables, or their version."""
+    # Looked at first: a process that makes the store makes its tables before its blobs.
+    has_blobs = any(folder.glob("blobs/*/*"))
+    with connection:
+        connection.execute("BEGIN")  # what follows is of one state
+        is_new = revision(connection) is None
+        tables = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table'").fetchone()
+    if is_new and tables:
+        raise damaged(folder, "the version of its tables is lost")
+    if is_new and has_blobs:
+        raise damaged(folder, f"{DATABASE} is empty, and its runs are lost")
 
 
 def prepare(connection: sqlite3.Connection) -> None:

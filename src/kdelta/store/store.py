@@ -97,12 +97,12 @@ class Store:
         if (folder / DATABASE).is_file() and not os.access(folder, os.W_OK, effective_ids=True):
             return cls._open_read_only(folder)
         make_folder(folder)
-        must_not_be_emptied(folder)
         with explained_errors("opening", folder):
             connection = connect(folder / DATABASE)
         store = cls(folder, connection)
         try:
             with store._sql("opening"):
+                must_not_be_emptied(connection, folder)
                 prepare(connection)
                 migrate(connection, folder)
         except BaseException:
