@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kdelta.cli.time_left import StepTimes, StudyTime, elapsed_text, left_text
 from kdelta.host.lock import WAITING
+from tests.odd_files import ODD
 
 
 class Clock:
@@ -236,6 +237,14 @@ def test_damaged_timings_are_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "timings.json"
     path.write_bytes(content)
     assert StepTimes(path).of("boot a") is None
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_timings_that_are_no_file_are_none(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "timings"
+    ODD[kind](path)
+    assert StepTimes(path).of("run a") is None
+    StepTimes(path).save()
 
 
 def test_timings_that_cannot_be_kept_are_no_error() -> None:

@@ -178,3 +178,12 @@ def test_limit_of_the_defaults_file_holds(own_data: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("KDELTA_CACHE_GIB")
     ended(["build"])  # which names no kernel
     assert limit_bytes() == 3 << 30
+
+
+def test_name_with_an_end_of_line_is_in_one_line(own_data: Path, capsys: Captured) -> None:
+    assert own_data
+    (cache_dir("guests") / "x\ndamaged.partial").write_bytes(b"")
+    assert ended(["check"]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert "x\\ndamaged.partial: a killed process left it" in first
+    assert last.startswith("all is whole")

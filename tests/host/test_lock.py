@@ -5,7 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kdelta.host.lock import locked
+import pytest
+
+from kdelta.host.command import quiet
+from kdelta.host.dirs import cache_dir
+from kdelta.host.lock import locked, locked_if_free
+from kdelta.spec.errors import LabError
+from tests.odd_files import ODD
 
 HOLDER = """
 import sys
@@ -59,3 +65,13 @@ def test_a_killed_holder_lets_go(own_cache: Path) -> None:
     with locked("the kernel", "fetching", said.append):
         pass
     assert said == []
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_lock_that_is_no_file_is_an_error(own_cache: Path, kind: str) -> None:
+    ODD[kind](cache_dir("locks") / "kernel.lock")
+    assert own_cache
+    for lock in (locked("kernel", "fetching", quiet), locked_if_free("kernel")):
+        with pytest.raises(LabError, match=r"kernel\.lock") as caught, lock:
+            pass
+        assert caught.value.hint == "move it away: a file belongs there"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.files import write_atomic
+from kdelta.host.files import read_regular, write_atomic
 from kdelta.host.lock import WAITING
 from kdelta.spec.errors import LabError
 
@@ -40,7 +40,7 @@ class StepTimes:
         self._path = path
         self._seconds: dict[str, float] = {}
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            self._seconds = msgspec.json.decode(path.read_bytes(), type=dict[str, float])
+            self._seconds = msgspec.json.decode(read_regular(path), type=dict[str, float])
 
     def of(self, step: str) -> float | None:
         """Return how long a step took; None if that is not known."""

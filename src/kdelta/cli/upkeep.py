@@ -17,6 +17,7 @@ from kdelta.host.dirs import data_dir
 from kdelta.host.finding import Finding
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, option
+from kdelta.spec.visible import visible_line
 from kdelta.store.backup import back_up
 from kdelta.store.check import check_store
 from kdelta.store.database import DATABASE
@@ -52,10 +53,10 @@ def check(asked: CheckOptions) -> int:
 
 
 def finding_text(found: Finding) -> str:
-    """A line for something that is not as it should be."""
+    """Return a line for something that is not as it should be."""
     word = "left over" if found.is_left else "damaged"
     fixed = f" ({found.fixed})" if found.fixed else ""
-    return f"{word:<10} {found.path}: {found.what}{fixed}\n"
+    return visible_line(f"{word:<10} {found.path}: {found.what}{fixed}") + "\n"
 
 
 def _summary(findings: Iterable[Finding]) -> str:
@@ -126,7 +127,7 @@ def pruned_text(wanted: Pruning) -> str:
     freed = sum(one.bytes for one in removed)
     left = sum(one.bytes for one in usage())
     if wanted.dry_run:
-        lines = [f"{one.kind} {one.name} ({megabytes(one.bytes)})" for one in removed]
+        lines = [visible_line(f"{one.kind} {one.name} ({megabytes(one.bytes)})") for one in removed]
         head = f"would remove {len(removed)} things of the cache ({megabytes(freed)}):"
         return "".join(f"{line}\n" for line in [head, *(f"    {line}" for line in lines)])
     return (

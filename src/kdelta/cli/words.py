@@ -136,6 +136,8 @@ def _kernels(word: str, _: Sequence[str]) -> Iterator[str]:
 def _here() -> Iterator[str]:
     """The specs of the kernels in the cache, and of those in the store."""
     for path in sorted(_folder("CACHE", ".cache").glob("kernels/*/kernel.json")):
+        if not path.is_file():  # reading a pipe would wait
+            continue
         with contextlib.suppress(OSError, ValueError):
             entry = json.loads(path.read_text())
             of = f":{entry['architecture']}" if entry.get("architecture") else ""

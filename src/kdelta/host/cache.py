@@ -14,7 +14,7 @@ import msgspec
 
 from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import GONE, PARTIAL, matching, remove_left
+from kdelta.host.files import GONE, PARTIAL, is_odd, matching, remove_left
 from kdelta.host.in_use import unused
 from kdelta.host.lock import locked_if_free
 from kdelta.host.manifest import is_manifest, take_away
@@ -140,7 +140,8 @@ def usage(only: str = "") -> list[Cached]:
             if path in found or path.name.endswith(PARTIAL) or is_manifest(path):
                 continue
             with contextlib.suppress(OSError):
-                used = path.stat().st_mtime
+                found_at = path.lstat() if is_odd(path) else path.stat()  # a loop of links has none
+                used = found_at.st_mtime
                 found[path] = Cached(kind.title, path, disk_bytes(path), used, kind.goes)
     for tree in [one for one in found.values() if one.kind == TREE]:
         outs = [one for one in found.values() if one.kind == OUT and one.path.parent == tree.path]

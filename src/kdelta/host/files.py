@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TypeVar
@@ -27,6 +28,10 @@ _HINTS = {
     errno.EACCES: "make it writable for you, or set {setting} to another folder",
     errno.EPERM: "make it writable for you, or set {setting} to another folder",
     errno.EROFS: "set {setting} to a folder that can be written",
+    **dict.fromkeys(
+        (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EBADF),
+        "move it away: a file belongs there",
+    ),
 }
 _NO_SPACE_BYTES = 1 << 20
 
@@ -94,6 +99,33 @@ def read_given(path: Path, most_bytes: int, hint: str = "") -> bytes:
     return content
 
 
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a file, or make one if the flags say so, and return its descriptor. OSError for anything
+    else: opening a pipe waits for its other end, and reading a device may never end.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EBADF, "it is no regular file", str(path))
+    return descriptor
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a file; OSError for what is no regular file, or cannot be read."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read()
+
+
+def is_odd(path: Path) -> bool:
+    """Return whether what is at a path is neither a file nor a link to where one may be."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError:  # a loop of links
+        return path.is_symlink()
+
+
 def make_folder(path: Path) -> Path:
     """Creates a folder and those above it; LabError when that cannot be."""
     with lab_errors("creating the folder", path):
@@ -127,8 +159,10 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's content, as 64 hexadecimal digits."""
-    with lab_errors("reading", path), path.open("rb") as file:
+    """Return the SHA-256 of a file's content, as 64 hexadecimal digits. LabError for what is no
+    regular file, or cannot be read.
+    """
+    with lab_errors("reading", path), os.fdopen(open_regular(path), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -203,6 +237,9 @@ def remove_left(partial: Path) -> bool:
     process writes it.
     """
     with lab_errors("removing", partial):
+        if not partial.is_dir() and (partial.is_symlink() or is_odd(partial)):
+            remove(partial)  # which no process makes
+            return True
         try:
             descriptor = os.open(partial, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -219,9 +256,9 @@ def remove_left(partial: Path) -> bool:
 
 
 def read_json(path: Path, kind: type[T]) -> T | None:
-    """What a JSON file holds; None if it cannot be read or is of another kind."""
+    """Return what a JSON file holds; None if it cannot be read or is of another kind."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(read_regular(path), type=kind)
     return None
 
 
@@ -276,12 +313,20 @@ def new_folder(final: Path) -> Iterator[Path]:
     """
     with partial_folder(final.with_name(final.name + PARTIAL)) as partial:
         yield partial
-        with lab_errors("writing", final):
-            _sync(partial)
-            remove(final)
-            partial.rename(final)
-            _sync_one(final.parent)
+        name_folder(partial, final, replaces=True)
         _made.append(final)
+
+
+def name_folder(partial: Path, final: Path, *, replaces: bool = False) -> None:
+    """Give a folder its name once all that is in it is on the disk. LabError where that cannot be,
+    as when there are files of that name that it does not replace.
+    """
+    with lab_errors("writing", final):
+        _sync(partial)
+        if replaces:
+            remove(final)
+        partial.rename(final)
+        _sync_one(final.parent)
 
 
 _made: list[Path] = []

@@ -4,9 +4,12 @@
 import contextlib
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from kdelta.host.files import is_odd
 
 _TOUCHED_AGAIN_SECONDS = 3600
 
@@ -25,6 +28,9 @@ def use(path: Path) -> bool:
     # The one before, if it was made again since, is another one of the same name.
     release(path)
     if descriptor is None:
+        return False
+    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode) and not stat.S_ISDIR(mode):
+        os.close(descriptor)
         return False
     _used[path] = descriptor
     with contextlib.suppress(OSError):  # a cache that is only read
@@ -45,7 +51,7 @@ def unused(path: Path) -> Iterator[bool]:
     """Gives whether no process uses it; none begins to during the body."""
     descriptor = _lock(path, fcntl.LOCK_EX)
     try:
-        yield descriptor is not None
+        yield descriptor is not None or (is_odd(path) and not path.is_dir())
     finally:
         if descriptor is not None:
             os.close(descriptor)
@@ -54,7 +60,7 @@ def unused(path: Path) -> Iterator[bool]:
 def _lock(path: Path, kind: int) -> int | None:
     """It, open and locked; None if it is not there, or others have a lock against it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors
+from kdelta.host.files import lab_errors, open_regular
 from kdelta.host.in_use import use
 from kdelta.host.manifest import has_manifest, is_whole, published, write_manifest
 from kdelta.spec.errors import LabError
@@ -90,13 +90,16 @@ def locked_if_free(name: str) -> Iterator[bool]:
 
 @contextlib.asynccontextmanager
 async def locked_async(name: str, doing: str, log: Log) -> AsyncIterator[None]:
-    """The same for a task: the others go on while it waits, and waiting can be cancelled."""
+    """Hold a lock as `locked` does, for a task: the others go on while it waits, and waiting can be
+    cancelled.
+    """
     with _opened(name) as (path, descriptor):
-        if not _try(descriptor):
-            _log_waiting(path, doing, log)
-            while not _try(descriptor):
-                await asyncio.sleep(_POLL_SECONDS)
-        _sign(descriptor)
+        with lab_errors("locking", path):
+            if not _try(descriptor):
+                _log_waiting(path, doing, log)
+                while not _try(descriptor):
+                    await asyncio.sleep(_POLL_SECONDS)
+            _sign(descriptor)
         yield
 
 
@@ -105,7 +108,7 @@ def _opened(name: str) -> Iterator[tuple[Path, int]]:
     safe = "".join(c if c.isalnum() or c in "+-._" else "_" for c in name)
     path = cache_dir("locks") / f"{safe[:200]}.lock"
     with lab_errors("locking", path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
         yield path, descriptor
     finally:

@@ -67,8 +67,8 @@ def damage(folder: Path) -> str | None:
 
 
 def has_manifest(folder: Path) -> bool:
-    """Whether there is one: a folder of an older version has none."""
-    return _path(folder).is_file()
+    """Return whether there is one: a folder of an older version has none."""
+    return os.path.lexists(_path(folder))
 
 
 def damage_found(folder: Path) -> str | None:
@@ -189,8 +189,10 @@ def _states(folder: Path) -> Iterator[tuple[str, str]]:
                     state = f"-> {Path(path).readlink()}"
                 elif stat.S_ISREG(mode):
                     state = f"{_sha256(path)} {mode & 0o777:o}"
-                else:
+                elif stat.S_ISDIR(mode):
                     continue
+                else:
+                    state = "no file"
                 yield name if inside == "." else f"{inside}/{name}", state
 
 

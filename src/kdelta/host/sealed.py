@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kdelta.host.files import write_atomic
+from kdelta.host.files import read_regular, write_atomic
 
 T = TypeVar("T")
 
@@ -26,9 +26,9 @@ def write_sealed(path: Path, content: bytes) -> None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """What was written; None if there is no such file, or not as it was written."""
+    """Return what was written; None if there is no such file, or not as it was written."""
     with contextlib.suppress(OSError):
-        found = _place(path).read_bytes()
+        found = read_regular(_place(path))
         content, seal = found[: -_SEAL_BYTES - 2], found[-_SEAL_BYTES - 1 : -1]
         if found == b"%b\n%b\n" % (content, seal) and seal == _seal(path, content):
             return content

@@ -15,6 +15,7 @@ from kdelta.host.files import (
     data_extents,
     lab_errors,
     new_folder,
+    open_regular,
     read_json,
     write_atomic,
 )
@@ -182,7 +183,7 @@ def _checksum(path: Path) -> int:
 
     Copies and some file systems (ZFS, say) make zeros holes, or holes zeros.
     """
-    with path.open("rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         found = zlib.crc32(str(os.fstat(file.fileno()).st_size).encode())
         done = 0
         for start, end in data_extents(file.fileno()):
@@ -199,7 +200,7 @@ def _checksum(path: Path) -> int:
 
 def _checksum_with_zeros(path: Path) -> int:
     """Return the CRC-32 of a file's size, and of its parts that are not holes with their places."""
-    with path.open("rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         found = zlib.crc32(str(os.fstat(file.fileno()).st_size).encode())
         for start, end in data_extents(file.fileno()):
             found = zlib.crc32(str(start).encode(), found)

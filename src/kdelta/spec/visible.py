@@ -18,6 +18,11 @@ def visible(text: str) -> str:
     return _CONTROL.sub(_escaped, text)
 
 
+def visible_line(text: str) -> str:
+    """Return the text as one line: a name that has ends of lines must not look like lines."""
+    return visible(text).replace("\n", "\\n")
+
+
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"

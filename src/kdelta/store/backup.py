@@ -3,11 +3,12 @@
 
 import contextlib
 import os
+import secrets
 import shutil
 import sqlite3
 from pathlib import Path
 
-from kdelta.host.files import lab_errors, make_folder, new_folder
+from kdelta.host.files import PARTIAL, lab_errors, make_folder, name_folder, partial_folder
 from kdelta.spec.errors import UserError
 from kdelta.store.blobs import Blobs
 from kdelta.store.check import must_be_whole
@@ -28,17 +29,20 @@ def back_up(folder: Path, target: Path) -> int:
         raise UserError(
             f"there is no store in {folder} to back up", "kdelta compare and kdelta run make one"
         )
+    # A name of its own: what the user has there stays, and so does what another process writes.
+    partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}{PARTIAL}")
     with contextlib.ExitStack() as stack:
         if os.access(folder, os.W_OK, effective_ids=True):
             # Others may add blobs meanwhile, and not remove any.
             stack.enter_context(blobs_locked(folder, alone=False))
-        with new_folder(target) as partial:
+        with partial_folder(partial):
             with Store.open(folder) as store, explained_errors("copying", folder):
                 copy = stack.enter_context(contextlib.closing(connect(partial / DATABASE)))
                 store.copy_rows(copy)
                 count = _copy_blobs(folder, partial, copy)
                 copy.close()
             must_be_whole(partial)
+            name_folder(partial, target)
     return count
 
 

@@ -7,7 +7,7 @@ import re
 import zlib
 from pathlib import Path
 
-from kdelta.host.files import lab_errors, make_folder, write_atomic
+from kdelta.host.files import lab_errors, make_folder, read_regular, write_atomic
 from kdelta.spec.errors import LabError
 
 # Counts of a large run: level 3 takes 60 ms for 6 MB and saves three quarters.
@@ -36,7 +36,7 @@ class Blobs:
         return name
 
     def get(self, name: str) -> bytes:
-        """The bytes of that hash; LabError if they are missing or damaged."""
+        """Return the bytes of that hash; LabError if they are missing or damaged."""
         path = self.path(name)
         try:
             with lab_errors("reading", path):
@@ -45,7 +45,7 @@ class Blobs:
                         f"the store has lost a blob: {path} is missing",
                         "make its run again with --rerun, or bring the file back from a backup",
                     )
-                content = zlib.decompress(path.read_bytes())
+                content = zlib.decompress(read_regular(path))
         except zlib.error as error:
             raise self._damaged(path, str(error)) from error
         if hashlib.sha256(content).hexdigest() != name:

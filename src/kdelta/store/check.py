@@ -7,6 +7,7 @@ What is taken out is kept in the folder `damaged` next to it: rows as JSON lines
 import contextlib
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +17,14 @@ from kdelta.host.sealed import ENDING, sealed_damage
 from kdelta.spec.errors import LabError
 from kdelta.store.blobs import Blobs
 from kdelta.store.bound import TIED, bound_of
-from kdelta.store.database import DATABASE, WORDS, DamagedError, connect, explained_errors
+from kdelta.store.database import (
+    DATABASE,
+    WORDS,
+    DamagedError,
+    connect,
+    explained_errors,
+    odd_files,
+)
 from kdelta.store.owner import is_alive
 from kdelta.store.rebuild import rebuild
 from kdelta.store.rows import Row, keep_aside, read_row, row_ids
@@ -36,13 +44,14 @@ def must_be_whole(folder: Path) -> None:
 
 
 def check_store(folder: Path, *, repair: bool = False) -> Iterator[Finding]:
-    """What is wrong with the store in a folder; LabError for one that cannot be read. Nothing
+    """Yield what is wrong with the store in a folder; LabError for one that cannot be read. Nothing
     writes it meanwhile.
 
     repair: damaged rows and blobs are set aside; what has whole counts, or a whole report, stays.
     """
     blobs = Blobs(folder / "blobs")
-    if not (folder / DATABASE).exists() and not blobs.names():
+    yield from _odd(folder, repair=repair)
+    if odd_files(folder) or (not (folder / DATABASE).exists() and not blobs.names()):
         return
     with contextlib.ExitStack() as stack:
         if os.access(folder, os.W_OK, effective_ids=True):
@@ -59,6 +68,16 @@ def check_store(folder: Path, *, repair: bool = False) -> Iterator[Finding]:
             yield from check.rows()
             yield from check.orphans()
         yield from _others(folder, repair=repair)
+
+
+def _odd(folder: Path, *, repair: bool) -> Iterator[Finding]:
+    """What lies where a file belongs, and is none: it would be waited for, or read for ever."""
+    for path in odd_files(folder):
+        fixed = ""
+        if repair:
+            _move(path, folder / DAMAGED / f"{path.name}.{secrets.token_hex(4)}")
+            fixed = f"set aside in {folder / DAMAGED}"
+        yield Finding(path=path, what="it is no file", fixed=fixed)
 
 
 def _structure_damage(folder: Path) -> str:

@@ -4,16 +4,20 @@
 import contextlib
 import fcntl
 import importlib
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from kdelta.host.files import lab_errors
+from kdelta.host.files import is_odd, lab_errors, open_regular
 from kdelta.spec.errors import LabError
 from kdelta.store.tables import REVISION, TABLES
 
 DATABASE = "store.db"
+BLOBS_LOCK = "blobs.lock"
+_MIGRATION_LOCK = "store.lock"
+_FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", BLOBS_LOCK, _MIGRATION_LOCK)
 WORDS = {"runs": "run", "studies": "study"}
 _BLOB = re.compile(r"\b[0-9a-f]{64}\b")
 _BUSY_SECONDS = 30.0
@@ -32,6 +36,20 @@ def explained_errors(doing: str, folder: Path) -> Iterator[None]:
         raise explained from error
     except ValueError as error:  # a JSON column that holds none
         raise damaged(folder, str(error)) from error
+
+
+def odd_files(folder: Path) -> list[Path]:
+    """Return what lies where the store's files belong, and is none."""
+    return [path for name in _FILES if is_odd(path := folder / name)]
+
+
+def must_be_files(folder: Path) -> None:
+    """Raise LabError for what lies where the store's files belong, and is none."""
+    if found := odd_files(folder):
+        raise LabError(
+            f"cannot open the store in {folder}: {found[0].name} is no file",
+            "kdelta check --repair sets it aside, and makes what belongs there",
+        )
 
 
 def connect(path: Path | str) -> sqlite3.Connection:
@@ -74,8 +92,11 @@ def migrate(connection: sqlite3.Connection, folder: Path) -> None:
     """Makes the tables, or brings those of an older version up to date."""
     if revision(connection) == REVISION:
         return
-    lock = folder / "store.lock"
-    with lab_errors("opening", lock), lock.open("ab") as file:
+    lock = folder / _MIGRATION_LOCK
+    with (
+        lab_errors("opening", lock),
+        os.fdopen(open_regular(lock, os.O_WRONLY | os.O_CREAT), "wb") as file,
+    ):
         # Another process may be migrating now; the second process finds it done.
         fcntl.flock(file, fcntl.LOCK_EX)
         if (found := revision(connection)) is None:

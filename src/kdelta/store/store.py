@@ -17,18 +17,20 @@ from typing import Any, TypedDict, TypeVar, Unpack
 import msgspec
 
 from kdelta.counts.model import RunCounts, decode_counts, encode_counts, region_names
-from kdelta.host.files import lab_errors, make_folder
+from kdelta.host.files import lab_errors, make_folder, open_regular
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.blobs import Blobs
 from kdelta.store.bound import bound_of
 from kdelta.store.database import (
+    BLOBS_LOCK,
     DATABASE,
     blobs_named,
     connect,
     damaged,
     explained_errors,
     migrate,
+    must_be_files,
     must_not_be_emptied,
     prepare,
     revision,
@@ -97,6 +99,7 @@ class Store:
         if (folder / DATABASE).is_file() and not os.access(folder, os.W_OK, effective_ids=True):
             return cls._open_read_only(folder)
         make_folder(folder)
+        must_be_files(folder)
         with explained_errors("opening", folder):
             connection = connect(folder / DATABASE)
         store = cls(folder, connection)
@@ -113,6 +116,7 @@ class Store:
     @classmethod
     def _open_read_only(cls, folder: Path) -> "Store":
         path = folder / DATABASE
+        must_be_files(folder)
         # Without a log no process writes it, and SQLite need not make files next to it.
         with lab_errors("opening", path):
             log = path.with_name(f"{DATABASE}-wal")
@@ -378,9 +382,12 @@ class Store:
 
 @contextlib.contextmanager
 def blobs_locked(folder: Path, *, alone: bool) -> Iterator[None]:
-    """The lock of `Store.writing`, for a store that need not be open."""
-    lock = folder / "blobs.lock"
-    with lab_errors("opening", lock), lock.open("ab") as file:
+    """Hold the lock of `Store.writing`, for a store that need not be open."""
+    lock = folder / BLOBS_LOCK
+    with (
+        lab_errors("opening", lock),
+        os.fdopen(open_regular(lock, os.O_WRONLY | os.O_CREAT), "wb") as file,
+    ):
         fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
 

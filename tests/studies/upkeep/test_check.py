@@ -24,6 +24,7 @@ from kdelta.spec.kernel import TreeSpec
 from kdelta.studies.upkeep import check
 from kdelta.studies.upkeep.check import check_cache
 from tests.kernels.trees import fake_tree
+from tests.odd_files import ODD
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +133,28 @@ def test_damaged_file_is_named_and_taken_out_of_use(kind: str, damage: str) -> N
     assert not one.exists()
     assert list(check_cache()) == []
     assert other.exists() == (damage != "exchange")
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("kind", KINDS)
+def test_pipe_or_device_is_damage(kind: str, odd: str) -> None:
+    one = KINDS[kind]("a")
+    for path in files_of(one):
+        path.unlink()
+        ODD[odd](path)
+        assert {finding.path for finding in check_cache() if finding.is_damage} == {one}, path
+        assert all("set aside" in finding.fixed for finding in check_cache(repair=True))
+        assert list(check_cache()) == []
+        assert KINDS[kind]("a") == one
+        assert list(check_cache()) == []
+
+
+@pytest.mark.parametrize("odd", ["pipe", "socket"])
+def test_pipe_that_was_added_is_damage(odd: str) -> None:
+    one = KINDS["module"]("a")
+    ODD[odd](one / "lib/added")
+    (found,) = check_cache()
+    assert (found.path, found.what) == (one, "lib/added was added")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Looks whether what the cache has is as it was made, and sets aside what is not."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def _compared(compare: _Damage, path: Path) -> str | None:
         why = compare(path)
     except LabError as error:
         why = error.message
-    return why if path.exists() else None  # another process may have removed it meanwhile
+    return why if os.path.lexists(path) else None  # another process may have removed it meanwhile
 
 
 def _taken(one: Cached) -> str:
