@@ -168,8 +168,9 @@ def killed(where: Place, seconds: float, *before: str) -> tuple[str, str]:
         _, err = process.communicate(timeout=seconds)
         return f"ended with {process.returncode}", err
     for one in processes(where):
-        if b"kdelta" in Path(f"/proc/{one}/cmdline").read_bytes().split(b"qemu-system")[0]:
-            os.kill(one, signal.SIGKILL)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            if b"kdelta" in Path(f"/proc/{one}/cmdline").read_bytes().split(b"qemu-system")[0]:
+                os.kill(one, signal.SIGKILL)
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     return f"killed after {seconds:.1f} s", err
 
