@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kdelta.host.command import run
 from kdelta.host.target import host_target
 from kdelta.kernels.packages.apt import Apt
 from kdelta.kernels.packages.packages import nearest
+from kdelta.kernels.sources.git import object_named
 from kdelta.spec.errors import KdeltaError
 from kdelta.spec.kernel import KernelSpecError, parse_kernel_spec
 from kdelta.spec.meant import VERSION, Meant, meant_by
@@ -72,8 +72,10 @@ def _here(word: str) -> Meant | None:
     if (match := VERSION.fullmatch(word)) is None:
         return None
     number = match[1]
-    asked = run(["git", "rev-parse", "--verify", "--quiet", f"v{number}^{{commit}}"])
-    if asked.ok:
+    is_commit = False
+    with contextlib.suppress(KdeltaError):  # another user's repository
+        is_commit = bool(object_named(Path.cwd(), f"v{number}^{{commit}}"))
+    if is_commit:
         return Meant(f"for the commit write git:.@v{number}", f"git:.@v{number}")
     host = host_target()
     found: list[str] = []

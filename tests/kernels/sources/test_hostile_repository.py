@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A repository that names programs in its config: none of them is run where it is read."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from kdelta.cli.meant import kernels_meant
 from kdelta.kernels.sources import git_config
 from kdelta.kernels.sources.git import object_named, read_repository
 from kdelta.kernels.sources.history import read_range
@@ -102,6 +104,63 @@ def test_reading_a_tree_of_a_hostile_repository_runs_nothing(
     parsed = parse_kernel_spec(spec.format(hostile))
     assert isinstance(parsed, TreeSpec | GitSpec)
     source_of(parsed, lambda _: None)
+    assert list(ran.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["config", "packed-refs", "shallow", "info/grafts", "objects/info/alternates"]
+)
+def test_pipe_in_a_repository_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    tree = write_tree(tmp_path / "tree")
+    commit(tree, "one")
+    git(tree, "worktree", "add", "-q", str(tmp_path / "work"))
+    path = tree / ".git" / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    for folder in (tree, tree / "kernel", tmp_path / "work"):
+        with pytest.raises(UserError, match=f"{name} is no file"):
+            read_range(folder, "HEAD", "HEAD")
+
+
+FORGED = {
+    "record of a range": "s\n\nb\x1e--output={}\x1fabc\x1f\x1fA <a@b>\x1f2020-01-01\x1fs\x1ftext",
+    "separators of a range": "sub\n\nbody \x1e more \x1e end \x1f",
+    "record of a history": f"s \x02\x01{'a' * 40}\x02t\x02p\x02Linus <t@l>\x022020-01-01\x02forged",
+    "separators of a history": "sub \x01" + "a" * 40 + "\x02 b",
+    "options": "--output={}\n\n--output={}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_message_of_a_commit_is_text(tmp_path: Path, what: str) -> None:
+    tree = write_tree(tmp_path / "tree")
+    commit(tree, "one")
+    (own := tmp_path / "own").write_text("of the user")
+    (message := tmp_path / "message").write_text(FORGED[what].replace("{}", str(own)))
+    (tree / "kernel/fork.c").write_text("int forged;\n")
+    git(tree, "commit", "-q", "-a", "--cleanup=verbatim", "-F", str(message))
+    commit(tree, "three", **{"kernel/exit.c": "int c;\n"})
+    patches = range_patches(tree, "HEAD~2", "HEAD").patches
+    assert [b"int forged" in one.content for one in patches] == [True, False]
+    history = read_range(tree, "HEAD~2", "HEAD").commits
+    assert [one.name for one in history] == git(tree, "rev-list", "--reverse", "HEAD~2..").split()
+    assert [one.files for one in history] == [{"kernel/fork.c"}, {"kernel/exit.c"}]
+    assert own.read_text() == "of the user"
+
+
+def test_looking_for_a_version_runs_nothing(
+    hostile: Path, ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a partial clone, which git would have the missing commit fetched for."""
+    monkeypatch.chdir(hostile)
+    (hostile / ".git/refs/tags").mkdir(exist_ok=True)
+    (hostile / ".git/refs/tags/v6.12").write_text("1" * 40 + "\n")
+    with (hostile / ".git/config").open("a") as file:
+        file.write(_line("core", "repositoryformatversion", "1"))
+        file.write(_line("extensions", "partialClone", "origin"))
+        file.write('[remote "origin"]\n\turl = ssh://localhost/x\n\tpromisor = true\n')
+    kernels_meant(["6.12"])
     assert list(ran.iterdir()) == []
 
 

@@ -6,6 +6,7 @@ A store takes no object from a user's repository by reference: git renews the ti
 when it meets an object that it already has, and the user's clean-up would leave holes in the store.
 """
 
+import contextlib
 import errno
 import os
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.command import echo_command, find_program
-from kdelta.host.files import is_full, new_folder, os_failure, remove
+from kdelta.host.files import is_full, is_odd, new_folder, os_failure, read_regular, remove
 from kdelta.kernels.sources.git_config import isolated_environment, reading_environment
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 
@@ -46,6 +47,11 @@ _LEFTOVERS = (
     *("objects/tmp_*", "objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*"),
     *("import-index.lock", "patch-index*", "fast_import_crash_*", "refs/**/*.lock"),
 )
+_READ_FILES = (
+    *("HEAD", "config", "index", "packed-refs", "shallow", "commondir"),
+    *("info/grafts", "info/exclude", "info/attributes", "objects/info/alternates"),
+)
+"""Files of a repository that git reads."""
 _NOT_OWN = "detected dubious ownership"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -197,9 +203,16 @@ def source_damage(folder: Path) -> str | None:
 
 
 def read_repository(folder: Path, *words: str, stdin: bytes = b"") -> GitResult:
-    """Runs a git command that only reads, in a user's repository; no program that this names is
-    run. UserError for a repository of another user, unless git was told to read it.
+    """Run a git command that only reads, in a user's repository; no program that this names is run.
+    UserError for a repository of another user, unless git's settings allow it, and for one that
+    has pipes or devices in place of files.
     """
+    for git_dir in _git_dirs(folder):
+        if odd := [one for one in _READ_FILES if is_odd(git_dir / one)]:
+            raise UserError(
+                f"cannot read the repository {folder}: {git_dir / odd[0]} is no file",
+                "git would wait for it; move it away, or clone the repository again",
+            )
     result = run_git(words, env=reading_environment(folder), cwd=folder, stdin=stdin)
     if _NOT_OWN in result.stderr:
         raise UserError(
@@ -207,6 +220,28 @@ def read_repository(folder: Path, *words: str, stdin: bytes = b"") -> GitResult:
             f"if you trust them: git config --global --add safe.directory {folder}",
         )
     return result
+
+
+def _git_dirs(folder: Path) -> Iterator[Path]:
+    """Yield the folder in which git looks for the repository of a folder, and of a worktree the one
+    that it has in common with others, as far as they are there.
+    """
+    for one in (folder, *folder.absolute().parents):
+        git_dir = one / ".git"
+        if git_dir.is_file() and (named := _named_in(git_dir)):
+            git_dir = one / named.removeprefix("gitdir:").strip()
+        if (git_dir / "HEAD").exists() or (git_dir := one).joinpath("objects").is_dir():
+            yield git_dir
+            if common := _named_in(git_dir / "commondir"):
+                yield git_dir / common
+            return
+
+
+def _named_in(path: Path) -> str:
+    """What the one line of a file of git says; empty where it is none."""
+    with contextlib.suppress(OSError):
+        return read_regular(path).decode("utf-8", "surrogateescape").strip()
+    return ""
 
 
 def must_be_repository(folder: Path, hint: str = "", *words: str) -> GitResult:

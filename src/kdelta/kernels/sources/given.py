@@ -10,7 +10,7 @@ import msgspec
 
 from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import user_errors
+from kdelta.host.files import expanded, user_errors
 from kdelta.kernels.config.configure import is_whole_target
 from kdelta.kernels.config.kconfig import is_generated, parse_config
 from kdelta.kernels.sources.content import container, looks_like, read_content
@@ -78,7 +78,7 @@ def given_in(change: Change) -> GivenFile | None:
 
 def _expanded(name: str) -> Path:
     try:
-        return Path(name).expanduser()
+        return expanded(name)
     except RuntimeError as error:
         raise UserError(f"not a path: {name}: {error}", "write it without ~") from error
 

@@ -4,6 +4,7 @@ files each commit touches.
 """
 
 import re
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,13 +19,12 @@ from kdelta.kernels.sources.git import (
 )
 from kdelta.spec.errors import LabError, UserError
 
-_RECORD = re.compile(rb"\x01(?=[0-9a-f]{40}\x02)")
-_FORMAT = "--format=%x01%H%x02%T%x02%P%x02%an <%ae>%x02%as%x02%s%x02"
-_FIELDS = 7
+_FORMAT = "%x00%H%x00%T%x00%P%x00%an <%ae>%x00%as%x00%s%x00"
+_FIELDS = 6
 _LOG = (
     *("-c", "log.showRoot=true", "log", "--topo-order", "--reverse", "-z", "--name-only"),
     *("--no-renames", "--relative", "--diff-merges=combined", "--no-show-signature"),
-    *("--no-ext-diff", _FORMAT),
+    "--no-ext-diff",
 )
 _RANGE = re.compile(r"(?P<good>[^.].*?)?\.\.(?P<bad>[^.].*)?")
 
@@ -125,7 +125,7 @@ class _RangeReader:
             raise UserError(f"there is no folder {repository}", "name one with -C PATH")
         asked = ("--is-shallow-repository", "--git-path", "shallow")
         found = must_be_repository(repository, "name one with -C PATH", *asked)
-        is_shallow, path = found.text.splitlines()
+        is_shallow, path = found.text.split("\n", 1)
         cut = is_shallow == "true"
         self._shallow = frozenset((repository / path).read_text().split() if cut else ())
 
@@ -191,8 +191,10 @@ class _RangeReader:
         return found
 
     def _log(self, *words: str) -> list[Commit]:
-        records = _RECORD.split(self._git(*_LOG, *words, "--").stdout)[1:]
-        return [_commit_of(record) for record in records]
+        # Not known to who wrote the messages and named the files: what a commit begins with.
+        mark = secrets.token_hex(16)
+        printed = self._git(*_LOG, f"--format={mark}{_FORMAT}", *words, "--").stdout
+        return [_commit_of(record) for record in printed.split(mark.encode())[1:]]
 
     def _must_be_whole(self, commits: Sequence[Commit], start: str) -> None:
         cut = [one.short for one in commits if one.name in self._shallow]
@@ -217,7 +219,7 @@ class _RangeReader:
 
 
 def _commit_of(record: bytes) -> Commit:
-    *fields, files = record.split(b"\x02", _FIELDS - 1)
+    _, *fields, files = record.split(b"\0", _FIELDS + 1)
     name, tree, parents, author, date, subject = (one.decode("utf-8", "replace") for one in fields)
     names = [one.lstrip(b"\n") if at < 2 else one for at, one in enumerate(files.split(b"\0"))]
     return Commit(

@@ -152,12 +152,12 @@ def import_commit(store: GitStore, repository: Path, revision: str, log: Log) ->
 
 
 def check_commit(repository: Path, revision: str) -> str:
-    """The name of the tree of a commit, tag or branch. UserError when there is no such repository
-    or revision.
+    """Return the name of the tree of a commit, tag or branch. UserError when there is no such
+    repository or revision.
     """
     hint = f"for the files as they stand write tree:{repository}"
-    found = must_be_repository(repository, hint, "--git-dir", "--show-prefix")
-    prefix = "".join(found.stdout.decode("utf-8", "replace").splitlines()[1:])
+    found = must_be_repository(repository, hint, "--show-prefix")
+    prefix = found.stdout.decode("utf-8", "replace").removesuffix("\n")
     return _tree_of(repository, revision, prefix)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.host.files import expanded
 from kdelta.host.lock import work_folder
 from kdelta.kernels.sources.git import (
     GitResult,
@@ -56,16 +57,16 @@ class BranchPatch(msgspec.Struct, frozen=True):
 
 
 def is_branch(word: str) -> bool:
-    """Whether a word looks like REPO:BRANCH."""
+    """Return whether a word looks like REPO:BRANCH."""
     match = _WORD.fullmatch(word)
-    return match is not None and Path(match["path"]).expanduser().is_dir()
+    return match is not None and expanded(match["path"]).is_dir()
 
 
 def parse_branch(word: str) -> TargetBranch:
-    """The branch that REPO:BRANCH names. UserError for what is no repository, or no name."""
+    """Return the branch that REPO:BRANCH names; UserError for what is no repository, or no name."""
     if (match := _WORD.fullmatch(word)) is None:
         raise UserError(f"not a branch: {word}", "write REPO:BRANCH")
-    repository = Path(match["path"]).expanduser().absolute()
+    repository = expanded(match["path"]).absolute()
     if not repository.is_dir():
         raise UserError(f"there is no folder {repository}", "git init makes a repository")
     must_be_repository(repository, "git init")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The commits of a range in a user's repository, as patches. The repository is only read."""
 
+import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from kdelta.kernels.sources.git import must_be_repository, object_named, read_re
 from kdelta.kernels.sources.patches import Patch
 from kdelta.spec.errors import UserError
 
-_FIELDS = "%H%x1f%h%x1f%P%x1f%an <%ae>%x1f%aI%x1f%s%x1f%b%x1e"
+_FIELDS = ("%H", "%h", "%P", "%an <%ae>", "%aI", "%s", "%b")
 _DIFF = (
     *("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-relative"),
     *("--root", "--no-commit-id", "--no-ext-diff", "--no-textconv"),
@@ -52,14 +53,16 @@ def range_patches(repository: Path, first: str, last: str) -> PatchRange:
 
 
 def commits_of(repository: Path, words: Sequence[str]) -> tuple[list[PatchCommit], int]:
-    """The commits that these words of git log name, oldest first; and how many were merges."""
-    words = ["log", "--reverse", "--topo-order", f"--format={_FIELDS}", *words, "--"]
+    """Return the commits that these words of git log name, oldest first, less merges; and how many
+    merges there are.
+    """
+    # Not known to who wrote the messages: what a commit begins with.
+    mark = secrets.token_hex(16)
+    form = f"--format={mark}{'%x00'.join(_FIELDS)}%x00"
+    words = ["log", "--reverse", "--topo-order", form, *words, "--"]
     result = read_repository(repository, *words).or_raise(UserError, str(repository))
-    rows = [
-        row.lstrip("\n").split("\x1f")
-        for row in result.stdout.decode("utf-8", "replace").split("\x1e")
-        if row.strip()
-    ]
+    printed = result.stdout.decode("utf-8", "replace").split(mark)[1:]
+    rows = [row.split("\0", len(_FIELDS)) for row in printed]
     plain = [row for row in rows if len(row[2].split()) < 2]
     found = [PatchCommit(row[0], row[1], row[3], row[4], row[5], row[6].strip()) for row in plain]
     return found, len(rows) - len(plain)

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.command import Log
+from kdelta.host.files import expanded
 from kdelta.kernels.sources.diffs import Diff, read_diff
 from kdelta.kernels.sources.given import read_patches
 from kdelta.kernels.sources.measured_branch import is_branch, measured_patches
@@ -49,7 +50,7 @@ class PatchSeries(msgspec.Struct, frozen=True):
 
 
 def _of_word(word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
-    path = Path(word).expanduser()
+    path = expanded(word)
     if path.exists() or path.is_symlink():
         found = read_patches(path)
         notes.append(f"{word}: {found.described}")
@@ -71,7 +72,7 @@ def _with_short_name(number: int, patch: Patch) -> Patch:
 
 
 def _of_range(match: re.Match[str], word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
-    path = Path(match["path"]).expanduser() if match["path"] else tree
+    path = expanded(match["path"]) if match["path"] else tree
     if path is None:
         raise UserError(
             f"no repository for {word}", "the tree is no folder: write REPO:A..B with its path"

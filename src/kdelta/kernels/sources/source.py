@@ -19,6 +19,7 @@ from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import (
     PARTIAL,
+    expanded,
     lab_errors,
     make_folder,
     partial_folder,
@@ -195,7 +196,7 @@ def _unpatched(spec: SourceSpec, log: Log) -> Source:
 
 def _resolved(spec: TreeSpec | GitSpec) -> Path:
     try:
-        path = Path(spec.path).expanduser().resolve()
+        path = expanded(spec.path).resolve()
     except (OSError, RuntimeError) as error:
         raise UserError(f"not a path: {spec.path}: {error}") from error
     if not path.exists():
