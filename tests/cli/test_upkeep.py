@@ -187,3 +187,57 @@ def test_name_with_an_end_of_line_is_in_one_line(own_data: Path, capsys: Capture
     first, last = capsys.readouterr().out.splitlines()
     assert "x\\ndamaged.partial: a killed process left it" in first
     assert last.startswith("all is whole")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["prune", "--cache", "1e300"], "--cache"),
+        (["prune", "--cache", "inf"], "--cache"),
+        (["backup", "~nosuchuser/x"], "there is no such user"),
+        (["backup", "{}/x.partial"], "would take it for left over"),
+        (["backup", "{}/blobs/x"], "would take it for left over"),
+        (
+            ["report", "last", "--output", "{}/store.db", "--format", "text"],
+            "nothing else is written there",
+        ),
+        (["bisect", "-C", "~nosuchuser/x", "a..b"], "there is no such user"),
+    ],
+)
+def test_slip_removes_and_writes_nothing(
+    own_data: Path, capsys: Captured, words: list[str], why: str
+) -> None:
+    fill_store(own_data)
+    made("a")
+    before = sorted(own_data.rglob("*"))
+    assert ended([word.format(own_data) for word in words]) == 2
+    assert why in capsys.readouterr().err
+    assert sorted(own_data.rglob("*")) == before
+    with Store.open(own_data) as store:
+        assert len(store.runs()) == 2
+
+
+def test_backup_to_a_link_that_leads_nowhere_is_a_slip(own_data: Path, tmp_path: Path) -> None:
+    fill_store(own_data)
+    (tmp_path / "link").symlink_to("nowhere")
+    assert ended(["backup", str(tmp_path / "link")]) == 2
+
+
+def test_what_lies_beyond_a_link_in_the_cache_stays(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    for name in ("e.partial", "x.gone.partial", "native-q", "run-abc", "old"):
+        (own / name).mkdir(parents=True)
+        (own / name / "file").write_text("of the user")
+    (own / "y.manifest").write_text("of the user")
+    os.utime(own / "old", (1, 1))
+    for name in ("damaged", "work", "logs"):
+        (cache_dir() / name).symlink_to(own)
+    cache_dir("headers")
+    (cache_dir("headers") / "l").symlink_to(own)
+    path = made("q")
+    (path / "a").write_bytes(b"")
+    before = {path: path.is_dir() or path.read_bytes() for path in own.rglob("*")}
+    assert ended(["check", "--repair"]) == 0
+    after = {path: path.is_dir() or path.read_bytes() for path in own.rglob("*")}
+    assert {path: after.get(path) for path in before} == before
+    assert not path.exists()

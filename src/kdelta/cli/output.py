@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from kdelta.host.command import set_echo
+from kdelta.host.dirs import data_dir
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.visible import visible
@@ -64,10 +65,23 @@ def save(path: Path, content: bytes) -> None:
         ) from error
 
 
-def check_folder(option: str, folder: Path, another: str) -> None:
-    """UserError, before anything runs, if nothing can be written to the folder of an option's file;
-    `another`: what to name instead.
+def must_be_outside(option: str, path: Path, another: str) -> None:
+    """Raise UserError for an option's file or folder in the store; `another`: what to name
+    instead.
     """
+    store = data_dir().resolve()
+    if store in (whole := path.resolve()).parents or store == whole:
+        raise UserError(
+            f"{option}: kdelta keeps its runs in {store}, and nothing else is written there",
+            f"name {another}",
+        )
+
+
+def check_folder(option: str, folder: Path, another: str) -> None:
+    """Raise UserError, before anything runs, if nothing can be written to the folder of an option's
+    file; `another`: what to name instead.
+    """
+    must_be_outside(option, folder, another)
     if not folder.is_dir():
         raise UserError(f"{option}: there is no folder {folder}", "make it, or name another one")
     try:

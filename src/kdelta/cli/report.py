@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kdelta import __version__
 from kdelta.cli.colours import emit_report
 from kdelta.cli.listing import studies_text
-from kdelta.cli.output import check_folder, emit, log, save
+from kdelta.cli.output import check_folder, emit, log, must_be_outside, save
 from kdelta.cli.plain_options import All
 from kdelta.cli.publish import page_text, unkept_runs
 from kdelta.lab.lab import open_store
@@ -80,6 +80,8 @@ def report(
     output = asked.output
     name = asked.name or form_of_file(output.name if output else "")
     chosen = find_form(name)
+    if output is not None:
+        must_be_outside(f"--output {output}", output, "a file in another folder")
     if output is not None and not output.exists():
         check_folder(f"--output {output}", output.parent, "a file in another folder")
     if asked.listed and name not in _LISTED:

@@ -4,7 +4,6 @@
 import math
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -14,13 +13,14 @@ from kdelta.cli.output import emit, log
 from kdelta.host.cache import GIB, Pruning, disk_bytes, limit_bytes, megabytes, usage
 from kdelta.host.cache import prune as prune_cache
 from kdelta.host.dirs import data_dir
+from kdelta.host.files import expanded
 from kdelta.host.finding import Finding
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, option
 from kdelta.spec.visible import visible_line
 from kdelta.store.backup import back_up
 from kdelta.store.check import check_store
-from kdelta.store.database import DATABASE
+from kdelta.store.database import has_database
 from kdelta.store.model import Run, Study
 from kdelta.store.store import Store
 from kdelta.studies.upkeep.check import check_cache
@@ -80,7 +80,7 @@ class PruneOptions(msgspec.Struct, frozen=True):
     ] = None
     cache: Annotated[
         float | None,
-        option("--cache", metavar="GIB", least=0, help="Keep the cache within GIB."),
+        option("--cache", metavar="GIB", least=0, most=1e9, help="Keep the cache within GIB."),
     ] = None
     runs: Annotated[bool, option("--runs", help="Remove runs that no study refers to.")] = False
     studies: Annotated[
@@ -138,7 +138,7 @@ def pruned_text(wanted: Pruning) -> str:
 
 def _pruned_store(before: float, asked: PruneOptions) -> str:
     folder = data_dir()
-    if not (folder / DATABASE).exists():
+    if not has_database(folder):
         return ""
     with Store.open(folder) as store:
         found = chosen(store, before, runs=asked.runs, studies=asked.studies)
@@ -167,5 +167,5 @@ def backup(
     The copy is compared with its hashes. With KDELTA_DATA_DIR=FOLDER every command reads it; to
     restore it, copy the folder to where the store was.
     """
-    count = back_up(data_dir(), Path(folder).expanduser().absolute())
+    count = back_up(data_dir(), expanded(folder).absolute())
     emit(f"{count} runs and studies are in {folder}, all whole\n")

@@ -14,7 +14,7 @@ from elftools.elf.segments import InterpSegment
 
 from kdelta.guests.job import JobFile, check_guest_path
 from kdelta.host.command import run
-from kdelta.host.files import user_errors
+from kdelta.host.files import expanded, user_errors
 from kdelta.host.target import Target, target, targets
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import SCRIPT_STEPS
@@ -223,7 +223,7 @@ def parse_file_option(text: str) -> list[JobFile]:
     host_text, colon, guest = text, "", ""
     if not Path(text).exists() and ":/" in text:
         host_text, colon, guest = text.rpartition(":/")
-    host = Path(os.path.normpath(Path(host_text).expanduser().absolute()))
+    host = Path(os.path.normpath(expanded(host_text).absolute()))
     guest = os.path.normpath(f"/{guest}") if colon else str(host)
     if not host.exists():
         raise UserError(f"no such file: {host_text}", "write --file HOST or --file HOST:/GUEST")

@@ -220,10 +220,21 @@ def _is_wanted(one: Cached, wanted: Pruning, total: int) -> bool:
 
 
 def remove_gone() -> None:
-    """Removes what a killed process left of what it removed."""
+    """Remove what a killed process left of what it removed."""
     for pattern in (f"*/*{GONE}", f"*/*/*{GONE}"):
-        for path in matching(cache_dir(), pattern):
+        for path in own(pattern):
             remove_left(path)
+
+
+def own(pattern: str) -> Iterator[Path]:
+    """Yield the paths in the cache that match a pattern, but for those beyond a link: what lies
+    there may be the user's.
+    """
+    root = cache_dir()
+    for path in matching(root, pattern):
+        between = [one for one in path.parents if root in one.parents]
+        if not any(one.is_symlink() for one in between):
+            yield path
 
 
 @contextlib.contextmanager

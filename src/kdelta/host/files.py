@@ -32,6 +32,9 @@ _HINTS = {
         (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EBADF),
         "move it away: a file belongs there",
     ),
+    **dict.fromkeys(
+        (errno.EEXIST, errno.ENOTDIR), "move away what is no folder there: one belongs there"
+    ),
 }
 _NO_SPACE_BYTES = 1 << 20
 
@@ -82,6 +85,14 @@ def user_errors(what: object, hint: str = "") -> Iterator[None]:
         raise UserError(f"{what} cannot be read: {error.strerror}", hint) from error
 
 
+def expanded(path: Path | str) -> Path:
+    """Return a path with `~` and `~USER` replaced; UserError where there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"cannot use {path}: there is no such user, or no home") from error
+
+
 def read_given(path: Path, most_bytes: int, hint: str = "") -> bytes:
     """Return the content of a file that the user named; UserError for what is no file or has more
     bytes. /dev/null is an empty file.
@@ -122,8 +133,8 @@ def is_odd(path: Path) -> bool:
         return not stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:
         return False
-    except OSError:  # a loop of links
-        return path.is_symlink()
+    except OSError as error:
+        return error.errno == errno.ELOOP
 
 
 def make_folder(path: Path) -> Path:

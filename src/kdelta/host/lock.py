@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -25,6 +26,7 @@ WAITING = "waiting for another kdelta"
 
 _POLL_SECONDS = 0.1
 _PREFIX = "run-"
+_NAME = re.compile(r"run-[a-z0-9_]{8}")
 _OLD_SECONDS = 2 * 24 * 3600
 
 
@@ -159,12 +161,15 @@ def _new() -> tuple[Path, int]:
 def work_left(*, removed: bool) -> list[Path]:
     """Return the folders that killed processes left, and remove them if that is wanted."""
     found = []
+    root = cache_dir("work")
+    is_linked = root.is_symlink()
     with locked("work", "looking at folders", quiet):
-        for folder in sorted(cache_dir("work").iterdir()):
+        for folder in sorted(root.iterdir()):
             with contextlib.suppress(OSError):
                 # No process holds folders of other names: only their age says that they are left.
+                # Beyond a link they may be the user's.
                 is_old = time.time() - folder.stat().st_mtime > _OLD_SECONDS
-                if not folder.name.startswith(_PREFIX) and not is_old:
+                if not _NAME.fullmatch(folder.name) and not (is_old and not is_linked):
                     continue
                 descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
                 try:

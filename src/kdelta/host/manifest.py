@@ -8,6 +8,7 @@ The manifest lies next to the folder, so that the folder holds nothing but what 
 import contextlib
 import hashlib
 import os
+import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,9 +132,10 @@ def forget(folder: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Moves what is damaged to where nothing takes it for whole; returns its new path."""
+    """Move what is damaged to where nothing takes it for whole; return its new path."""
     aside = cache_dir("damaged") / f"{path.parent.name}-{path.name}"
-    remove(aside)
+    if os.path.lexists(aside):  # what was set aside before
+        aside = aside.with_name(f"{aside.name}.{secrets.token_hex(4)}")
     move(path, aside)
     return aside
 

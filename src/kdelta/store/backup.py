@@ -12,7 +12,7 @@ from kdelta.host.files import PARTIAL, lab_errors, make_folder, name_folder, par
 from kdelta.spec.errors import UserError
 from kdelta.store.blobs import Blobs
 from kdelta.store.check import must_be_whole
-from kdelta.store.database import DATABASE, blobs_named, connect, explained_errors
+from kdelta.store.database import DATABASE, blobs_named, connect, explained_errors, has_database
 from kdelta.store.store import Store, blobs_locked
 
 
@@ -21,11 +21,16 @@ def back_up(folder: Path, target: Path) -> int:
     many runs and studies it has. UserError if there is something at that path already, LabError for
     a store that is damaged or cannot be copied.
     """
-    if target.exists():
+    if os.path.lexists(target):
         raise UserError(
             f"cannot write a backup to {target}: it is there already", "name a new folder"
         )
-    if not (folder / DATABASE).is_file():
+    if folder.resolve() in target.resolve().parents or target.name.endswith(PARTIAL):
+        raise UserError(
+            f"cannot write a backup to {target}: kdelta check would take it for left over",
+            f"name a folder outside of {folder}, whose name does not end with {PARTIAL}",
+        )
+    if not has_database(folder):
         raise UserError(
             f"there is no store in {folder} to back up", "kdelta compare and kdelta run make one"
         )

@@ -15,6 +15,15 @@ _LEVEL = 3
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
+def must_be_name(name: str) -> None:
+    """Raise LabError for what is no hash of a blob."""
+    if not _NAME.fullmatch(name):
+        raise LabError(
+            f"the store names a blob that cannot be one: {name!r:.80}",
+            "kdelta check --repair sets aside what names it",
+        )
+
+
 class Blobs:
     """A folder of blobs. Writers do not disturb each other: equal bytes have equal names."""
 
@@ -68,9 +77,8 @@ class Blobs:
         return size
 
     def path(self, name: str) -> Path:
-        """Where a blob is or would be; LabError for what is no hash."""
-        if not _NAME.fullmatch(name):
-            raise LabError(f"the store names a blob that cannot be one: {name!r}")
+        """Return where a blob is or would be; LabError for what is no hash."""
+        must_be_name(name)
         return self._folder / name[:2] / name[2:]
 
     def _damaged(self, path: Path, why: str) -> LabError:

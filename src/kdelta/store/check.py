@@ -23,6 +23,7 @@ from kdelta.store.database import (
     DamagedError,
     connect,
     explained_errors,
+    has_database,
     odd_files,
 )
 from kdelta.store.owner import is_alive
@@ -51,7 +52,7 @@ def check_store(folder: Path, *, repair: bool = False) -> Iterator[Finding]:
     """
     blobs = Blobs(folder / "blobs")
     yield from _odd(folder, repair=repair)
-    if odd_files(folder) or (not (folder / DATABASE).exists() and not blobs.names()):
+    if odd_files(folder) or (not has_database(folder) and not blobs.names()):
         return
     with contextlib.ExitStack() as stack:
         if os.access(folder, os.W_OK, effective_ids=True):
@@ -82,7 +83,7 @@ def _odd(folder: Path, *, repair: bool) -> Iterator[Finding]:
 
 def _structure_damage(folder: Path) -> str:
     """What is wrong with the database's structure; empty if nothing is."""
-    if not (folder / DATABASE).exists():
+    if not has_database(folder):
         return "it is missing, and its runs are lost"
     try:
         with Store.open(folder) as store:

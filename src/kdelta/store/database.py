@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kdelta.host.files import is_odd, lab_errors, open_regular
 from kdelta.spec.errors import LabError
-from kdelta.store.tables import REVISION, TABLES
+from kdelta.store.tables import COLUMNS, REVISION, TABLES
 
 DATABASE = "store.db"
 BLOBS_LOCK = "blobs.lock"
@@ -20,6 +20,7 @@ _MIGRATION_LOCK = "store.lock"
 _FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", BLOBS_LOCK, _MIGRATION_LOCK)
 WORDS = {"runs": "run", "studies": "study"}
 _BLOB = re.compile(r"\b[0-9a-f]{64}\b")
+_VERSION = re.compile(r"\w+")
 _BUSY_SECONDS = 30.0
 _OF_DAMAGE = re.compile(r"no such (table|column)|table .* has no column|Could not decode to UTF-8")
 """What SQLite says of names and text that are not those that were written."""
@@ -34,8 +35,15 @@ def explained_errors(doing: str, folder: Path) -> Iterator[None]:
         if (explained := _explained(error, doing, folder / DATABASE)) is None:
             raise
         raise explained from error
-    except ValueError as error:  # a JSON column that holds none
+    except (ValueError, RecursionError) as error:  # a JSON column that holds none
         raise damaged(folder, str(error)) from error
+
+
+def has_database(folder: Path) -> bool:
+    """Return whether there is a database in a folder; LabError for one that cannot be read."""
+    path = folder / DATABASE
+    with lab_errors("opening", path):
+        return path.is_file()
 
 
 def odd_files(folder: Path) -> list[Path]:
@@ -80,6 +88,20 @@ def must_not_be_emptied(connection: sqlite3.Connection, folder: Path) -> None:
         raise damaged(folder, f"{DATABASE} is empty, and its runs are lost")
 
 
+def must_have_tables(connection: sqlite3.Connection, folder: Path) -> None:
+    """Raise LabError for a database of this version whose tables lack columns, and for one with
+    views or triggers, which answer or change what was not asked for.
+    """
+    made = connection.execute("SELECT name, type FROM sqlite_master WHERE type <> 'index'")
+    for name, kind in made.fetchall():
+        if kind != "table":
+            raise damaged(folder, f"there is a {kind}, {name}, that kdelta did not make")
+    for table, wanted in COLUMNS.items():
+        there = {one["name"] for one in connection.execute(f"PRAGMA table_info({table})")}
+        if lacking := sorted(wanted - there):
+            raise damaged(folder, f"table {table} has no column {lacking[0]}")
+
+
 def prepare(connection: sqlite3.Connection) -> None:
     """Let readers read while one writes; neither a kill nor a power cut harms what is there."""
     # WAL lets readers read while one writes; FULL, since a run that was reported is there after a
@@ -101,6 +123,8 @@ def migrate(connection: sqlite3.Connection, folder: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         if (found := revision(connection)) is None:
             make_tables(connection)
+        elif not _VERSION.fullmatch(found):
+            raise damaged(folder, "the version of its tables is lost")
         elif found != REVISION:
             # Imported here: it takes longer than everything else at start, and is rarely needed.
             importlib.import_module("kdelta.store.migrate").migrate(connection, folder, found)

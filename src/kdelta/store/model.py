@@ -7,6 +7,8 @@ import msgspec
 
 from kdelta.spec.run import RunStatus
 
+_YEAR_10000_SECONDS = 253_402_300_800
+
 Facts = dict[str, str | int | float]
 """What is known of a machine, by name."""
 
@@ -89,5 +91,7 @@ class Study(NewStudy, frozen=True, kw_only=True):
 
 
 def moment_text(seconds: float) -> str:
-    """A moment in seconds since 1970 as a date and time in UTC."""
+    """Return a moment in seconds since 1970 as a date and time in UTC."""
+    if not 0 <= seconds < _YEAR_10000_SECONDS:  # of a row that others made
+        return "at no time"
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")

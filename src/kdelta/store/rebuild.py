@@ -57,15 +57,27 @@ def _copy_rows(damaged: Path, new: sqlite3.Connection, aside: Path) -> int:
 
 def _rows(old: sqlite3.Connection, size: int) -> Iterator[tuple[Row, str]]:
     """The rows that can be read, each looked up alone: those on damaged pages cannot."""
-    for table in TIED:
-        try:
-            (most,) = old.execute(f"SELECT max(rowid) FROM {table}").fetchone()
-        except sqlite3.DatabaseError:
-            most = size // _LEAST_ROW_BYTES
-        for rowid in range(1, (most or 0) + 1):
+    tables = {name for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    for table in sorted(tables & TIED.keys()):  # what else is called so may go on for ever
+        for rowid in _row_ids(old, table, size // _LEAST_ROW_BYTES):
             with contextlib.suppress(sqlite3.DatabaseError):
                 if found := read_row(old, table, rowid):
                     yield found
+
+
+def _row_ids(old: sqlite3.Connection, table: str, most: int) -> list[int]:
+    """The numbers that rows may have: those that can be read from either end; where neither reaches
+    the other one, also all up to the most rows that there can be.
+    """
+    found: set[int] = set()
+    for order in ("ASC", "DESC"):
+        try:
+            for (rowid,) in old.execute(f"SELECT rowid FROM {table} ORDER BY rowid {order}"):
+                found.add(rowid)
+        except sqlite3.DatabaseError:
+            continue
+        return sorted(found)
+    return sorted({*found, *range(1, most + 1)})
 
 
 def _insert(new: sqlite3.Connection, row: Row) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from kdelta.host.files import lab_errors, make_folder
+from kdelta.spec.errors import LabError
+from kdelta.store.blobs import must_be_name
 from kdelta.store.bound import bound_of
 from kdelta.store.database import blobs_in
 from kdelta.store.model import Run, Study
@@ -27,8 +29,8 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Its id, as far as it can be printed."""
-        return f"{self.values['id']!s:.40}"
+        """Return its id, as far as it can be printed."""
+        return f"{self.values.get('id')!s:.40}"
 
     def roles(self) -> dict[str, str]:
         """The blobs of a row that is whole, by what they are."""
@@ -49,7 +51,9 @@ def row_ids(connection: sqlite3.Connection, table: str) -> list[int]:
 
 
 def read_row(connection: sqlite3.Connection, table: str, rowid: int) -> tuple[Row, str] | None:
-    """A row, and what is wrong with it: empty if it is as it was entered. None if there is none."""
+    """Return a row, and what is wrong with it: empty if it is as it was entered. None if there is
+    none.
+    """
     # Text that is no UTF-8 any more is read, too.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     query = f"SELECT * FROM {table} WHERE rowid = ?"
@@ -61,7 +65,9 @@ def read_row(connection: sqlite3.Connection, table: str, rowid: int) -> tuple[Ro
         if values["bound"] != bound_of(values, table):
             return Row(table, rowid, values), "its row was changed after it was entered"
         msgspec.convert({**values, "alive": False}, _TYPES[table])
-    except (TypeError, ValueError, RecursionError) as error:
+        for name in Row(table, rowid, values).roles().values():
+            must_be_name(name)
+    except (TypeError, ValueError, RecursionError, KeyError, LabError) as error:
         return Row(table, rowid, values), f"its row cannot be read: {error}"
     return Row(table, rowid, values), ""
 

@@ -29,8 +29,10 @@ from kdelta.store.database import (
     connect,
     damaged,
     explained_errors,
+    has_database,
     migrate,
     must_be_files,
+    must_have_tables,
     must_not_be_emptied,
     prepare,
     revision,
@@ -96,7 +98,7 @@ class Store:
 
         LabError if it is damaged, from a newer kdelta, or can be neither made nor read.
         """
-        if (folder / DATABASE).is_file() and not os.access(folder, os.W_OK, effective_ids=True):
+        if has_database(folder) and not os.access(folder, os.W_OK, effective_ids=True):
             return cls._open_read_only(folder)
         make_folder(folder)
         must_be_files(folder)
@@ -108,6 +110,7 @@ class Store:
                 must_not_be_emptied(connection, folder)
                 prepare(connection)
                 migrate(connection, folder)
+                must_have_tables(connection, folder)
         except BaseException:
             store.close()
             raise
@@ -124,6 +127,8 @@ class Store:
         with explained_errors("opening", folder):
             connection = connect(f"file:{urllib.parse.quote(str(path))}?mode={how}")
             found = revision(connection)
+            if found == REVISION:
+                must_have_tables(connection, folder)
         if found != REVISION:
             connection.close()
             raise LabError(

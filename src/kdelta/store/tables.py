@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The tables as the newest migration leaves them."""
 
+from kdelta.store.bound import TIED
+
 REVISION = "0005"
 """The newest migration's; a test compares it, and the tables, with the migrations."""
 
 JSON_COLUMNS = frozenset({"machine", "attachments"})
+
+COLUMNS = {
+    "runs": frozenset({*TIED["runs"], "owner", "bound"}),
+    "studies": frozenset({*TIED["studies"], "bound"}),
+}
+"""What each table has at least."""
 
 TABLES = (
     """CREATE TABLE runs (

@@ -13,7 +13,7 @@ import msgspec
 from kdelta.host.cache import Pruning, limit_bytes, prune
 from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, make_folder, sha256_file, write_json
+from kdelta.host.files import expanded, lab_errors, make_folder, sha256_file, write_json
 from kdelta.host.in_use import use
 from kdelta.host.lock import locked, locked_if_free
 from kdelta.host.machine import cores
@@ -326,7 +326,7 @@ def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> BuildReque
     if relink is not None:
         variables = relinking_variables(variables, relink)
     read = read_changes(spec.changes)
-    own = Path(spec.path).expanduser() / ".config" if isinstance(spec, TreeSpec) else None
+    own = expanded(spec.path) / ".config" if isinstance(spec, TreeSpec) else None
     return BuildRequest(
         spec=str(spec),
         source=source,

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.command import Log, run
-from kdelta.host.files import lab_errors, make_folder
+from kdelta.host.files import expanded, lab_errors, make_folder
 from kdelta.kernels.kbuild.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
 from kdelta.kernels.kbuild.order_file import read_order
 from kdelta.kernels.kbuild.toolchain import takes, toolchain
@@ -50,7 +50,7 @@ class Relink(msgspec.Struct, frozen=True):
 
 
 def relink_of(changes: Iterable[Change]) -> Relink | None:
-    """What the changes ask of the link, the last of each kind; None if they ask nothing.
+    """Return what the changes ask of the link, the last of each kind; None if they ask nothing.
 
     UserError for an ordering file that cannot be read.
     """
@@ -58,7 +58,7 @@ def relink_of(changes: Iterable[Change]) -> Relink | None:
     found = Relink()
     for change in asked:
         if isinstance(change, OrderChange):
-            found = msgspec.structs.replace(found, order=read_order(Path(change.path).expanduser()))
+            found = msgspec.structs.replace(found, order=read_order(expanded(change.path)))
         elif isinstance(change, ShuffleChange):
             found = msgspec.structs.replace(found, seed=change.seed)
         elif isinstance(change, AlignChange):

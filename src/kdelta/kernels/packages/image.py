@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import sha256_file, user_errors, write_atomic
+from kdelta.host.files import expanded, sha256_file, user_errors, write_atomic
 from kdelta.host.in_use import use
 from kdelta.host.lock import fill_once
 from kdelta.kernels.model import Kernel, kernel_identity
@@ -39,10 +39,10 @@ _ARCHIVE = re.compile(r"\.(?:tar(?:\.\w+)?|tgz|cgz)")
 
 
 def obtain_image(spec: ImageSpec, log: Log = quiet) -> Kernel:
-    """The kernel of an image file, or of a folder or an archive (make tar-pkg) that holds one;
-    UserError when the lab cannot boot it.
+    """Return the kernel of an image file, or of a folder or an archive (make tar-pkg) that holds
+    one; UserError when the lab cannot boot it.
     """
-    path = Path(spec.path).expanduser()
+    path = expanded(spec.path)
     if _is_archive(path):
         path = _unpacked(path, log)
     folder = path if path.is_dir() and not (path / "arch").is_dir() else None
@@ -70,8 +70,8 @@ def obtain_image(spec: ImageSpec, log: Log = quiet) -> Kernel:
 
 
 def check_image(spec: ImageSpec) -> None:
-    """UserError if there is nothing at the path of an image, or it cannot be read."""
-    path = Path(spec.path).expanduser()
+    """Raise UserError if there is nothing at the path of an image, or it cannot be read."""
+    path = expanded(spec.path)
     if not path.is_dir():
         check_file(path)
         with user_errors(path), path.open("rb"):
@@ -108,7 +108,7 @@ def _image_in(folder: Path, named: str) -> Path:
 def _modules(spec: ImageSpec, folder: Path | None, release: str, log: Log) -> Path | None:
     """The folder of its modules: where the spec says, else what the image's folder has."""
     if spec.modules:
-        named = Path(spec.modules).expanduser()
+        named = expanded(spec.modules)
         return _find_modules(_unpacked(named, log) if _is_archive(named) else named, release)
     if folder is None:
         return None

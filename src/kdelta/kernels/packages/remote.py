@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kdelta.host.files import lab_errors
+from kdelta.host.files import expanded, lab_errors
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.limits import DOWNLOAD_BYTES as MAX_BYTES
 
@@ -34,10 +34,10 @@ def is_address(place: str) -> bool:
 
 
 def local_path(place: str) -> Path | None:
-    """The path of what is on this host; None for what is not."""
+    """Return the path of what is on this host; None for what is not."""
     if place.startswith("file://"):
         return Path(urlsplit(place).path)
-    return None if is_address(place) else Path(place).expanduser()
+    return None if is_address(place) else expanded(place)
 
 
 def below(place: str, name: str) -> str:

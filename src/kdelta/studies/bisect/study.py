@@ -3,10 +3,10 @@
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 
 import msgspec
 
+from kdelta.host.files import expanded
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles, reach_of_changes, touches_config
@@ -66,7 +66,7 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     """Return the search between two commits; what of it is there already is not made again."""
     request.timed.check()
     progress = lab.progress
-    repository = Path(request.repository).expanduser()
+    repository = expanded(request.repository)
     with interruptible():
         commits = read_range(repository, *parse_range(request.range))
     kernels = Commits(request, commits, lab)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from kdelta.host.files import expanded
 from kdelta.kernels.sources.git import read_repository
 from kdelta.report.names import side_names
 from kdelta.spec.errors import KdeltaError
@@ -108,7 +109,7 @@ def _with_commits(kernels: Sequence[Lineage]) -> list[Lineage]:
         if isinstance(spec, GitSpec):
             wanted.setdefault(spec.path, []).append(spec.revision)
             revisions[one.identity] = spec.path, spec.revision
-    known = {path: _commits(Path(path).expanduser(), names) for path, names in wanted.items()}
+    known = {path: _commits(expanded(path), names) for path, names in wanted.items()}
     return [_with_commit(one, known, revisions.get(one.identity)) for one in kernels]
 
 

@@ -12,7 +12,7 @@ from kdelta.counts.executed import decode_executed
 from kdelta.counts.model import RegionCounts, is_kernel
 from kdelta.cpus.model import CPU
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, write_atomic
+from kdelta.host.files import expanded, lab_errors, write_atomic
 from kdelta.infer.effects.chance import ENOUGH, region_runs
 from kdelta.infer.effects.estimate import ZERO, Estimate, effect_between
 from kdelta.infer.effects.paths import RegionPath, background_rates, function_paths, region_paths
@@ -371,12 +371,12 @@ def config_file(config: Mapping[str, str]) -> Path:
 
 
 def end_config(path: Path, *, no_modules: bool) -> Path:
-    """A config that the user names, as a file; UserError if there is none. What it leaves out is as
-    the tree has it by default, as in a defconfig.
+    """Return a config that the user names, as a file; UserError if there is none. What it leaves
+    out is as the tree has it by default, as in a defconfig.
     """
     given = given_in(BaseConfigChange(str(path)))
     if not no_modules or given is None:
-        return path.expanduser().absolute()
+        return expanded(path).absolute()
     text = render_config(without_modules(parse_config(given.text)))
     kept = cache_dir("configs") / f"{path.stem}-{identity(text)[:12]}.config"
     write_atomic(kept, text.encode())

@@ -4,12 +4,11 @@
 import functools
 import itertools
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import write_atomic
+from kdelta.host.files import expanded, write_atomic
 from kdelta.infer.search.search_model import FlipSet
 from kdelta.kernels.kbuild.build import question_of
 from kdelta.kernels.kbuild.built import load_built
@@ -55,7 +54,7 @@ class Trees:
         if isinstance(source, PatchFailure):
             raise UserError(f"{source.patch} does not apply to the tree: {source.detail}")
         self.source: Source = source
-        folder = None if isinstance(spec, DebSrcSpec) else Path(spec.path).expanduser()
+        folder = None if isinstance(spec, DebSrcSpec) else expanded(spec.path)
         series = read_series(words, folder, progress.log)
         patches = with_fuzz(series.patches, fuzz_of(spec.changes))
         self.builds = Builds(progress)

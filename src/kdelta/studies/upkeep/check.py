@@ -14,11 +14,11 @@ from kdelta.host.cache import (
     SNAPSHOT,
     TREE,
     Cached,
+    own,
     tree_free,
     usage,
 )
-from kdelta.host.dirs import cache_dir
-from kdelta.host.files import PARTIAL, matching, remove, remove_left, sha256_file
+from kdelta.host.files import PARTIAL, remove, remove_left, sha256_file
 from kdelta.host.finding import Finding
 from kdelta.host.in_use import unused
 from kdelta.host.lock import work_left
@@ -95,16 +95,15 @@ def _taken(one: Cached) -> str:
 
 def _left(*, repair: bool) -> Iterator[Finding]:
     """What killed processes left."""
-    root = cache_dir()
     depths = ("", "*/", "*/*/")
-    partials = (path for depth in depths for path in matching(root, f"{depth}*{PARTIAL}"))
+    partials = (path for depth in depths for path in own(f"{depth}*{PARTIAL}"))
     for path in sorted(partials):
         fixed = "removed" if repair and remove_left(path) else ""
         yield Finding(path=path, what="a killed process left it", is_left=True, fixed=fixed)
     for path in work_left(removed=repair):
         fixed = "removed" if repair else ""
         yield Finding(path=path, what="a killed process left it", is_left=True, fixed=fixed)
-    for folder in sorted(path for path in root.iterdir() if path.is_dir()):
+    for folder in sorted(path for path in own("*") if path.is_dir() and not path.is_symlink()):
         for path in manifests_left(folder):
             if repair:
                 remove(path)
