@@ -169,7 +169,8 @@ def work_left(*, removed: bool) -> list[Path]:
                 # No process holds folders of other names: only their age says that they are left.
                 # Beyond a link they may be the user's.
                 is_old = time.time() - folder.stat().st_mtime > _OLD_SECONDS
-                if not _NAME.fullmatch(folder.name) and not (is_old and not is_linked):
+                is_run = folder.name.startswith(_PREFIX)
+                if not (_NAME.fullmatch(folder.name) if is_linked else is_run or is_old):
                     continue
                 descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
                 try:
