@@ -123,6 +123,17 @@ def test_pipe_in_a_repository_is_not_waited_for(tmp_path: Path, name: str) -> No
             read_range(folder, "HEAD", "HEAD")
 
 
+def test_folders_with_names_of_git_are_no_repository(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path / "tree")
+    commit(tree, "one")
+    for name in ("config", "objects", "HEAD", "index"):
+        (tree / "kernel" / name).mkdir()
+    (tree / ".git/commondir").write_bytes(b"..\0/x\n")
+    assert object_named(tree / "kernel", "HEAD") == ""
+    (tree / ".git/commondir").unlink()
+    assert object_named(tree / "kernel", "HEAD") == git(tree, "rev-parse", "HEAD").strip()
+
+
 FORGED = {
     "record of a range": "s\n\nb\x1e--output={}\x1fabc\x1f\x1fA <a@b>\x1f2020-01-01\x1fs\x1ftext",
     "separators of a range": "sub\n\nbody \x1e more \x1e end \x1f",

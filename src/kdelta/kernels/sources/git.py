@@ -208,7 +208,7 @@ def read_repository(folder: Path, *words: str, stdin: bytes = b"") -> GitResult:
     has pipes or devices in place of files.
     """
     for git_dir in _git_dirs(folder):
-        if odd := [one for one in _READ_FILES if is_odd(git_dir / one)]:
+        if odd := [one for one in _READ_FILES if _is_waited_for(git_dir / one)]:
             raise UserError(
                 f"cannot read the repository {folder}: {git_dir / odd[0]} is no file",
                 "git would wait for it; move it away, or clone the repository again",
@@ -230,17 +230,25 @@ def _git_dirs(folder: Path) -> Iterator[Path]:
         git_dir = one / ".git"
         if git_dir.is_file() and (named := _named_in(git_dir)):
             git_dir = one / named.removeprefix("gitdir:").strip()
-        if (git_dir / "HEAD").exists() or (git_dir := one).joinpath("objects").is_dir():
-            yield git_dir
-            if common := _named_in(git_dir / "commondir"):
-                yield git_dir / common
-            return
+        if not git_dir.is_dir():
+            git_dir = one
+            if not all((one / name).exists() for name in ("HEAD", "objects", "refs")):
+                continue
+        yield git_dir
+        if common := _named_in(git_dir / "commondir"):
+            yield git_dir / common
+        return
+
+
+def _is_waited_for(path: Path) -> bool:
+    return is_odd(path) and not path.is_dir()
 
 
 def _named_in(path: Path) -> str:
     """What the one line of a file of git says; empty where it is none."""
     with contextlib.suppress(OSError):
-        return read_regular(path).decode("utf-8", "surrogateescape").strip()
+        text = read_regular(path).decode("utf-8", "surrogateescape").strip()
+        return "" if "\0" in text else text
     return ""
 
 
