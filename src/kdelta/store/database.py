@@ -100,6 +100,7 @@ def must_have_tables(connection: sqlite3.Connection, folder: Path) -> None:
         there = {one["name"] for one in connection.execute(f"PRAGMA table_info({table})")}
         if lacking := sorted(wanted - there):
             raise damaged(folder, f"table {table} has no column {lacking[0]}")
+        connection.execute(f"SELECT rowid FROM {table} LIMIT 0")  # not every table has one
 
 
 def prepare(connection: sqlite3.Connection) -> None:
