@@ -195,8 +195,8 @@ def test_name_with_an_end_of_line_is_in_one_line(own_data: Path, capsys: Capture
         (["prune", "--cache", "1e300"], "--cache"),
         (["prune", "--cache", "inf"], "--cache"),
         (["backup", "~nosuchuser/x"], "there is no such user"),
-        (["backup", "{}/x.partial"], "would take it for left over"),
-        (["backup", "{}/blobs/x"], "would take it for left over"),
+        (["backup", "{}/x.partial"], "or left over"),
+        (["backup", "{}/blobs/x"], "part of the store"),
         (
             ["report", "last", "--output", "{}/store.db", "--format", "text"],
             "nothing else is written there",
@@ -241,3 +241,18 @@ def test_what_lies_beyond_a_link_in_the_cache_stays(tmp_path: Path) -> None:
     after = {path: path.is_dir() or path.read_bytes() for path in own.rglob("*")}
     assert {path: after.get(path) for path in before} == before
     assert not path.exists()
+
+
+def test_loop_of_links_is_a_slip(own_data: Path, tmp_path: Path, capsys: Captured) -> None:
+    fill_store(own_data)
+    (tmp_path / "loop").symlink_to("loop")
+    assert ended(["backup", str(tmp_path / "loop/x")]) == 3
+    assert ended(["report", "x", "--output", str(tmp_path / "loop"), "--format", "text"]) == 2
+    assert "bug" not in capsys.readouterr().err
+
+
+def test_linked_folder_was_used_when_it_says(tmp_path: Path) -> None:
+    path = made("a", used=2.0)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert [one.used for one in usage()] == [2.0]

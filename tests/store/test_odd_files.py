@@ -85,3 +85,13 @@ def test_backup_does_not_replace_another(tmp_path: Path, monkeypatch: pytest.Mon
         back_up(tmp_path / "store", target)
     assert [one.name for one in target.iterdir()] == ["file"]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["backup", "store"]
+
+
+def test_backup_removes_what_killed_ones_left(tmp_path: Path) -> None:
+    make(tmp_path / "store")
+    left, other = tmp_path / "b.0123abcd.partial", tmp_path / "b.89abcdef.partial"
+    for folder in (left, other):
+        folder.mkdir()
+    (left / "store.db").write_bytes(b"")
+    back_up(tmp_path / "store", tmp_path / "b")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["b", other.name, "store"]

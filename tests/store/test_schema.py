@@ -32,6 +32,11 @@ SCHEMAS = {
         ("CREATE TABLE studies (id PRIMARY KEY, kind, question, command, started, version,"
         " report_blob, operations, answer, bound) WITHOUT ROWID"),
     ),
+    "a table of a module": (
+        "DROP TABLE studies",
+        ("CREATE VIRTUAL TABLE studies USING fts5(id, kind, question, command, started, version,"
+        " report_blob, operations, answer, bound)"),
+    ),
     "a trigger": (
         "CREATE TRIGGER t AFTER DELETE ON runs BEGIN DELETE FROM studies; DELETE FROM runs; END",
     ),

@@ -74,7 +74,7 @@ def _here(word: str) -> Meant | None:
     number = match[1]
     is_commit = False
     with contextlib.suppress(KdeltaError):  # another user's repository
-        is_commit = bool(object_named(Path.cwd(), f"v{number}^{{commit}}"))
+        is_commit = bool(object_named(Path(), f"v{number}^{{commit}}"))
     if is_commit:
         return Meant(f"for the commit write git:.@v{number}", f"git:.@v{number}")
     host = host_target()

@@ -66,11 +66,12 @@ def save(path: Path, content: bytes) -> None:
 
 
 def must_be_outside(option: str, path: Path, another: str) -> None:
-    """Raise UserError for an option's file or folder in the store; `another`: what to name
+    """Raise UserError for an option's file that is one of the store's own; `another`: what to name
     instead.
     """
-    store = data_dir().resolve()
-    if store in (whole := path.resolve()).parents or store == whole:
+    from kdelta.store.database import is_own  # noqa: PLC0415  (which takes long to import)
+
+    if is_own(store := data_dir(), path) and not path.is_dir():
         raise UserError(
             f"{option}: kdelta keeps its runs in {store}, and nothing else is written there",
             f"name {another}",

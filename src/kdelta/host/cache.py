@@ -140,8 +140,8 @@ def usage(only: str = "") -> list[Cached]:
             if path in found or path.name.endswith(PARTIAL) or is_manifest(path):
                 continue
             with contextlib.suppress(OSError):
-                found_at = path.lstat() if is_odd(path) else path.stat()  # a loop of links has none
-                used = found_at.st_mtime
+                is_file = not is_odd(path) or path.is_dir()
+                used = (path.stat() if is_file else path.lstat()).st_mtime  # a loop has the latter
                 found[path] = Cached(kind.title, path, disk_bytes(path), used, kind.goes)
     for tree in [one for one in found.values() if one.kind == TREE]:
         outs = [one for one in found.values() if one.kind == OUT and one.path.parent == tree.path]

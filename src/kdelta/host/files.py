@@ -248,7 +248,7 @@ def remove_left(partial: Path) -> bool:
     process writes it.
     """
     with lab_errors("removing", partial):
-        if not partial.is_dir() and (partial.is_symlink() or is_odd(partial)):
+        if partial.is_symlink() or (is_odd(partial) and not partial.is_dir()):
             remove(partial)  # which no process makes
             return True
         try:

@@ -3,16 +3,32 @@
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import sqlite3
 from pathlib import Path
 
-from kdelta.host.files import PARTIAL, lab_errors, make_folder, name_folder, partial_folder
+from kdelta.host.files import (
+    PARTIAL,
+    lab_errors,
+    make_folder,
+    matching,
+    name_folder,
+    partial_folder,
+    remove_left,
+)
 from kdelta.spec.errors import UserError
 from kdelta.store.blobs import Blobs
 from kdelta.store.check import must_be_whole
-from kdelta.store.database import DATABASE, blobs_named, connect, explained_errors, has_database
+from kdelta.store.database import (
+    DATABASE,
+    blobs_named,
+    connect,
+    explained_errors,
+    has_database,
+    is_own,
+)
 from kdelta.store.store import Store, blobs_locked
 
 
@@ -25,9 +41,9 @@ def back_up(folder: Path, target: Path) -> int:
         raise UserError(
             f"cannot write a backup to {target}: it is there already", "name a new folder"
         )
-    if folder.resolve() in target.resolve().parents or target.name.endswith(PARTIAL):
+    if is_own(folder, target) or target.name.endswith(PARTIAL):
         raise UserError(
-            f"cannot write a backup to {target}: kdelta check would take it for left over",
+            f"cannot write a backup to {target}: it would be part of the store, or left over",
             f"name a folder outside of {folder}, whose name does not end with {PARTIAL}",
         )
     if not has_database(folder):
@@ -36,6 +52,10 @@ def back_up(folder: Path, target: Path) -> int:
         )
     # A name of its own: what the user has there stays, and so does what another process writes.
     partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}{PARTIAL}")
+    left = re.compile(rf"{re.escape(target.name)}\.[0-9a-f]{{8}}{re.escape(PARTIAL)}")
+    for one in matching(target.parent, "*"):  # of backups that were killed
+        if left.fullmatch(one.name) and (one / DATABASE).is_file():
+            remove_left(one)
     with contextlib.ExitStack() as stack:
         if os.access(folder, os.W_OK, effective_ids=True):
             # Others may add blobs meanwhile, and not remove any.

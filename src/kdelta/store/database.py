@@ -39,6 +39,15 @@ def explained_errors(doing: str, folder: Path) -> Iterator[None]:
         raise damaged(folder, str(error)) from error
 
 
+def is_own(folder: Path, path: Path) -> bool:
+    """Return whether a path is one that the store in a folder uses itself."""
+    whole, own = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    if whole == own or own not in whole.parents:
+        return whole == own
+    first = whole.relative_to(own).parts[0]
+    return first.startswith(DATABASE) or first in {*_FILES, "blobs", "bisect", "damaged"}
+
+
 def has_database(folder: Path) -> bool:
     """Return whether there is a database in a folder; LabError for one that cannot be read."""
     path = folder / DATABASE
@@ -92,15 +101,20 @@ def must_have_tables(connection: sqlite3.Connection, folder: Path) -> None:
     """Raise LabError for a database of this version whose tables lack columns, and for one with
     views or triggers, which answer or change what was not asked for.
     """
-    made = connection.execute("SELECT name, type FROM sqlite_master WHERE type <> 'index'")
-    for name, kind in made.fetchall():
-        if kind != "table":
+    made = connection.execute("SELECT name, type, sql FROM sqlite_master WHERE type <> 'index'")
+    for name, kind, text in made.fetchall():
+        if kind != "table" or not is_plain(text):
             raise damaged(folder, f"there is a {kind}, {name}, that kdelta did not make")
     for table, wanted in COLUMNS.items():
         there = {one["name"] for one in connection.execute(f"PRAGMA table_info({table})")}
         if lacking := sorted(wanted - there):
             raise damaged(folder, f"table {table} has no column {lacking[0]}")
         connection.execute(f"SELECT rowid FROM {table} LIMIT 0")  # not every table has one
+
+
+def is_plain(text: object) -> bool:
+    """Return whether what made a table made it of rows, and not of what a module answers."""
+    return str(text).split()[:2] == ["CREATE", "TABLE"]
 
 
 def prepare(connection: sqlite3.Connection) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kdelta.host.files import PARTIAL, lab_errors, make_folder, remove
 from kdelta.store.bound import TIED
-from kdelta.store.database import DATABASE, connect, explained_errors, make_tables
+from kdelta.store.database import DATABASE, connect, explained_errors, is_plain, make_tables
 from kdelta.store.rows import Row, keep_aside, read_row
 from kdelta.store.tables import JSON_COLUMNS
 
@@ -57,7 +57,8 @@ def _copy_rows(damaged: Path, new: sqlite3.Connection, aside: Path) -> int:
 
 def _rows(old: sqlite3.Connection, size: int) -> Iterator[tuple[Row, str]]:
     """The rows that can be read, each looked up alone: those on damaged pages cannot."""
-    tables = {name for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    made = old.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+    tables = {name for name, text in made if is_plain(text)}
     for table in sorted(tables & TIED.keys()):  # what else is called so may go on for ever
         for rowid in _row_ids(old, table, size // _LEAST_ROW_BYTES):
             with contextlib.suppress(sqlite3.DatabaseError):

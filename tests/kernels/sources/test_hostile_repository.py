@@ -134,6 +134,26 @@ def test_folders_with_names_of_git_are_no_repository(tmp_path: Path) -> None:
     assert object_named(tree / "kernel", "HEAD") == git(tree, "rev-parse", "HEAD").strip()
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-7", "ISO-8859-1"])
+def test_encoding_that_a_repository_wants_changes_nothing(tmp_path: Path, encoding: str) -> None:
+    tree = write_tree(tmp_path / "tree")
+    commit(tree, "one")
+    commit(tree, "für", **{"kernel/fork.c": "int b;\n"})
+    with (tree / ".git/config").open("a") as file:
+        file.write(_line("i18n", "logOutputEncoding", encoding))
+    assert [one.subject for one in range_patches(tree, "HEAD^", "HEAD").patches] == ["für"]
+    assert [one.subject for one in read_range(tree, "HEAD^", "HEAD").commits] == ["für"]
+
+
+def test_pipe_beyond_a_link_is_not_waited_for(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path / "tree")
+    commit(tree, "one")
+    os.mkfifo(tree / ".git/info/grafts")
+    (tmp_path / "link").symlink_to(tree / "kernel")
+    with pytest.raises(UserError, match="grafts is no file"):
+        read_range(tmp_path / "link", "HEAD", "HEAD")
+
+
 FORGED = {
     "record of a range": "s\n\nb\x1e--output={}\x1fabc\x1f\x1fA <a@b>\x1f2020-01-01\x1fs\x1ftext",
     "separators of a range": "sub\n\nbody \x1e more \x1e end \x1f",

@@ -205,7 +205,7 @@ def source_damage(folder: Path) -> str | None:
 def read_repository(folder: Path, *words: str, stdin: bytes = b"") -> GitResult:
     """Run a git command that only reads, in a user's repository; no program that this names is run.
     UserError for a repository of another user, unless git's settings allow it, and for one that
-    has pipes or devices in place of files.
+    has pipes or devices in place of the files in _READ_FILES.
     """
     for git_dir in _git_dirs(folder):
         if odd := [one for one in _READ_FILES if _is_waited_for(git_dir / one)]:
@@ -226,7 +226,8 @@ def _git_dirs(folder: Path) -> Iterator[Path]:
     """Yield the folder in which git looks for the repository of a folder, and of a worktree the one
     that it has in common with others, as far as they are there.
     """
-    for one in (folder, *folder.absolute().parents):
+    whole = Path(os.path.realpath(folder))  # as git has it
+    for one in (whole, *whole.parents):
         git_dir = one / ".git"
         if git_dir.is_file() and (named := _named_in(git_dir)):
             git_dir = one / named.removeprefix("gitdir:").strip()
@@ -241,7 +242,7 @@ def _git_dirs(folder: Path) -> Iterator[Path]:
 
 
 def _is_waited_for(path: Path) -> bool:
-    return is_odd(path) and not path.is_dir()
+    return is_odd(path) and not path.is_dir() and os.path.realpath(path) != os.devnull
 
 
 def _named_in(path: Path) -> str:

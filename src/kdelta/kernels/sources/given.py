@@ -63,24 +63,17 @@ class GivenFile(msgspec.Struct, frozen=True):
 
 
 def given_in(change: Change) -> GivenFile | None:
-    """The file that a change names; None if it names none, or a target of the tree's make.
+    """Return the file that a change names; None if it names none, or a target of the tree's make.
     UserError for what is neither patches nor a config.
     """
     if not isinstance(change, FileChange | BaseConfigChange):
         return None
-    path = _expanded(change.path)
+    path = expanded(change.path)
     with user_errors(path):
         if isinstance(change, BaseConfigChange):
             return msgspec.structs.replace(_read_config(path), kind="base")
         is_target = change.may_be_target and not path.is_file()
         return None if is_target else read_given(path)
-
-
-def _expanded(name: str) -> Path:
-    try:
-        return expanded(name)
-    except RuntimeError as error:
-        raise UserError(f"not a path: {name}: {error}", "write it without ~") from error
 
 
 ReadChanges = Sequence[tuple[Change, GivenFile | None]]

@@ -24,7 +24,7 @@ _FIELDS = 6
 _LOG = (
     *("-c", "log.showRoot=true", "log", "--topo-order", "--reverse", "-z", "--name-only"),
     *("--no-renames", "--relative", "--diff-merges=combined", "--no-show-signature"),
-    "--no-ext-diff",
+    *("--no-ext-diff", "--encoding=UTF-8"),
 )
 _RANGE = re.compile(r"(?P<good>[^.].*?)?\.\.(?P<bad>[^.].*)?")
 

@@ -59,7 +59,7 @@ def commits_of(repository: Path, words: Sequence[str]) -> tuple[list[PatchCommit
     # Not known to who wrote the messages: what a commit begins with.
     mark = secrets.token_hex(16)
     form = f"--format={mark}{'%x00'.join(_FIELDS)}%x00"
-    words = ["log", "--reverse", "--topo-order", form, *words, "--"]
+    words = ["log", "--encoding=UTF-8", "--reverse", "--topo-order", form, *words, "--"]
     result = read_repository(repository, *words).or_raise(UserError, str(repository))
     printed = result.stdout.decode("utf-8", "replace").split(mark)[1:]
     rows = [row.split("\0", len(_FIELDS)) for row in printed]
