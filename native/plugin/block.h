@@ -8,6 +8,7 @@
 #define KDELTA_BLOCK_H
 
 #include "arch.h"
+#include "cpus.h"
 
 enum context { OWN, INTERRUPTS, OTHER, CONTEXTS };
 
@@ -94,10 +95,10 @@ struct origin {
 };
 
 /* A string operation that repeats is a block of its own from its second iteration on, once an iteration. In the kernel such blocks
- * are counted by additions in the translated code alone. */
+ * are counted by additions in the translated code alone, where there is one CPU. */
 static inline bool is_silent(const struct block *b)
 {
-    return !b->user && b->insns == 1 && b->origin->groups[0].last.repeats;
+    return n_cpus == 1 && !b->user && b->insns == 1 && b->origin->groups[0].last.repeats;
 }
 
 struct qemu_plugin_tb;

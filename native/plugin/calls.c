@@ -174,12 +174,12 @@ static void move_groups(struct cell *c, const struct block *b, unsigned group, i
         extra_of(c, (uint16_t)group)->waiting.entered += (uint64_t)(int64_t)times;
 }
 
-static void left(struct block *b, unsigned group)
+static void left(struct block *b, unsigned group, int times)
 {
-    calls.changed |= LEFT_EARLY;
+    calls.changed = times > 0 ? calls.changed | LEFT_EARLY : calls.changed & ~LEFT_EARLY;
     calls.left_after = group;
     if (calls.node)
-        move_groups(cell_for(b), b, group + 1, -1);
+        move_groups(cell_for(b), b, group + 1, -times);
 }
 
 static void dropped(struct block *b)
@@ -278,6 +278,8 @@ bool calls_want(const char *mode, uint64_t limit, const struct arch *arch)
         .forget = forget,
         .forked = follow_forked,
         .started = follow_started,
+        .stopped = follow_stopped,
+        .goes_on = follow_goes_on,
         .switched = follow_switched,
         .event = follow_event,
         .entered = entered,

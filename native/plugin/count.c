@@ -74,24 +74,38 @@ static bool last_was_dropped(const struct block *b, unsigned left_after, const s
         (to->origin->vaddr == group[1].last_vaddr || to->flags & AT_INTERRUPT);
 }
 
+/* The group after which a block was left that was left before its last group. */
+static unsigned left_after(const struct block *b)
+{
+    unsigned g = 0;
+
+    while (b->live[g] - b->origin->groups[g].left == b->live[g + 1])
+        g++;
+    return g;
+}
+
+/* Notes that the block was left after that group; with -1, that it was not. */
+static void note_left(struct block *b, unsigned g, int times)
+{
+    b->origin->groups[g].left += (uint64_t)(int64_t)times;
+    b->left += (uint64_t)(int64_t)times;
+    REPORT(left, b, g, times);
+    now.run[b->user] -= insns_from(b, g + 1) * (uint64_t)(int64_t)times;
+}
+
 /* The block was left before its last group: by a fault, or since QEMU executed an access to a device or to code alone. */
 static void left_early(struct block *b, const struct block *to, unsigned flags)
 {
-    struct group *groups = b->origin->groups;
-    unsigned g = 0;
+    const struct group *groups = b->origin->groups;
+    unsigned g = left_after(b);
 
-    while (b->live[g] - groups[g].left == b->live[g + 1])
-        g++;
     if (last_was_dropped(b, g, to)) {
         drop_last(b);
         return;
     }
     bool open = b->user && last_is_open(b, g); /* then the fault may be of the fetch of that last instruction */
 
-    groups[g].left++;
-    b->left++;
-    REPORT(left, b, g);
-    now.run[b->user] -= insns_from(b, g + 1);
+    note_left(b, g, 1);
     if (flags & AT_FAULT && open)
         fault_of_user_code(b, g, flags);
     else if (flags & AT_FAULT || to->origin->vaddr == groups[g].last_vaddr)
@@ -139,13 +153,12 @@ static void fault_after(struct block *b, unsigned flags)
 /* What the block is the entry of, after that block. */
 static unsigned entered_by(const struct block *b, const struct block *before, bool early)
 {
-    static bool in_stub; /* the next entry is the one under way */
     const struct origin *o = before->origin;
     bool call = b->flags & AT_TRAP && !early && o->groups[o->n_groups - 1].last.calls;
-    bool again = in_stub && !(b->flags & AT_STUB);
+    bool again = now.in_stub && !(b->flags & AT_STUB);
 
     if (b->flags & AT_ENTRY)
-        in_stub = b->flags & AT_STUB;
+        now.in_stub = b->flags & AT_STUB;
     if (again)
         return b->flags & ~AT_ENTRY;
     return call ? b->flags & ~(AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT | AT_EITHER) : b->flags;
@@ -187,7 +200,66 @@ void count_silently(struct block *b)
     now.silent[now.n_silent++] = b;
 }
 
-/* A machine may have several CPUs, of which the guest starts one: all that is kept here is of one. */
+/* What is kept of a CPU while another one executes. */
+static struct cpu {
+    struct block *block;    /* the one that it executed last; NULL: none yet */
+    unsigned left;          /* if it was left early: after which group, and 1 */
+    bool accessed;          /* whether the access of the last instruction that was reached in it was made */
+    bool in_stub;
+    uint64_t device_at;
+    struct task *running;
+} cpus[MOST_CPUS];
+static unsigned on_cpu;
+
+static struct group *reached(const struct cpu *cpu)
+{
+    return &cpu->block->origin->groups[cpu->left ? cpu->left - 1 : cpu->block->tail];
+}
+
+/* Another CPU may execute the same block: so its counters are left as of a block that came to its end. */
+static void stop(struct cpu *cpu)
+{
+    struct block *b = now.block;
+
+    cpu->block = b;
+    cpu->left = b->live[0] - b->left != b->live[b->tail] ? left_after(b) + 1 : 0;
+    if (b != before_all)
+        cpu->accessed = access_made(b, cpu->left ? cpu->left - 1 : b->tail);
+    if (cpu->left)
+        note_left(b, cpu->left - 1, 1);
+    segment_close(task_context());
+    cpu->in_stub = now.in_stub;
+    cpu->device_at = now.device_at;
+    cpu->running = task_running();
+    REPORT(stopped, on_cpu);
+}
+
+static void go_on(struct cpu *cpu)
+{
+    struct block *b = now.block = cpu->block ? cpu->block : before_all;
+
+    task_resume(cpu->running);
+    now.in_stub = cpu->in_stub;
+    now.device_at = cpu->device_at;
+    if (b->epoch != now.epoch)
+        segment_touch(b);
+    REPORT(goes_on, on_cpu);
+    if (cpu->left)
+        note_left(b, cpu->left - 1, -1);
+    if (b != before_all)
+        reached(cpu)->accessed_at = b->live[reached(cpu) - b->origin->groups] - !cpu->accessed;
+}
+
+void count_on_cpu(unsigned index)
+{
+    if (index == on_cpu)
+        return;
+    stop(&cpus[on_cpu]);
+    on_cpu = index;
+    go_on(&cpus[index]);
+}
+
+/* A machine may have several CPUs, of which the guest starts one. */
 _Noreturn void refuse_cpu(unsigned int vcpu)
 {
     fprintf(stderr, "kdelta plugin: CPU %u executes code; only the first one may\n", vcpu);

@@ -31,15 +31,50 @@ static void drop_stacks(struct followed *t)
     t->sigreturn = false;
 }
 
-void follow_init(void)
+/* A CPU that was not seen before. */
+static void first_task(void)
 {
     static struct link none;
 
-    none.block = block_dummy();
+    if (!none.block)
+        none.block = block_dummy();
     calls.last = &none;
     calls.changed = RETURNED;
+    calls.slot = 0;
+    calls.resumed = (struct pending){ 0 };
     task = new_task();
     task->number = program_new();
+}
+
+void follow_init(void)
+{
+    first_task();
+}
+
+/* What is kept of a CPU while another one executes. */
+static struct {
+    struct calls calls;
+    struct followed *task;
+} cpus[MOST_CPUS];
+
+void follow_stopped(unsigned cpu)
+{
+    cpus[cpu].calls = calls;
+    cpus[cpu].task = task;
+}
+
+void follow_goes_on(unsigned cpu)
+{
+    if (cpus[cpu].task) {
+        calls = cpus[cpu].calls;
+        task = cpus[cpu].task;
+    } else {
+        first_task();
+    }
+    calls.cell = NULL; /* it may be of a region that has ended */
+    if (in_region())
+        renew_task();
+    follow_place();
 }
 
 void follow_place(void)

@@ -35,6 +35,9 @@ void follow_begin(void);
 /* The block comes after another one, in a way that may lead to another node. */
 void follow(struct block *b, const struct link *last);
 void follow_return(unsigned depth);
+/* Another CPU executes; and that one does. */
+void follow_stopped(unsigned cpu);
+void follow_goes_on(unsigned cpu);
 /* Events of tasks: listener.h says what each is. A task's note is the number of its program. */
 void follow_forked(uint32_t *note);
 void follow_started(uint32_t program);

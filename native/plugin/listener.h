@@ -13,7 +13,7 @@ struct listener {
     /* Of blocks. */
     void (*translated)(struct block *b);
     void (*dropped)(struct block *b);                          /* its last group turned out to be none */
-    void (*left)(struct block *b, unsigned group);             /* the groups after that one were not reached */
+    void (*left)(struct block *b, unsigned group, int times);  /* the groups after that one were not reached; -1: they were */
     void (*lost)(struct block *b, unsigned group, int times);  /* an attempt failed; -1: it did not */
     void (*device)(struct block *b);                           /* it accessed a device */
 
@@ -25,6 +25,10 @@ struct listener {
     void (*end)(const struct site *site);
     void (*output)(const struct region *region);
     void (*forget)(void);
+
+    /* Of CPUs, where there are several; a segment has been closed. */
+    void (*stopped)(unsigned cpu);                             /* another one executes next */
+    void (*goes_on)(unsigned cpu);
 
     /* Of tasks. */
     void (*forked)(uint32_t *note);                            /* the running task makes another one, which gets the note */

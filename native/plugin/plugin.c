@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
- * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off|now] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
+ * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off|now] [cpus=N [turns=on]] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
  * [simulate=SETSxWAYSxBYTES] [calls=kernel|all [calls-limit=NODES]]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
  * is translated again, with counters. With count=now that is from the start, with count=off never.
  */
@@ -12,6 +12,7 @@
 #include "calls.h"
 #include "channel.h"
 #include "count.h"
+#include "cpus.h"
 #include "data.h"
 #include "halt.h"
 #include "insn.h"
@@ -21,6 +22,7 @@
 #include "symbols.h"
 #include "task.h"
 #include "trace.h"
+#include "turns.h"
 
 static const struct arch *const arches[] = { &arch_x86_64, &arch_arm, &arch_aarch64, &arch_riscv64, NULL };
 static struct arch arch; /* a copy, to which the guest's symbols are added */
@@ -69,7 +71,7 @@ static void act_at_mark(struct qemu_plugin_insn *insn, enum mark mark, struct si
 
 static void act_at_halt(struct qemu_plugin_insn *insn, const struct insn_facts *facts)
 {
-    if (halt_is(facts))
+    if (n_cpus == 1 && halt_is(facts))
         qemu_plugin_register_vcpu_insn_exec_cb(insn, halt_begins, QEMU_PLUGIN_CB_NO_REGS, NULL);
 }
 
@@ -85,6 +87,7 @@ static void translate_quiet(struct qemu_plugin_tb *tb)
     size_t n = qemu_plugin_tb_n_insns(tb);
     const struct insn *insns = insns_of(tb, &arch);
 
+    turns_begin();
     note_seen(insns, n);
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -175,6 +178,7 @@ static void translate_counting(struct qemu_plugin_tb *tb)
     const struct insn *insns = insns_of(tb, &arch);
     struct block *b = block_of(tb, &arch, insns);
 
+    turns_begin();
     note_seen(insns, n);
     find_place(b);
     REPORT(translated, b);
@@ -278,6 +282,10 @@ static bool take(const char *argument, struct options *options)
         return channel_open_job(value);
     else if ((value = value_of(argument, "symbols")))
         return symbols_load_file(value);
+    else if ((value = value_of(argument, "cpus")))
+        cpus_set((unsigned)strtoul(value, NULL, 10));
+    else if (!strcmp(argument, "turns=on"))
+        turns_want();
     else if ((value = value_of(argument, "trace-limit")))
         options->limit = strtoull(value, NULL, 10);
     else if ((value = value_of(argument, "data-line")))
@@ -316,6 +324,7 @@ static bool parse(int argc, char **argv, struct options *options)
             return false;
         at_each_block = count_called_block;
     }
+    at_each_block = cpus_callback(at_each_block);
     if (!options->rules || !options->out)
         fputs("kdelta plugin: wants out=FILE and rules=FILE\n", stderr);
     return options->rules && options->out;

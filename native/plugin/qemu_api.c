@@ -2,6 +2,9 @@
 /* What differs between the versions of QEMU's plugin interface. */
 #include "qemu_api.h"
 
+#include "cpus.h"
+#include "memory.h"
+
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 static void (*translate)(struct qemu_plugin_tb *tb);
@@ -131,13 +134,50 @@ static qemu_plugin_u64 entry_of(const uint64_t *counter)
     return (qemu_plugin_u64){ score, (uintptr_t)counter - base };
 }
 
+/* With several CPUs, QEMU multiplies the number of the CPU that translates in place, and so spoils what else in the block is equal to
+ * that number: additions are made by callbacks then.
+ */
+struct addition {
+    uint64_t *counter, addend;
+};
+
+static struct addition *addition_of(uint64_t *counter, uint64_t addend)
+{
+    struct addition *a = zalloc(1, sizeof *a);
+
+    *a = (struct addition){ counter, addend };
+    return a;
+}
+
+static void adds(unsigned int vcpu, void *addition)
+{
+    const struct addition *a = addition;
+
+    (void)vcpu;
+    *a->counter += a->addend;
+}
+
+static void adds_at_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *addition)
+{
+    (void)info, (void)vaddr;
+    adds(vcpu, addition);
+}
+
 void add_at_insn(struct qemu_plugin_insn *insn, uint64_t *counter, uint64_t addend)
 {
+    if (n_cpus > 1) {
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, adds, QEMU_PLUGIN_CB_NO_REGS, addition_of(counter, addend));
+        return;
+    }
     qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry_of(counter), addend);
 }
 
 void add_at_access(struct qemu_plugin_insn *insn, enum qemu_plugin_mem_rw rw, uint64_t *counter, uint64_t addend)
 {
+    if (n_cpus > 1) {
+        qemu_plugin_register_vcpu_mem_cb(insn, adds_at_access, QEMU_PLUGIN_CB_NO_REGS, rw, addition_of(counter, addend));
+        return;
+    }
     qemu_plugin_register_vcpu_mem_inline_per_vcpu(insn, rw, QEMU_PLUGIN_INLINE_ADD_U64, entry_of(counter), addend);
 }
 

@@ -32,6 +32,7 @@ struct counting {
     struct block **silent;       /* those that have no callback */
     size_t n_silent;
     uint64_t device_at;          /* the instruction that last accessed a device */
+    bool in_stub;                /* the next entry of an interrupt or exception is the one under way */
     struct region region;
     uint64_t regions_begun;
 };

@@ -50,9 +50,20 @@ static struct task *task_of(uint64_t key)
     return *chain_of(key) = t;
 }
 
+void task_resume(struct task *task)
+{
+    running = task ? task : zalloc(1, sizeof *running); /* its key follows when it is switched away from */
+    task_depth = running->depth;
+}
+
 void task_init(void)
 {
-    running = zalloc(1, sizeof *running); /* its key follows when it is switched away from */
+    task_resume(NULL);
+}
+
+struct task *task_running(void)
+{
+    return running;
 }
 
 static bool is_own(const struct task *t)

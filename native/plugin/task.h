@@ -8,7 +8,12 @@
 
 extern LOCAL unsigned task_depth; /* frames of interrupts and exceptions on the running task's stack */
 
+struct task;
+
 void task_init(void);
+/* The task that the CPU executes; and a CPU goes on with that one: NULL, one that is not known yet. */
+struct task *task_running(void);
+void task_resume(struct task *task);
 enum context task_context(void);
 void task_claim(void);                       /* the running task's work is the region's own */
 void task_join(void);                        /* the same, in every region that it lives to see; and that of all tasks it makes */

@@ -88,6 +88,21 @@ class HostQemu(msgspec.Struct, frozen=True):
                 (name, near[0]) if near else None,
             )
 
+    def preloading(self, library: Path) -> tuple[str, ...]:
+        """How its command line begins where it is to load that library before its own. LabError for
+        a path that a loader would take for several.
+        """
+        if set(" :").intersection(str(library)):
+            raise LabError(
+                f"QEMU cannot load {library} first: there is a space or a colon in its path",
+                "KDELTA_CACHE_DIR names a folder without them",
+            )
+        names = [Path(word).name for word in self.argv]
+        loader = next((i for i, name in enumerate(names) if name.startswith("ld-linux")), None)
+        if loader is None:
+            return ("env", f"LD_PRELOAD={library}", *self.argv)
+        return (*self.argv[: loader + 1], "--preload", str(library), *self.argv[loader + 1 :])
+
     def run(self, *words: str, seconds: float = _SECONDS) -> Result:
         """Run it to its end with these words. LabError, which names it, if it takes longer."""
         name = f"QEMU {self.program.path}"

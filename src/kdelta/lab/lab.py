@@ -188,6 +188,7 @@ class Lab:
             parameters=kernel.parameters,
             boot=perturbation(index).boot,
             force=machine.force,
+            cpus=machine.cpus,
             programs_by="" if by.pin and by.pin == qemu.pin else by.title,
         )
 

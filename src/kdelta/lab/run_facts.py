@@ -21,6 +21,7 @@ def unusual_facts(guest: Guest, mode: Mode) -> dict[str, str | int | float]:
         "icount_shift": (guest.icount_shift, usual.icount_shift),
         "mode": (mode, MODES[0]),
         "force": (" ".join(guest.force), ""),
+        "cpus": (guest.cpus, usual.cpus),
         "guest_programs_by": (guest.programs_by, ""),
     }
     return {name: value for name, (value, usually) in facts.items() if value != usually}

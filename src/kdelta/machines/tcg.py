@@ -34,6 +34,14 @@ TraceMode = Literal["off", "on", "data"]
 CallsMode = Literal["off", "kernel", "all"]
 """Whether calls are followed: in the kernel alone, or in user code, too."""
 
+_TURN_US = 1000
+"""All CPUs of a guest have one turn at least in so much of its time: what they execute in it, they
+share equally.
+"""
+
+_SECONDS_TO_WRITE = 20.0
+"""How long what is in the pipe may take to get into the file, on a loaded host."""
+
 _MAGIC = b"QEVM"
 """How a state begins (QEMU_VM_FILE_MAGIC)."""
 
@@ -44,7 +52,8 @@ class Guest(msgspec.Struct, frozen=True, dict=True):
     `loaded` and `icount_shift` are as in MachineOptions. `parameters` are the kernel's, a part of
     its identity; they come last on its command line, and so win. `boot`: see Perturbation. `force`:
     features forced in the kernel; `forcing`: how, which has to be found before the boot.
-    `programs_by`: the compiler of its programs, unless that is of the same pin as its QEMU.
+    `programs_by`: the compiler of its programs, unless that is of the same pin as its QEMU. `cpus`:
+    how many it has.
     """
 
     kernel_identity: str
@@ -66,6 +75,7 @@ class Guest(msgspec.Struct, frozen=True, dict=True):
     force: tuple[str, ...] = ()
     forcing: Forcing | None = None
     programs_by: str = ""
+    cpus: int = 1
 
     @property
     def board(self) -> Board:
@@ -108,6 +118,7 @@ class Guest(msgspec.Struct, frozen=True, dict=True):
             "qemu": self.emulator.identity,
             "format": 4,
             **({"force": numbers_of(self.force), "force_format": 2} if self.force else {}),
+            **({"cpus": self.cpus, "turn_us": _TURN_US} if self.cpus > 1 else {}),
         }
 
 
@@ -197,7 +208,13 @@ def _escape(path: Path | str) -> str:
 
 
 def _plugin_option(
-    guest: Guest, folder: Path, snapshot: Snapshot | None, *, count: bool, recording: Recording
+    guest: Guest,
+    folder: Path,
+    snapshot: Snapshot | None,
+    *,
+    count: bool,
+    recording: Recording,
+    turns: bool,
 ) -> str:
     options: list[Path | str] = [
         guest.plugin,
@@ -212,6 +229,8 @@ def _plugin_option(
     elif snapshot and snapshot.after:  # its program asked for it already
         options.append("count=now")
     options += recording.options(arch_machine(guest.arch).data_line_bytes)
+    if guest.cpus > 1:
+        options += [f"cpus={guest.cpus}", *(["turns=on"] if turns else [])]
     return ",".join(_escape(option) for option in options)
 
 
@@ -235,6 +254,16 @@ def _memory(guest: Guest, ram: Path, *, shared: bool) -> list[str]:
     ]  # fmt: skip
 
 
+def _cpus(cpus: int) -> list[str]:
+    """Options for that many CPUs. A filter of a network that nobody uses has a timer of the guest's
+    time, at which the CPU that executes ends its turn; QEMU has no option for that.
+    """
+    if cpus == 1:
+        return []
+    timer = f"filter-buffer,id=turns,netdev=nobody,interval={_TURN_US}"
+    return ["-smp", str(cpus), "-netdev", "hubport,id=nobody,hubid=0", "-object", timer]
+
+
 def command_line(
     guest: Guest,
     folder: Path,
@@ -255,17 +284,19 @@ def command_line(
     console = f"file,id=console,path={_escape(folder / 'console')}"
     if terminal is not None:
         console = f"socket,id=console,fd={terminal}"
+    qemu, repeats = guest.emulator, terminal is None
+    turns = repeats and guest.cpus > 1
     argv = [
-        *guest.emulator.argv,
+        *(qemu.preloading(guest.plugin) if turns else qemu.argv),
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", board.machine, "-accel", "tcg,thread=single",
-        "-icount", f"shift={guest.icount_shift},sleep={'off' if terminal is None else 'on'}",
+        "-icount", f"shift={guest.icount_shift},sleep={'off' if repeats else 'on'}",
         "-rtc", "base=2026-01-01,clock=vm", "-cpu", board.cpu_argument(guest.cpu),
-        "-m", str(guest.memory_mib), *board.arguments,
+        "-m", str(guest.memory_mib), *_cpus(guest.cpus), *board.arguments,
         "-chardev", console, "-serial", "chardev:console",
         *([] if snapshot and board.reads_kernel_at_boot else _kernel(guest)),
         "-plugin",
-        _plugin_option(guest, folder, snapshot, count=count, recording=recording),
+        _plugin_option(guest, folder, snapshot, count=count, recording=recording, turns=turns),
     ]  # fmt: skip
     if keep:
         argv += _memory(guest, Snapshot(folder).ram, shared=True)
@@ -300,7 +331,8 @@ async def _save(qemu: Emulator, path: Path) -> None:
     """Write the stopped guest's state and end QEMU; LabError when it cannot be (a full disk)."""
     await _keep_memory_out(qemu)
     partial = shlex.quote(str(path.with_name(path.name + PARTIAL)))
-    write = f"cat > {partial} && mv {partial} {path.name}"
+    failed = path.with_name(f"{path.name}.failed")
+    write = f"cat > {partial} && mv {partial} {path.name} || : > {failed.name}"
     await qemu.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
     await qemu.command("migrate", uri=f"exec:{write}")
     while True:
@@ -310,7 +342,11 @@ async def _save(qemu: Emulator, path: Path) -> None:
         await asyncio.sleep(0.01)
     await qemu.command("quit")
     await qemu.wait_exit()
-    # QEMU may call it completed when the pipe took the end, and the disk did not.
+    # QEMU may call it completed when the pipe took the end, and the disk did not; nor does it wait
+    # for the command that reads the pipe.
+    waits = asyncio.get_running_loop().time() + _SECONDS_TO_WRITE
+    while not (path.exists() or failed.exists()) and asyncio.get_running_loop().time() < waits:
+        await asyncio.sleep(0.01)
     if status != "completed" or not path.exists():
         raise _not_written(path)
 

@@ -29,6 +29,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 CALLS: dict[Mode, str] = {"kernel-direct": "direct", "kernel-skip": "skip"}
 """What the library that makes a program's calls direct is told by KDELTA_CALL, by mode."""
 
+MOST_CPUS = 64
+
 LEAST_PAGES = 128
 MOST_PAGES = 1023
 
@@ -57,7 +59,7 @@ class MachineOptions(msgspec.Struct, frozen=True):
     `loaded`: the guest has executed the standard load before it is measured. An instruction takes
     2^`icount_shift` ns of the guest's time. `force`: features of the CPU that are forced in the
     guest's kernel (see CPU files). `compile_guest`: the guest's programs are compiled by the host's
-    compiler instead of the pinned one.
+    compiler instead of the pinned one. `cpus`: so many, which take turns.
     """
 
     memory_mib: Annotated[
@@ -71,6 +73,17 @@ class MachineOptions(msgspec.Struct, frozen=True):
             help="Give a guest so much memory.",
         ),
     ] = 1024
+    cpus: Annotated[
+        int,
+        option(
+            "--smp",
+            metavar="N",
+            least=1,
+            most=MOST_CPUS,
+            group=HelpSection.MACHINE,
+            help="Give a guest N CPUs (x86-64).",
+        ),
+    ] = 1
     cpu: Annotated[
         str,
         option(

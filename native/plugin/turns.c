@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Turns of QEMU's threads.
+ *
+ * With thread=single one thread executes all of the guest's CPUs, one after the other. Next to it the main loop handles events, and the
+ * thread of RCU frees memory. Both timers and CPUs depend on when that happens: who finds a timer due moves the clock and kicks CPUs, a
+ * kicked CPU's turn among the CPUs ends early, and so all later turns come at other instructions. With one CPU only the way into a halt
+ * matters (halt.c).
+ *
+ * So here only one of these threads goes on at a time. The CPUs' thread has the turn until all CPUs are idle, or until it has notified
+ * the main loop and next wants QEMU's global lock. Then the main loop goes on until it has nothing to do. RCU's thread, which kicks a
+ * CPU that keeps it waiting, goes on while all CPUs are idle.
+ *
+ * These threads are stopped in functions of the C library and of GLib that are defined here anew: this library has to be loaded before
+ * QEMU's other ones.
+ */
+#define _GNU_SOURCE
+#include "turns.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define REPLACES __attribute__((visibility("default")))
+#define MOST_FILES 1024
+#define RCU_SLEEP_US 10000 /* what RCU's thread sleeps between looks, as no other thread does (call_rcu_thread in QEMU's sources) */
+
+/* pthread_cond_wait has an older version, too. */
+#if defined __x86_64__
+#define WAIT_VERSION "GLIBC_2.3.2"
+#else
+#define WAIT_VERSION "GLIBC_2.17"
+#endif
+
+enum thread { NONE, MAIN_LOOP, CPUS, RCU };
+
+static __thread enum thread self;
+static __thread pthread_mutex_t *waited_with;
+
+static struct {
+    bool wanted, begun;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    enum thread holder;
+    bool main_waits;         /* for events, or for its turn */
+    bool cpus_wait;          /* until the main loop has had its turn */
+    bool cpus_idle;          /* until there is something to execute */
+    uint64_t rounds;         /* turns that the main loop has ended */
+    bool notified;           /* by the CPUs' thread, which alone uses this */
+    pthread_mutex_t *global; /* QEMU's global lock */
+    bool is_event[MOST_FILES];
+} turns = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static struct {
+    int (*lock)(pthread_mutex_t *mutex);
+    int (*wait)(pthread_cond_t *condition, pthread_mutex_t *mutex);
+    int (*poll)(struct pollfd *files, nfds_t n, const struct timespec *timeout, const sigset_t *signals);
+    int (*trim)(size_t bytes);
+    void (*sleep)(unsigned long us);
+} original;
+
+static void enter(void)
+{
+    original.lock(&turns.lock);
+}
+
+static void leave(void)
+{
+    pthread_cond_broadcast(&turns.changed);
+    pthread_mutex_unlock(&turns.lock);
+}
+
+static void await(void)
+{
+    original.wait(&turns.changed, &turns.lock);
+}
+
+/* With the lock of turns. */
+static void take_back(void)
+{
+    turns.cpus_wait = turns.cpus_idle = false;
+    while (turns.holder != NONE)
+        await();
+    turns.holder = CPUS;
+}
+
+/* To the main loop, which has been notified, and so wakes up. */
+static void give_round(void)
+{
+    enter();
+    const uint64_t before = turns.rounds;
+
+    turns.notified = false;
+    turns.holder = NONE;
+    turns.cpus_wait = true;
+    pthread_cond_broadcast(&turns.changed);
+    while (turns.rounds == before)
+        await();
+    take_back();
+    leave();
+}
+
+REPLACES int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    if (!original.lock)
+        original.lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    if (self == CPUS && mutex == turns.global && turns.notified)
+        give_round();
+    return original.lock(mutex);
+}
+
+static void find_wait(void)
+{
+    if (!original.wait)
+        original.wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", WAIT_VERSION);
+}
+
+static void end_round(void)
+{
+    enter();
+    if (turns.holder == MAIN_LOOP) {
+        turns.holder = NONE;
+        turns.rounds++;
+    }
+    turns.main_waits = true;
+    leave();
+}
+
+static bool begin_round(void)
+{
+    enter();
+    while (turns.begun && (turns.holder != NONE || !turns.cpus_wait))
+        await();
+    if (turns.begun)
+        turns.holder = MAIN_LOOP;
+    turns.main_waits = false;
+    leave();
+    return turns.begun;
+}
+
+static void cpus_stop(void)
+{
+    enter();
+    turns.notified = false;
+    turns.holder = NONE;
+    turns.cpus_wait = turns.cpus_idle = true;
+    leave();
+}
+
+static void cpus_go_on(void)
+{
+    enter();
+    take_back();
+    leave();
+}
+
+/* The main loop waits for the CPUs' thread so, too: until it has done something, or has stopped. */
+REPLACES int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    find_wait();
+    waited_with = mutex;
+    if (mutex != turns.global || (self != CPUS && self != MAIN_LOOP))
+        return original.wait(condition, mutex);
+    self == CPUS ? cpus_stop() : end_round();
+    int result = original.wait(condition, mutex);
+
+    pthread_mutex_unlock(mutex); /* the other one may need it to end its turn */
+    self == CPUS ? cpus_go_on() : (void)begin_round();
+    original.lock(mutex);
+    return result;
+}
+
+/* What has happened is asked again at the begin of a turn: it shall not matter how long the main loop has waited for that. */
+REPLACES int ppoll(struct pollfd *files, nfds_t n, const struct timespec *timeout, const sigset_t *signals)
+{
+    static const struct timespec now;
+    int ready;
+
+    if (!original.poll)
+        original.poll = dlsym(RTLD_NEXT, "ppoll");
+    if (self != MAIN_LOOP)
+        return original.poll(files, n, timeout, signals);
+    if (turns.holder == MAIN_LOOP) { /* which no other thread changes */
+        ready = original.poll(files, n, &now, signals);
+        if (ready || (timeout && !timeout->tv_sec && !timeout->tv_nsec))
+            return ready;
+    }
+    end_round();
+    ready = original.poll(files, n, timeout, signals);
+    return begin_round() ? original.poll(files, n, &now, signals) : ready;
+}
+
+REPLACES int eventfd(unsigned int value, int flags)
+{
+    int file = (int)syscall(SYS_eventfd2, value, flags);
+
+    if (file >= 0 && file < MOST_FILES)
+        turns.is_event[file] = true;
+    return file;
+}
+
+REPLACES ssize_t write(int file, const void *data, size_t size)
+{
+    if (self == CPUS && file >= 0 && file < MOST_FILES && turns.is_event[file])
+        turns.notified = true;
+    return syscall(SYS_write, file, data, size);
+}
+
+static void rcu_stops(void)
+{
+    enter();
+    if (turns.holder == RCU)
+        turns.holder = NONE;
+    leave();
+}
+
+static void rcu_goes_on(void)
+{
+    enter();
+    while (turns.holder != NONE || !turns.cpus_idle)
+        await();
+    turns.holder = RCU;
+    leave();
+}
+
+REPLACES void g_usleep(unsigned long us)
+{
+    if (!original.sleep)
+        original.sleep = dlsym(RTLD_NEXT, "g_usleep");
+    bool is_rcu = turns.begun && us == RCU_SLEEP_US && self != MAIN_LOOP && self != CPUS;
+
+    if (is_rcu) {
+        self = RCU;
+        rcu_stops();
+    }
+    original.sleep(us);
+    if (is_rcu)
+        rcu_goes_on();
+}
+
+/* The last that RCU's thread calls before it waits for work. */
+REPLACES int malloc_trim(size_t bytes)
+{
+    if (!original.trim)
+        original.trim = dlsym(RTLD_NEXT, "malloc_trim");
+    if (self == RCU)
+        rcu_stops();
+    return original.trim(bytes);
+}
+
+static _Noreturn void refuse(const char *why)
+{
+    fprintf(stderr, "kdelta plugin: %s: a run with several CPUs would not repeat\n", why);
+    _exit(1);
+}
+
+void turns_want(void)
+{
+    find_wait();
+    if (!original.lock || !original.wait)
+        refuse("QEMU does not call this library's functions");
+    self = MAIN_LOOP;
+    turns.wanted = true;
+}
+
+void turns_begin(void)
+{
+    if (turns.begun || !turns.wanted)
+        return;
+    if (!waited_with)
+        refuse("QEMU's CPUs did not wait before they began");
+    enter();
+    turns.global = waited_with;
+    turns.begun = true;
+    while (!turns.main_waits)
+        await();
+    turns.holder = CPUS;
+    leave();
+    self = CPUS;
+}
