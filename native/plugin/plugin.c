@@ -87,7 +87,7 @@ static void translate_quiet(struct qemu_plugin_tb *tb)
     size_t n = qemu_plugin_tb_n_insns(tb);
     const struct insn *insns = insns_of(tb, &arch);
 
-    turns_begin();
+    turns_must_have_begun();
     note_seen(insns, n);
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -178,7 +178,7 @@ static void translate_counting(struct qemu_plugin_tb *tb)
     const struct insn *insns = insns_of(tb, &arch);
     struct block *b = block_of(tb, &arch, insns);
 
-    turns_begin();
+    turns_must_have_begun();
     note_seen(insns, n);
     find_place(b);
     REPORT(translated, b);
@@ -350,6 +350,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     if (!fits(info) || !parse(argc, argv, &options) || !output_open(options.out, &arch))
         return 1;
     plugin = id;
+    at_new_cpu(id, turns_begin);
     channel_off = off;
     segment_init();
     task_init();

@@ -7,15 +7,23 @@
 
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
+static void (*begin)(void);
 static void (*translate)(struct qemu_plugin_tb *tb);
 static void (*end)(void);
 static void (*after_drop)(void);
 
 #if PLUGIN_API < 7
 
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb));
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t id, void *data), void *data);
 void qemu_plugin_reset(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t id));
+
+static void begins(qemu_plugin_id_t id, unsigned int vcpu)
+{
+    (void)id, (void)vcpu;
+    begin();
+}
 
 static void translates(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
@@ -39,9 +47,16 @@ static void dropped(qemu_plugin_id_t id)
 
 #else
 
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, void (*cb)(unsigned int vcpu, void *data), void *data);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*cb)(struct qemu_plugin_tb *tb, void *data), void *data);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*cb)(void *data), void *data);
 void qemu_plugin_reset(qemu_plugin_id_t id, void (*cb)(void *data), void *data);
+
+static void begins(unsigned int vcpu, void *data)
+{
+    (void)vcpu, (void)data;
+    begin();
+}
 
 static void translates(struct qemu_plugin_tb *tb, void *data)
 {
@@ -64,6 +79,12 @@ static void dropped(void *data)
 #define REGISTER_WITHOUT_DATA(function, id, callback) function(id, callback, NULL)
 
 #endif
+
+void at_new_cpu(qemu_plugin_id_t id, void (*call)(void))
+{
+    begin = call;
+    REGISTER_WITHOUT_DATA(qemu_plugin_register_vcpu_init_cb, id, begins);
+}
 
 void at_translation(qemu_plugin_id_t id, void (*call)(struct qemu_plugin_tb *tb))
 {

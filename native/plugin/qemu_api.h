@@ -67,7 +67,8 @@ struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, ui
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *address);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
 
-/* Whenever code is translated; when QEMU ends. The last one that was registered is called. */
+/* When there is a CPU; whenever code is translated; when QEMU ends. The last one that was registered is called. */
+void at_new_cpu(qemu_plugin_id_t id, void (*begin)(void));
 void at_translation(qemu_plugin_id_t id, void (*translate)(struct qemu_plugin_tb *tb));
 void at_end(qemu_plugin_id_t id, void (*end)(void));
 /* Has all code translated again, without any callback; `then` registers new ones. */

@@ -49,13 +49,13 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum thread holder;
-    bool main_waits;         /* for events, or for its turn */
     bool cpus_wait;          /* until the main loop has had its turn */
     bool cpus_idle;          /* until there is something to execute */
     uint64_t rounds;         /* turns that the main loop has ended */
     bool notified;           /* by the CPUs' thread, which alone uses this */
     pthread_mutex_t *global; /* QEMU's global lock */
-    bool is_event[MOST_FILES];
+    bool main_needs_cpus;    /* it waits for what the CPUs' thread does */
+    bool is_event[MOST_FILES], wakes_main[MOST_FILES]; /* files for events; those that the main loop waits for */
 } turns = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static struct {
@@ -111,7 +111,7 @@ REPLACES int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     if (!original.lock)
         original.lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
-    if (self == CPUS && mutex == turns.global && turns.notified)
+    if (self == CPUS && mutex == turns.global && turns.notified && !turns.main_needs_cpus)
         give_round();
     return original.lock(mutex);
 }
@@ -129,7 +129,6 @@ static void end_round(void)
         turns.holder = NONE;
         turns.rounds++;
     }
-    turns.main_waits = true;
     leave();
 }
 
@@ -140,7 +139,6 @@ static bool begin_round(void)
         await();
     if (turns.begun)
         turns.holder = MAIN_LOOP;
-    turns.main_waits = false;
     leave();
     return turns.begun;
 }
@@ -149,7 +147,8 @@ static void cpus_stop(void)
 {
     enter();
     turns.notified = false;
-    turns.holder = NONE;
+    if (turns.holder == CPUS)
+        turns.holder = NONE;
     turns.cpus_wait = turns.cpus_idle = true;
     leave();
 }
@@ -169,8 +168,12 @@ REPLACES int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
     if (mutex != turns.global || (self != CPUS && self != MAIN_LOOP))
         return original.wait(condition, mutex);
     self == CPUS ? cpus_stop() : end_round();
+    if (self == MAIN_LOOP)
+        turns.main_needs_cpus = true; /* with the global lock */
     int result = original.wait(condition, mutex);
 
+    if (self == MAIN_LOOP)
+        turns.main_needs_cpus = false;
     pthread_mutex_unlock(mutex); /* the other one may need it to end its turn */
     self == CPUS ? cpus_go_on() : (void)begin_round();
     original.lock(mutex);
@@ -192,6 +195,9 @@ REPLACES int ppoll(struct pollfd *files, nfds_t n, const struct timespec *timeou
         if (ready || (timeout && !timeout->tv_sec && !timeout->tv_nsec))
             return ready;
     }
+    for (nfds_t i = 0; i < n; i++)
+        if (files[i].fd >= 0 && files[i].fd < MOST_FILES)
+            turns.wakes_main[files[i].fd] = true;
     end_round();
     ready = original.poll(files, n, timeout, signals);
     return begin_round() ? original.poll(files, n, &now, signals) : ready;
@@ -208,7 +214,7 @@ REPLACES int eventfd(unsigned int value, int flags)
 
 REPLACES ssize_t write(int file, const void *data, size_t size)
 {
-    if (self == CPUS && file >= 0 && file < MOST_FILES && turns.is_event[file])
+    if (self == CPUS && file >= 0 && file < MOST_FILES && turns.is_event[file] && turns.wakes_main[file])
         turns.notified = true;
     return syscall(SYS_write, file, data, size);
 }
@@ -270,18 +276,21 @@ void turns_want(void)
     turns.wanted = true;
 }
 
+/* It has waited for the guest's start, with the global lock, and waits again. */
 void turns_begin(void)
 {
-    if (turns.begun || !turns.wanted)
+    if (turns.begun || !turns.wanted || self == MAIN_LOOP || !waited_with)
         return;
-    if (!waited_with)
-        refuse("QEMU's CPUs did not wait before they began");
+    self = CPUS;
     enter();
     turns.global = waited_with;
+    turns.holder = MAIN_LOOP;
     turns.begun = true;
-    while (!turns.main_waits)
-        await();
-    turns.holder = CPUS;
     leave();
-    self = CPUS;
+}
+
+void turns_must_have_begun(void)
+{
+    if (turns.wanted && !turns.begun)
+        refuse("QEMU does not report a CPU in the thread that executes it, as QEMU 10 does");
 }

@@ -5,7 +5,9 @@
 
 /* In the thread that loads the plugin, which is the main loop's: turns are to be taken. Ends QEMU if it cannot be. */
 void turns_want(void);
-/* In the thread of the guest's CPUs, before they execute anything. */
+/* When a CPU is there. In the thread that executes it, turns are taken from then on. */
 void turns_begin(void);
+/* Before a CPU executes anything. */
+void turns_must_have_begun(void);
 
 #endif

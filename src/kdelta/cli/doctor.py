@@ -36,7 +36,9 @@ class DoctorOptions(msgspec.Struct, frozen=True):
 
     machine: Annotated[
         MachineOptions,
-        without("memory_mib", "cpus", "cpu", "append", "timeout_seconds", "runs_as", "compile_guest"),
+        without(
+            *("memory_mib", "cpus", "cpu", "append", "timeout_seconds", "runs_as", "compile_guest")
+        ),
     ] = MachineOptions()
     verbose: Verbose = False
 

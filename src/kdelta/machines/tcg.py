@@ -372,6 +372,9 @@ async def _load(qemu: Emulator, snapshot: Snapshot) -> None:
             raise _not_loaded(snapshot, "it does not begin as QEMU's state of a guest")
         file.seek(0)
         await qemu.hand("state", file)
+    # What QEMU else announces to networks later has timers of the host's time, which end turns of
+    # CPUs (icount_get_limit in QEMU's sources).
+    await qemu.command("migrate-set-parameters", **{"announce-rounds": 0})
     try:
         await qemu.command("migrate-incoming", uri="fd:state")
         while (status := await _status(qemu)) in {"inmigrate", "prelaunch"}:
