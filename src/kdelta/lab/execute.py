@@ -20,6 +20,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.lab.attachments import EXECUTED, Recordings, read_recordings, recorded
 from kdelta.lab.explain import must_be_forced, must_be_taken, not_reported
 from kdelta.lab.plan import COMMAND_REGION, GuestPart, RunPlan
+from kdelta.lab.smp import must_have_cpus
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, prepare, run
@@ -185,6 +186,7 @@ async def _guest(
     mine = msgspec.structs.replace(setting, folder=setting.folder / name)
     async with slots:
         outcome = await run(ready.guest, ready.handed_over(job), mine, ready.start)
+        must_have_cpus(ready.kernel, ready.guest, outcome.messages)
         must_be_taken(ready.kernel, outcome.messages)
         must_be_forced(ready.kernel, ready.guest, outcome.messages)
         if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:

@@ -52,11 +52,8 @@ from kdelta.lab.failed_program import about_program
 from kdelta.lab.plan import RunPlan, guest_compiler, work_of
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import USUAL_LAB, LabRequest
-from kdelta.lab.run_facts import (
-    new_run,
-    no_kernel_key,
-    no_kernel_run,
-)
+from kdelta.lab.run_facts import new_run, no_kernel_key, no_kernel_run
+from kdelta.lab.smp import must_have_cpus, must_take_turns
 from kdelta.lab.steps import expect_runs, log_memory, obtained
 from kdelta.lab.wanted import RunResult, WantedRun, part_of_stored, run_key
 from kdelta.machines.answering import Answer, run_answering
@@ -164,6 +161,7 @@ class Lab:
         return guest
 
     def _guest(self, kernel: Kernel, work: RunPlan | None, index: int) -> Guest:
+        must_take_turns(self.request, kernel.arch)
         machine = machine_for(self.request.machine, kernel.arch)
         memory_mib = max(machine.memory_mib, work.memory_mib if work else 0)
         arch_machine(kernel.arch).board(machine.cpu).must_have(memory_mib)
@@ -380,8 +378,9 @@ class Lab:
             return guest, None
         step = f"boot {kernel.title}{number}"
         start = await self._booting(step, obtain_snapshot, guest)
-        if isinstance(start, Snapshot) and (kernel.parameters or guest.force):
+        if isinstance(start, Snapshot) and (kernel.parameters or guest.force or guest.cpus > 1):
             messages = await in_thread(read_messages, start.boot)
+            must_have_cpus(kernel, guest, messages)
             must_be_taken(kernel, messages)
             must_be_forced(kernel, guest, messages)
         return guest, start

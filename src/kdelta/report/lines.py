@@ -37,6 +37,8 @@ def machine_facts(machine: Facts) -> list[tuple[str, str]]:
     words = [str(facts.pop(key)) for key in ("name", "arch") if key in facts]
     if "memory_mib" in facts:
         words.append(f"{facts.pop('memory_mib')} MiB")
+    if "cpus" in facts:
+        words.append(f"{facts.pop('cpus')} CPUs")
     if "qemu" in facts:
         words.append(f"QEMU {facts.pop('qemu')}")
     words += [f"{key.replace('_', ' ')} {value}" for key, value in facts.items() if value != ""]

@@ -73,6 +73,8 @@ class GuestClock(Measure):
     def check(self, lab: Lab, kernels: Sequence[Kernel]) -> None:
         for kernel in kernels if self._asked.timed.links else ():
             require_relinkable(kernel.spec, "--links")
+        if lab.request.machine.cpus > 1:
+            raise UserError("--clock times guests of one CPU", "leave out --clock, or --smp")
         for kernel in kernels:
             must_be_timeable(kernel, lab.request.machine.cpu)
         for kernel in kernels if self._accel == "kvm" else ():

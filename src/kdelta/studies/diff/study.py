@@ -63,8 +63,16 @@ from kdelta.studies.recorded.recorded import (
     which_recorded,
 )
 
-_MACHINE = {"name": "machine", "cpu": "CPU", "memory_mib": "memory in MiB", "qemu": "QEMU"}
-"""The facts of a machine that two runs must share, and what they are called."""
+_MACHINE = {
+    "name": ("machine", "none"),
+    "cpu": ("CPU", "none"),
+    "memory_mib": ("memory in MiB", "none"),
+    "qemu": ("QEMU", "none"),
+    "cpus": ("CPUs", 1),
+}
+"""The facts of a machine that two runs must share, what they are called, and what they are where a
+run has none.
+"""
 
 
 class DiffRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -301,8 +309,8 @@ def must_be_comparable(a: Run, b: Run) -> None:
     facts = {
         "workload": (a.workload, b.workload),
         **{
-            name: (a.machine.get(fact, "none"), b.machine.get(fact, "none"))
-            for fact, name in _MACHINE.items()
+            name: (a.machine.get(fact, without), b.machine.get(fact, without))
+            for fact, (name, without) in _MACHINE.items()
         },
     }
     if found := [f"{name} {x} and {y}" for name, (x, y) in facts.items() if x != y]:

@@ -194,6 +194,8 @@ def _cannot(run: Run, why: str) -> UserError:
     memory = facts.get("memory_mib", _MEMORY_MIB)
     if memory != _MEMORY_MIB:
         append += f" --memory {memory}"
+    if "cpus" in facts:
+        append += f" --smp {facts['cpus']}"
     if "as" in facts:
         append += f" --as {facts['as']}"
     if mode_of(run) != "user":

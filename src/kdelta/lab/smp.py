@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests of several CPUs: for what they are there, and whether a kernel uses them."""
+
+import re
+from collections.abc import Mapping
+
+from kdelta.host.target import target
+from kdelta.kernels.model import Kernel
+from kdelta.lab.request import LabRequest
+from kdelta.machines.tcg import Guest
+from kdelta.spec.errors import UserError
+
+_ARCH = "x86_64"
+_PROCESSOR = re.compile(rb"^processor\s*:", re.MULTILINE)
+
+
+def must_take_turns(asked: LabRequest, arch: str) -> None:
+    """Raise UserError where runs on several CPUs are asked for and do not repeat, or where what is
+    to be recorded is of one CPU.
+    """
+    if asked.machine.cpus == 1:
+        return
+    if arch != _ARCH:
+        raise UserError(
+            f"cannot give a guest {asked.machine.cpus} CPUs: --smp is for kernels for x86-64, and "
+            f"this one is for {arch}",
+            "leave out --smp",
+        )
+    if not target(_ARCH).is_host:
+        raise UserError(
+            f"cannot give a guest {asked.machine.cpus} CPUs: --smp works on x86-64 hosts alone",
+            "leave out --smp",
+        )
+    if asked.trace or asked.data_lines:
+        raise UserError(
+            "cannot replay a guest of several CPUs: layouts and --cpu are for one CPU",
+            "leave out --smp",
+        )
+
+
+def must_have_cpus(kernel: Kernel, guest: Guest, messages: Mapping[str, bytes]) -> None:
+    """Raise UserError if the kernel of a guest that sent these messages does not use its CPUs."""
+    if "cpuinfo" not in messages:
+        return
+    used = len(_PROCESSOR.findall(messages["cpuinfo"]))
+    if guest.cpus > 1 and used != guest.cpus:
+        raise UserError(
+            f"cannot give {kernel.release} {guest.cpus} CPUs: it uses {used}",
+            "CONFIG_SMP and CONFIG_NR_CPUS in its config, and boot parameters such as maxcpus=, "
+            f"limit them; --smp {used} is possible",
+        )
