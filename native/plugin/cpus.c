@@ -11,11 +11,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "count.h"
+#include "memory.h"
 
 unsigned n_cpus = 1;
 
-static void (*at_block)(unsigned int vcpu, void *data);
+static cpus_block_callback *at_block;
+static void (*at_change)(unsigned index);
 static uintptr_t executes, states[MOST_CPUS]; /* addresses of CPUs' states, in the order in which they first executed anything */
 static unsigned n_states;
 
@@ -44,7 +45,7 @@ void cpus_at_block(void *data, uintptr_t state)
 {
     if (__builtin_expect(state != executes, 0)) {
         executes = state;
-        count_on_cpu(index_of(state));
+        at_change(index_of(state));
     }
     at_block(0, data);
 }
@@ -76,10 +77,11 @@ void cpus_set(unsigned n)
     n_cpus = n;
 }
 
-void (*cpus_callback(void (*callback)(unsigned int vcpu, void *data)))(unsigned int vcpu, void *data)
+cpus_block_callback *cpus_callback(cpus_block_callback *callback, void (*changed)(unsigned index))
 {
     if (n_cpus == 1)
         return callback;
     at_block = callback;
+    at_change = changed;
     return with_state;
 }

@@ -5,13 +5,15 @@
 
 #define MOST_CPUS 64u
 
-struct block;
-
 extern unsigned n_cpus;
 
 /* How many the guest has. Ends QEMU if this host cannot distinguish them. */
 void cpus_set(unsigned n);
-/* A callback of blocks, in place of `callback`, that has the CPU which executes taken up first. */
-void (*cpus_callback(void (*callback)(unsigned int vcpu, void *data)))(unsigned int vcpu, void *data);
+typedef void cpus_block_callback(unsigned int vcpu, void *data);
+
+/* A callback of blocks in place of that one. It calls `changed` first when another CPU than before executes: with its index, the first
+ * one's being 0.
+ */
+cpus_block_callback *cpus_callback(cpus_block_callback *callback, void (*changed)(unsigned index));
 
 #endif

@@ -324,7 +324,7 @@ static bool parse(int argc, char **argv, struct options *options)
             return false;
         at_each_block = count_called_block;
     }
-    at_each_block = cpus_callback(at_each_block);
+    at_each_block = cpus_callback(at_each_block, count_on_cpu);
     if (!options->rules || !options->out)
         fputs("kdelta plugin: wants out=FILE and rules=FILE\n", stderr);
     return options->rules && options->out;

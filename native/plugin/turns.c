@@ -10,18 +10,19 @@
  * the main loop and next wants QEMU's global lock. Then the main loop goes on until it has nothing to do. RCU's thread, which kicks a
  * CPU that keeps it waiting, goes on while all CPUs are idle.
  *
- * These threads are stopped in functions of the C library and of GLib that are defined here anew: this library has to be loaded before
+ * These threads are stopped in functions of the C library and of GLib that are replaced here: this library has to be loaded before
  * QEMU's other ones.
  */
 #define _GNU_SOURCE
 #include "turns.h"
 
 #include <dlfcn.h>
-#include <malloc.h>
+#include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ static struct {
     int (*lock)(pthread_mutex_t *mutex);
     int (*wait)(pthread_cond_t *condition, pthread_mutex_t *mutex);
     int (*poll)(struct pollfd *files, nfds_t n, const struct timespec *timeout, const sigset_t *signals);
-    int (*trim)(size_t bytes);
+    long (*call)(long number, ...);
     void (*sleep)(unsigned long us);
 } original;
 
@@ -94,10 +95,14 @@ static void take_back(void)
 /* To the main loop, which has been notified, and so wakes up. */
 static void give_round(void)
 {
+    turns.notified = false;
     enter();
     const uint64_t before = turns.rounds;
 
-    turns.notified = false;
+    if (turns.main_needs_cpus) {
+        leave();
+        return;
+    }
     turns.holder = NONE;
     turns.cpus_wait = true;
     pthread_cond_broadcast(&turns.changed);
@@ -111,7 +116,7 @@ REPLACES int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     if (!original.lock)
         original.lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
-    if (self == CPUS && mutex == turns.global && turns.notified && !turns.main_needs_cpus)
+    if (self == CPUS && mutex == turns.global && turns.notified)
         give_round();
     return original.lock(mutex);
 }
@@ -122,9 +127,10 @@ static void find_wait(void)
         original.wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", WAIT_VERSION);
 }
 
-static void end_round(void)
+static void end_round(bool needs_cpus)
 {
     enter();
+    turns.main_needs_cpus = needs_cpus;
     if (turns.holder == MAIN_LOOP) {
         turns.holder = NONE;
         turns.rounds++;
@@ -135,6 +141,7 @@ static void end_round(void)
 static bool begin_round(void)
 {
     enter();
+    turns.main_needs_cpus = false;
     while (turns.begun && (turns.holder != NONE || !turns.cpus_wait))
         await();
     if (turns.begun)
@@ -167,13 +174,9 @@ REPLACES int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
     waited_with = mutex;
     if (mutex != turns.global || (self != CPUS && self != MAIN_LOOP))
         return original.wait(condition, mutex);
-    self == CPUS ? cpus_stop() : end_round();
-    if (self == MAIN_LOOP)
-        turns.main_needs_cpus = true; /* with the global lock */
+    self == CPUS ? cpus_stop() : end_round(true);
     int result = original.wait(condition, mutex);
 
-    if (self == MAIN_LOOP)
-        turns.main_needs_cpus = false;
     pthread_mutex_unlock(mutex); /* the other one may need it to end its turn */
     self == CPUS ? cpus_go_on() : (void)begin_round();
     original.lock(mutex);
@@ -198,7 +201,7 @@ REPLACES int ppoll(struct pollfd *files, nfds_t n, const struct timespec *timeou
     for (nfds_t i = 0; i < n; i++)
         if (files[i].fd >= 0 && files[i].fd < MOST_FILES)
             turns.wakes_main[files[i].fd] = true;
-    end_round();
+    end_round(false);
     ready = original.poll(files, n, timeout, signals);
     return begin_round() ? original.poll(files, n, &now, signals) : ready;
 }
@@ -251,14 +254,29 @@ REPLACES void g_usleep(unsigned long us)
         rcu_goes_on();
 }
 
-/* The last that RCU's thread calls before it waits for work. */
-REPLACES int malloc_trim(size_t bytes)
+/* RCU's thread waits for work, or for another thread that may need the CPUs' one to go on. */
+REPLACES long syscall(long number, ...)
 {
-    if (!original.trim)
-        original.trim = dlsym(RTLD_NEXT, "malloc_trim");
-    if (self == RCU)
+    va_list arguments;
+    long a[6];
+
+    va_start(arguments, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (!original.call)
+        original.call = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    bool waits = self == RCU && number == SYS_futex && ((int)a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
+
+    if (waits)
         rcu_stops();
-    return original.trim(bytes);
+    long result = original.call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    int error = errno;
+
+    if (waits)
+        rcu_goes_on();
+    errno = error;
+    return result;
 }
 
 static _Noreturn void refuse(const char *why)

@@ -85,8 +85,6 @@ def test_qemu_is_asked_for_cpus_that_take_turns() -> None:
     assert argv[:3] == ["env", "LD_PRELOAD=/cache/plugin", "qemu"]
     assert argv[argv.index("-smp") + 1] == "2"
     assert argv[argv.index("-plugin") + 1].endswith(",cpus=2,turns=on")
-    (timer,) = [word for word in argv if word.startswith("filter-buffer,")]
-    assert "interval=1000" in timer
 
 
 @pytest.mark.usefixtures("plugin")
@@ -102,7 +100,7 @@ def test_cpus_of_a_terminals_guest_take_no_turns() -> None:
 def test_qemus_command_for_one_cpu_says_nothing_of_cpus() -> None:
     argv = command_line(msgspec.structs.replace(GUEST), FOLDER, None, count=True)
     assert argv[0] == "qemu"
-    assert not {"-smp", "-netdev"} & set(argv)
+    assert "-smp" not in argv
     assert "cpus=" not in " ".join(argv)
 
 

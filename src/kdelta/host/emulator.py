@@ -89,8 +89,8 @@ class HostQemu(msgspec.Struct, frozen=True):
             )
 
     def preloading(self, library: Path) -> tuple[str, ...]:
-        """How its command line begins where it is to load that library before its own. LabError for
-        a path that a loader would take for several.
+        """Return how its command line begins where it loads that library before its own ones.
+        LabError for a path that a loader would take for several.
         """
         if set(" :").intersection(str(library)):
             raise LabError(

@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import functools
 import shlex
-import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,13 +14,14 @@ import msgspec
 
 from kdelta.host.command import Log, quiet
 from kdelta.host.emulator import ANOTHER, KNOWN, HostQemu, find_qemu
-from kdelta.host.files import PARTIAL, copy_sparse, lab_errors, make_folder
+from kdelta.host.files import copy_sparse, lab_errors, make_folder
 from kdelta.host.interrupt import in_thread
 from kdelta.host.target import target
 from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.chunks import kept_messages, merged_messages, read_messages, require_complete
 from kdelta.machines.device_tree import DeviceTreeFile
 from kdelta.machines.forcing import Forcing, numbers_of
+from kdelta.machines.migration import STATE, load, not_written, save
 from kdelta.machines.outcome import GuestOutcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
 from kdelta.spec.errors import LabError
@@ -33,17 +33,6 @@ TraceMode = Literal["off", "on", "data"]
 
 CallsMode = Literal["off", "kernel", "all"]
 """Whether calls are followed: in the kernel alone, or in user code, too."""
-
-_TURN_US = 1000
-"""All CPUs of a guest have one turn at least in so much of its time: what they execute in it, they
-share equally.
-"""
-
-_SECONDS_TO_WRITE = 20.0
-"""How long what is in the pipe may take to get into the file, on a loaded host."""
-
-_MAGIC = b"QEVM"
-"""How a state begins (QEMU_VM_FILE_MAGIC)."""
 
 
 class Guest(msgspec.Struct, frozen=True, dict=True):
@@ -104,7 +93,7 @@ class Guest(msgspec.Struct, frozen=True, dict=True):
         return " ".join(filter(None, [*words, load, boot, force, self.append, *self.parameters]))
 
     def snapshot_facts(self) -> dict[str, object]:
-        """What a snapshot is keyed by: all that decides its content, and nothing else."""
+        """Return what a snapshot is keyed by: all that decides its content, and nothing else."""
         return {
             "kernel": self.kernel_identity,
             "initrd": self.initrd_identity,
@@ -118,7 +107,7 @@ class Guest(msgspec.Struct, frozen=True, dict=True):
             "qemu": self.emulator.identity,
             "format": 4,
             **({"force": numbers_of(self.force), "force_format": 2} if self.force else {}),
-            **({"cpus": self.cpus, "turn_us": _TURN_US} if self.cpus > 1 else {}),
+            **({"cpus": self.cpus} if self.cpus > 1 else {}),
         }
 
 
@@ -141,7 +130,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> Path:
-        return self.folder / "state"
+        return self.folder / STATE
 
     @property
     def boot(self) -> Path:
@@ -254,16 +243,6 @@ def _memory(guest: Guest, ram: Path, *, shared: bool) -> list[str]:
     ]  # fmt: skip
 
 
-def _cpus(cpus: int) -> list[str]:
-    """Options for that many CPUs. A filter of a network that nobody uses has a timer of the guest's
-    time, at which the CPU that executes ends its turn; QEMU has no option for that.
-    """
-    if cpus == 1:
-        return []
-    timer = f"filter-buffer,id=turns,netdev=nobody,interval={_TURN_US}"
-    return ["-smp", str(cpus), "-netdev", "hubport,id=nobody,hubid=0", "-object", timer]
-
-
 def command_line(
     guest: Guest,
     folder: Path,
@@ -274,8 +253,8 @@ def command_line(
     keep: bool = False,
     terminal: int | None = None,
 ) -> list[str]:
-    """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there. Either
-    way it waits for a command to begin. keep: its state is to become a snapshot in that folder,
+    """Return QEMU's argv for a guest in its folder: from power-on, or from `snapshot`. It waits for
+    a command to begin. keep: its state is to become a snapshot in that folder,
     which then has a copy of the memory that it begins with. terminal: a socket that its serial line
     is connected to in place of a file; such a guest waits as long as it says, and nothing repeats.
     """
@@ -286,13 +265,14 @@ def command_line(
         console = f"socket,id=console,fd={terminal}"
     qemu, repeats = guest.emulator, terminal is None
     turns = repeats and guest.cpus > 1
+    several = ["-smp", str(guest.cpus)] if guest.cpus > 1 else []
     argv = [
         *(qemu.preloading(guest.plugin) if turns else qemu.argv),
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", board.machine, "-accel", "tcg,thread=single",
         "-icount", f"shift={guest.icount_shift},sleep={'off' if repeats else 'on'}",
         "-rtc", "base=2026-01-01,clock=vm", "-cpu", board.cpu_argument(guest.cpu),
-        "-m", str(guest.memory_mib), *_cpus(guest.cpus), *board.arguments,
+        "-m", str(guest.memory_mib), *several, *board.arguments,
         "-chardev", console, "-serial", "chardev:console",
         *([] if snapshot and board.reads_kernel_at_boot else _kernel(guest)),
         "-plugin",
@@ -321,79 +301,10 @@ def _explain_start(error: LabError, guest: Guest) -> LabError:
     return LabError(f"QEMU {guest.emulator.version} has no machine {machine}: {KNOWN}", ANOTHER)
 
 
-async def _keep_memory_out(qemu: Emulator) -> None:
-    """Of the stream: it is in a file of its own."""
-    capability = {"capability": "x-ignore-shared", "state": True}
-    await qemu.command("migrate-set-capabilities", capabilities=[capability])
-
-
-async def _save(qemu: Emulator, path: Path) -> None:
-    """Write the stopped guest's state and end QEMU; LabError when it cannot be (a full disk)."""
-    await _keep_memory_out(qemu)
-    partial = shlex.quote(str(path.with_name(path.name + PARTIAL)))
-    failed = path.with_name(f"{path.name}.failed")
-    write = f"cat > {partial} && mv {partial} {path.name} || : > {failed.name}"
-    await qemu.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
-    await qemu.command("migrate", uri=f"exec:{write}")
-    while True:
-        status = (await qemu.command("query-migrate")).get("status")
-        if status in {"completed", "failed", "cancelled"}:
-            break
-        await asyncio.sleep(0.01)
-    await qemu.command("quit")
-    await qemu.wait_exit()
-    # QEMU may call it completed when the pipe took the end, and the disk did not; nor does it wait
-    # for the command that reads the pipe.
-    waits = asyncio.get_running_loop().time() + _SECONDS_TO_WRITE
-    while not (path.exists() or failed.exists()) and asyncio.get_running_loop().time() < waits:
-        await asyncio.sleep(0.01)
-    if status != "completed" or not path.exists():
-        raise _not_written(path)
-
-
-def _not_written(path: Path) -> LabError:
-    free = shutil.disk_usage(path.parent).free
-    return LabError(
-        f"the snapshot could not be written to {path}: {free >> 20} MiB are free",
-        "look whether the disk is full; KDELTA_CACHE_DIR names a folder on another one",
-    )
-
-
 async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
     """Load the snapshot and let the guest go on; LabError when QEMU cannot load it."""
-    await _load(qemu, snapshot)
+    await load(qemu, snapshot.folder)
     await qemu.command("cont")
-
-
-async def _load(qemu: Emulator, snapshot: Snapshot) -> None:
-    await _keep_memory_out(qemu)
-    with lab_errors("reading", snapshot.state), snapshot.state.open("rb", buffering=0) as file:
-        if file.read(len(_MAGIC)) != _MAGIC:  # QEMU waits forever where nothing comes
-            raise _not_loaded(snapshot, "it does not begin as QEMU's state of a guest")
-        file.seek(0)
-        await qemu.hand("state", file)
-    # What QEMU else announces to networks later has timers of the host's time, which end turns of
-    # CPUs (icount_get_limit in QEMU's sources).
-    await qemu.command("migrate-set-parameters", **{"announce-rounds": 0})
-    try:
-        await qemu.command("migrate-incoming", uri="fd:state")
-        while (status := await _status(qemu)) in {"inmigrate", "prelaunch"}:
-            await asyncio.sleep(0.005)
-    except LabError as error:  # QEMU ends at a state that it cannot take
-        raise _not_loaded(snapshot, error.message) from error
-    if status != "paused":
-        raise _not_loaded(snapshot, f"QEMU is {status}")
-
-
-async def _status(qemu: Emulator) -> str:
-    return str((await qemu.command("query-status"))["status"])
-
-
-def _not_loaded(snapshot: Snapshot, why: str) -> LabError:
-    return LabError(
-        f"cannot load the snapshot in {snapshot.folder}: {why}",
-        "remove that folder, or run with --no-snapshot",
-    )
 
 
 @contextlib.asynccontextmanager
@@ -441,10 +352,10 @@ async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
         if ended == "stopped":
             setting.log("saves its snapshot")
             await qemu.debugger.pause()
-            await _save(qemu, folder / "state")
+            await save(qemu, folder / STATE)
         code = qemu.exit_code
     if code == -signal.SIGBUS:  # the file that is the guest's memory could not grow
-        raise _not_written(folder)
+        raise not_written(folder)
     if ended == "stopped":
         require_complete(folder / "counts")
     console = read_console(folder)
@@ -472,12 +383,12 @@ async def prepare(
     found = Snapshot(setting.folder, after=snapshot)
     await in_thread(copy_sparse, snapshot.ram, found.ram)
     async with _started(guest, setting, snapshot, count=False) as qemu:
-        await _load(qemu, snapshot)
+        await load(qemu, snapshot.folder)
         setting.log("prepares its program")
         if await _run_to(qemu, guest, stop_address) != "stopped":
             return None
         await qemu.debugger.pause()
-        await _save(qemu, found.state)
+        await save(qemu, found.state)
     require_complete(setting.folder / "counts")
     with lab_errors("writing in", setting.folder):
         (setting.folder / "counts").rename(found.boot)

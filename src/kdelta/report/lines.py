@@ -30,7 +30,7 @@ def wrapped(text: str, first: str, later: str) -> list[str]:
 
 
 def machine_facts(machine: Facts) -> list[tuple[str, str]]:
-    """The machine and its CPU, and every other fact that is known, as labels and texts."""
+    """Return the machine and its CPU, and every other known fact, as labels and texts."""
     facts = dict(machine)
     cpu, model = facts.pop("cpu", ""), facts.pop("cpu_model", "")
     like, force = facts.pop("cpu_like", ""), facts.pop("force", "")

@@ -305,7 +305,9 @@ def _both(sides: _Sides, match: Match, selection: Selection) -> SideBySide:
 
 
 def must_be_comparable(a: Run, b: Run) -> None:
-    """UserError, with all that differs, for runs of different workloads or on unlike machines."""
+    """Raise UserError, with all that differs, for runs of different workloads or on different
+    machines.
+    """
     facts = {
         "workload": (a.workload, b.workload),
         **{
