@@ -11,8 +11,8 @@
 #define LEAST_SECONDS 20 /* of uptime: work that was put off to a later time shows up until then */
 #define MOST_SECONDS 120
 #define QUIET_SECONDS 5  /* in a row */
-#define QUIET_SWITCHES 100
-#define QUIET_WORK_NS 1000000
+#define QUIET_SWITCHES 100    /* a CPU */
+#define QUIET_WORK_NS 1000000 /* a CPU */
 
 #define NS_PER_SECOND 1000000000
 
@@ -35,15 +35,47 @@ static uint64_t number_after(const char *text, const char *word, int index)
     return value;
 }
 
+#ifdef SEVERAL_CPUS
+
+#define MOST_BYTES (256 << 10)
+
+static unsigned cpus = 1; /* lines of them */
+
+static uint64_t work_of_cpus(const char *schedstat)
+{
+    uint64_t sum = 0;
+
+    cpus = 0;
+    for (const char *p = schedstat; (p = strstr(p, "\ncpu")); cpus++) {
+        strtoull(p += strlen("\ncpu"), (char **)&p, 10);
+        sum += number_after(p, " ", 6);
+    }
+    cpus += !cpus;
+    return sum;
+}
+
+#else /* a guest of one CPU starts in another state whenever a byte of its agent changes */
+
+#define MOST_BYTES (32 << 10)
+
+static const unsigned cpus = 1;
+
+static uint64_t work_of_cpus(const char *schedstat)
+{
+    return number_after(schedstat, "\ncpu0 ", 6);
+}
+
+#endif
+
 static struct activity activity(void)
 {
-    static char text[32 << 10];
+    static char text[MOST_BYTES];
     struct activity a;
 
     read_file("/proc/stat", text, sizeof text);
     a.switches = number_after(text, "\nctxt ", 0);
     read_file("/proc/schedstat", text, sizeof text);
-    a.work_ns = number_after(text, "\ncpu0 ", 6);
+    a.work_ns = work_of_cpus(text);
     if (a.work_ns) {
         read_file("/proc/self/schedstat", text, sizeof text);
         a.work_ns -= number_after(text, "", 0);
@@ -65,7 +97,7 @@ struct quiet quiet_wait(void)
         quiet.switches = after.switches - before.switches;
         quiet.work_ns = after.work_ns - before.work_ns;
         before = after;
-        if (quiet.switches <= QUIET_SWITCHES && quiet.work_ns <= QUIET_WORK_NS)
+        if (quiet.switches <= cpus * QUIET_SWITCHES && quiet.work_ns <= cpus * QUIET_WORK_NS)
             quiet_seconds++;
         else
             quiet_seconds = 0;

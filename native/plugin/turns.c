@@ -6,9 +6,9 @@
  * kicked CPU's turn among the CPUs ends early, and so all later turns come at other instructions. With one CPU only the way into a halt
  * matters (halt.c).
  *
- * So here only one of these threads goes on at a time. The CPUs' thread has the turn until all CPUs are idle, or until it has notified
- * the main loop and next wants QEMU's global lock. Then the main loop goes on until it has nothing to do. RCU's thread, which kicks a
- * CPU that keeps it waiting, goes on while all CPUs are idle.
+ * So here the CPUs' thread never goes on together with one of the others. It has the turn until all CPUs are idle, or until it has
+ * notified the main loop and next wants QEMU's global lock. Then the main loop goes on until it has nothing to do. RCU's thread, which
+ * kicks a CPU that keeps it waiting, goes on while all CPUs are idle.
  *
  * These threads are stopped in functions of the C library and of GLib that are replaced here: this library has to be loaded before
  * QEMU's other ones.
@@ -49,9 +49,10 @@ static struct {
     bool wanted, begun;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    enum thread holder;
+    enum thread holder;      /* CPUS, MAIN_LOOP or NONE */
     bool cpus_wait;          /* until the main loop has had its turn */
     bool cpus_idle;          /* until there is something to execute */
+    bool rcu_works;
     uint64_t rounds;         /* turns that the main loop has ended */
     bool notified;           /* by the CPUs' thread, which alone uses this */
     pthread_mutex_t *global; /* QEMU's global lock */
@@ -87,7 +88,7 @@ static void await(void)
 static void take_back(void)
 {
     turns.cpus_wait = turns.cpus_idle = false;
-    while (turns.holder != NONE)
+    while (turns.holder != NONE || turns.rcu_works)
         await();
     turns.holder = CPUS;
 }
@@ -99,7 +100,7 @@ static void give_round(void)
     enter();
     const uint64_t before = turns.rounds;
 
-    if (turns.main_needs_cpus) {
+    if (turns.main_needs_cpus || turns.holder != CPUS) {
         leave();
         return;
     }
@@ -225,17 +226,16 @@ REPLACES ssize_t write(int file, const void *data, size_t size)
 static void rcu_stops(void)
 {
     enter();
-    if (turns.holder == RCU)
-        turns.holder = NONE;
+    turns.rcu_works = false;
     leave();
 }
 
 static void rcu_goes_on(void)
 {
     enter();
-    while (turns.holder != NONE || !turns.cpus_idle)
+    while (!turns.cpus_idle)
         await();
-    turns.holder = RCU;
+    turns.rcu_works = true;
     leave();
 }
 

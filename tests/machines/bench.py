@@ -66,10 +66,12 @@ def guest(
     memory_mib: int = 1024,
     initrd: Path | None = None,
     cpu: str = "",
+    *,
+    cpus: int = 1,
 ) -> Guest:
     """A guest of that kernel with the base image, or with another initramfs."""
     found = kernel(spec)
-    image = base_image(_compiler(found.arch))
+    image = base_image(_compiler(found.arch), cpus=cpus)
     return Guest(
         kernel_identity=found.identity,
         kernel_image=found.image,
@@ -79,6 +81,7 @@ def guest(
         stop_address=image.stop_address,
         memory_mib=memory_mib,
         cpu=cpu,
+        cpus=cpus,
         append=append,
         device_tree=device_tree(found, cpu),
         qemu=os.environ.get(QEMU, ""),

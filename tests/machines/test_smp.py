@@ -4,7 +4,6 @@
 import asyncio
 import subprocess
 
-import msgspec
 import pytest
 
 from kdelta.counts.model import RunCounts
@@ -35,7 +34,7 @@ ACROSS = ("pipe-round-trip", "fork-exit-wait", "vfork-exec", "thread-create-join
 
 
 def with_cpus(cpus: int, spec: str = NEW, append: str = "") -> Guest:
-    return msgspec.structs.replace(guest(spec, append), cpus=cpus)
+    return guest(spec, append, cpus=cpus)
 
 
 def counted(where: Guest, *names: str, recording: Recording = NOTHING_MORE) -> RunCounts:

@@ -62,9 +62,19 @@ LIKE = {"cpu": "EPYC-Milan,family=25", "cpu_like": "AMD Zen 4: EPYC 9004"}
         ),
         (LIKE, "as on AMD Zen 4: EPYC 9004 without its forced features, by "),
         ({"cpu": "qemu64"}, "operations of syscalls, by instructions executed, not time: "),
+        (
+            {"cpu": "qemu64", "cpus": 2},
+            "operations of syscalls, 2 CPUs, by instructions executed, ",
+        ),
+        (
+            {**LIKE, "force": "fsrm", "cpus": 4},
+            "as on AMD Zen 4: EPYC 9004, 4 CPUs, by instructions",
+        ),
     ],
 )
-def test_the_first_sentence_names_the_default_cpu(facts: dict[str, str], words: str) -> None:
+def test_the_first_sentence_names_the_default_cpu_and_several(
+    facts: dict[str, str | int], words: str
+) -> None:
     found = msgspec.structs.replace(report(), machine={**report().machine, **facts})
     first = " ".join(first_screen_of([found]).partition("\n\n")[0].split())
     assert words in first

@@ -37,16 +37,16 @@ class GuestImage(msgspec.Struct, frozen=True):
     stop_address: int
 
 
-def base_image(by: Compiler, log: Callable[[str], None] = quiet) -> GuestImage:
-    """The image that serves all small workloads, made unless the cache has it. LabError when its
-    programs cannot be compiled.
+def base_image(by: Compiler, log: Callable[[str], None] = quiet, cpus: int = 1) -> GuestImage:
+    """Return the image that serves all small workloads on guests with that many CPUs, made unless
+    the cache has it. LabError when its programs cannot be compiled.
     """
     programs = {
         workload.program.lstrip("/"): build_workload(workload, log, by=by)
         for workload in workloads().values()
         if workload.image == "small"
     }
-    agent = build("agent", log, by=by)
+    agent = build("agent", log, by=by, defines=("SEVERAL_CPUS",) if cpus > 1 else ())
     states = tuple((path, FileState.of(program)) for path, program in programs.items())
     content, identity = _content(FileState.of(agent), states)
     path = cache_dir("guests") / f"base-{by.arch}-{identity[:32]}.cpio"

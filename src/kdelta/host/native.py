@@ -77,12 +77,13 @@ def build(
     strict: bool = False,
     by: Compiler = HERE,
     plugin_api: int = 0,
+    defines: tuple[str, ...] = (),
 ) -> Path:
     """Return the path of the built "plugin" or "probe" (for a QEMU with that version of its plugin
     interface), "replay" (a library), "agent", "clock", "clock_guest", "find_files" or "terminal"
-    (static programs, for guests of that architecture).
+    (static programs, for guests of that architecture). defines: macros that are defined.
     """
-    api = (f"-DPLUGIN_API={plugin_api}",) if plugin_api else ()
+    defines = (*((f"PLUGIN_API={plugin_api}",) if plugin_api else ()), *defines)
     native = native_folder()
     folder = native / name
     return build_program(
@@ -93,7 +94,7 @@ def build(
                 *sorted(_short(source, folder) for source in folder.rglob("*.c")),
                 *(str(native / source) for source in _SHARED.get(name, ())),
             ),
-            flags=(*_PARTS[name], *api),
+            flags=(*_PARTS[name], *(f"-D{one}" for one in defines)),
             includes=(native / "include",),
             by=by,
         ),

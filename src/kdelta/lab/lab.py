@@ -166,7 +166,7 @@ class Lab:
         memory_mib = max(machine.memory_mib, work.memory_mib if work else 0)
         arch_machine(kernel.arch).board(machine.cpu).must_have(memory_mib)
         by = (work and work.by) or guest_compiler(kernel.arch, machine, self.progress.log)
-        image = base_image(by, self.progress.log)
+        image = base_image(by, self.progress.log, machine.cpus)
         qemu = find_qemu(target(kernel.arch), machine.qemu, self.progress.log)  # perhaps fetched
         return Guest(
             kernel_identity=kernel.identity,

@@ -143,7 +143,8 @@ def like_name(report: CompareReport) -> str:
 def _as_on(report: CompareReport) -> str:
     title = like_name(report)
     bare = " without its forced features" if is_bare(report.machine) and not report.cpu else ""
-    return f", as on {title}{bare}" if title else ""
+    cpus = f", {report.machine['cpus']} CPUs" if "cpus" in report.machine else ""
+    return (f", as on {title}{bare}" if title else "") + cpus
 
 
 def tally(pair: Pair) -> dict[str, int]:
