@@ -80,3 +80,10 @@ def test_image_with_another_bit_is_named_and_made_again(own_cache: Path) -> None
     assert base_image(X86, said.append) == image
     assert image.path.read_bytes() == data
     assert said == [f"{image.path} is damaged: it is not what was made; it is made again"]
+
+
+@pytest.mark.slow
+def test_image_of_several_cpus_has_another_agent() -> None:
+    """And that of one CPU the agent that it always had: its bytes decide where a guest starts."""
+    assert base_image(X86, cpus=2) == base_image(X86, cpus=64)
+    assert base_image(X86, cpus=2).identity != base_image(X86).identity

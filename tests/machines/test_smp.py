@@ -43,12 +43,16 @@ def counted(where: Guest, *names: str, recording: Recording = NOTHING_MORE) -> R
 
 def test_two_cpus_count_what_the_virtual_clock_counts() -> None:
     """Which goes on with each instruction of either CPU, and while both are idle."""
-    regions = regions_of("getppid", "pipe-round-trip", "fork-exit-wait", where=with_cpus(2))
+    where = with_cpus(2)
+    regions = regions_of("getppid", "pipe-round-trip", "fork-exit-wait", where=where)
     assert {region.idle_ticks() for region in regions.values()} == {0}
     # Not vacuous: the other CPU worked, and one woke the other by an interrupt.
     names = {function.name for function in regions["pipe-round-trip"].functions}
     assert any("sysvec_reschedule_ipi" in name or "call_function" in name for name in names), names
     assert regions["pipe-round-trip"].cost("other").insns > 0
+    start = asyncio.run(obtain_snapshot(where, new_setting()))
+    assert isinstance(start, Snapshot)
+    assert b"\nquiet yes\n" in start.messages()["hello"]
 
 
 @pytest.mark.slow
