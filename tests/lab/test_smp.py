@@ -25,6 +25,17 @@ TWO = msgspec.structs.replace(GUEST, cpus=2)
 FOLDER = Path("/run/1")
 
 
+QEMU = HostQemu(("qemu",), "x86_64", FileState(Path("/usr/bin/qemu"), 1, 1, 1))
+
+
+@pytest.fixture(autouse=True)
+def api(monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU 10 on an x86-64 host."""
+    monkeypatch.setattr("kdelta.host.emulator._plugin_apis", lambda _: (2, 4))
+    monkeypatch.setattr("kdelta.host.emulator._version", lambda _: "7.2.22")
+    monkeypatch.setattr("kdelta.host.target.Target.is_host", True)
+
+
 def asked(cpus: int, **more: bool) -> LabRequest:
     return LabRequest(machine=MachineOptions(cpus=cpus), **more)  # type: ignore[arg-type]
 
@@ -42,20 +53,27 @@ def cpuinfo(cpus: int) -> dict[str, bytes]:
     ],
 )
 def test_what_several_cpus_are_not_for_is_refused(
-    request_: LabRequest, arch: str, why: str, monkeypatch: pytest.MonkeyPatch
+    request_: LabRequest, arch: str, why: str
 ) -> None:
-    monkeypatch.setattr("kdelta.host.target.Target.is_host", True)
     with pytest.raises(UserError, match=why):
-        must_take_turns(request_, arch)
+        must_take_turns(request_, arch, QEMU)
     one = msgspec.structs.replace(request_, machine=MachineOptions())
-    must_take_turns(one, arch)
+    must_take_turns(one, arch, QEMU)
+
+
+def test_several_cpus_in_an_older_qemu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    must_take_turns(asked(2), "x86_64", QEMU)
+    monkeypatch.setattr("kdelta.host.emulator._plugin_apis", lambda _: (0, 1))
+    with pytest.raises(UserError, match=r"cannot give a guest 2 CPUs: QEMU 7.2.22 is too old"):
+        must_take_turns(asked(2), "x86_64", QEMU)
+    must_take_turns(asked(1), "x86_64", QEMU)
 
 
 def test_several_cpus_on_a_host_that_is_no_x86_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdelta.host.target.Target.is_host", False)
     with pytest.raises(UserError, match="--smp works on x86-64 hosts alone"):
-        must_take_turns(asked(2), "x86_64")
-    must_take_turns(asked(1), "x86_64")
+        must_take_turns(asked(2), "x86_64", QEMU)
+    must_take_turns(asked(1), "x86_64", QEMU)
 
 
 def test_a_kernel_that_uses_fewer_cpus_is_refused() -> None:
@@ -74,8 +92,7 @@ def test_a_kernel_that_uses_all_cpus_passes() -> None:
 @pytest.fixture
 def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     """A QEMU of the host that need not be there."""
-    qemu = HostQemu(("qemu",), "x86_64", FileState(Path("/usr/bin/qemu"), 1, 1, 1))
-    monkeypatch.setattr("kdelta.machines.tcg.find_qemu", lambda *_: qemu)
+    monkeypatch.setattr("kdelta.machines.tcg.find_qemu", lambda *_: QEMU)
     monkeypatch.setattr(HostQemu, "plugin", lambda _: Path("/cache/plugin"))
 
 
@@ -122,9 +139,8 @@ def test_a_pins_loader_loads_the_plugin_first() -> None:
 
 @pytest.mark.parametrize("path", ["/my cache/plugin", "/a:b/plugin"])
 def test_a_plugin_that_a_loader_would_take_for_several_files_is_refused(path: str) -> None:
-    qemu = HostQemu(("qemu",), "x86_64", FileState(Path("/usr/bin/qemu"), 1, 1, 1))
     with pytest.raises(LabError, match="there is a space or a colon in its path") as caught:
-        qemu.preloading(Path(path))
+        QEMU.preloading(Path(path))
     assert "KDELTA_CACHE_DIR" in caught.value.hint
 
 

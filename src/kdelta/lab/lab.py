@@ -161,13 +161,13 @@ class Lab:
         return guest
 
     def _guest(self, kernel: Kernel, work: RunPlan | None, index: int) -> Guest:
-        must_take_turns(self.request, kernel.arch)
         machine = machine_for(self.request.machine, kernel.arch)
         memory_mib = max(machine.memory_mib, work.memory_mib if work else 0)
         arch_machine(kernel.arch).board(machine.cpu).must_have(memory_mib)
         by = (work and work.by) or guest_compiler(kernel.arch, machine, self.progress.log)
         image = base_image(by, self.progress.log, machine.cpus)
         qemu = find_qemu(target(kernel.arch), machine.qemu, self.progress.log)  # perhaps fetched
+        must_take_turns(self.request, kernel.arch, qemu)
         return Guest(
             kernel_identity=kernel.identity,
             kernel_image=kernel.image,

@@ -4,6 +4,7 @@
 import re
 from collections.abc import Mapping
 
+from kdelta.host.emulator import HostQemu
 from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.lab.request import LabRequest
@@ -11,12 +12,15 @@ from kdelta.machines.tcg import Guest
 from kdelta.spec.errors import UserError
 
 _ARCH = "x86_64"
+_OLDEST_API = 4
+"""The plugin interface of QEMU 10.0, which reports a CPU in the thread that executes it."""
+
 _PROCESSOR = re.compile(rb"^processor\s*:", re.MULTILINE)
 
 
-def must_take_turns(asked: LabRequest, arch: str) -> None:
-    """Raise UserError where runs on several CPUs are asked for and do not repeat, or where what is
-    to be recorded is of one CPU.
+def must_take_turns(asked: LabRequest, arch: str, qemu: HostQemu) -> None:
+    """Raise UserError where runs on several CPUs are asked for and do not repeat on that QEMU, or
+    where what is to be recorded is of one CPU.
     """
     if asked.machine.cpus == 1:
         return
@@ -30,6 +34,11 @@ def must_take_turns(asked: LabRequest, arch: str) -> None:
         raise UserError(
             f"cannot give a guest {asked.machine.cpus} CPUs: --smp works on x86-64 hosts alone",
             "leave out --smp",
+        )
+    if qemu.plugin_apis[1] < _OLDEST_API:
+        raise UserError(
+            f"cannot give a guest {asked.machine.cpus} CPUs: QEMU {qemu.version} is too old",
+            "leave out --qemu, or name QEMU 10 or later by it",
         )
     if asked.trace or asked.data_lines:
         raise UserError(
