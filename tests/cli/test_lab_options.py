@@ -22,6 +22,7 @@ from kdelta.spec.option import SHORT, Argument, OptionKind, option, without
 _ONE = ("perturbations", "jobs", "cpu")
 LAB = [
     "--memory",
+    "--smp",
     "--qemu-cpu",
     "--qemu",
     "--append",
