@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two tasks, one on each CPU, that meet in user space, and then both execute their steps. */
+#include "pairs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "kdelta_clock.h"
+
+#define MOST_OPENED 64
+
+struct line {
+    volatile unsigned value;
+} __attribute__((aligned(LINE_BYTES)));
+
+/* Shared between processes. What one waits for, the other sets; nothing is set back within a pair. */
+struct meeting {
+    struct line prepared[CPUS]; /* its objects are there */
+    struct line ready;          /* CPU 1 has warmed up */
+    struct line go;             /* the region has begun */
+    struct line done;           /* CPU 1 has executed its steps */
+    struct line over;           /* the region has ended */
+    struct line threads[CPUS], processes[CPUS];
+};
+
+struct side sides[CPUS];
+const struct pair *current;
+
+static struct meeting *meeting;
+static unsigned long warm_up_steps, steps;
+static int descriptors[MOST_OPENED];
+static unsigned n_descriptors;
+
+int opened(long result)
+{
+    unsigned index = __atomic_fetch_add(&n_descriptors, 1, __ATOMIC_RELAXED);
+
+    must(result);
+    if (index >= MOST_OPENED) {
+        errno = EMFILE;
+        fail("too many descriptors");
+    }
+    return descriptors[index] = (int)result;
+}
+
+static void release_all(void)
+{
+    while (n_descriptors)
+        close(descriptors[--n_descriptors]);
+    for (unsigned cpu = 0; cpu < CPUS; cpu++)
+        if (sides[cpu].area_bytes)
+            munmap(sides[cpu].area_start, sides[cpu].area_bytes);
+    memset(sides, 0, sizeof sides);
+}
+
+pid_t thread_of(unsigned cpu)
+{
+    return (pid_t)meeting->threads[cpu].value;
+}
+
+pid_t process_of(unsigned cpu)
+{
+    return (pid_t)meeting->processes[cpu].value;
+}
+
+void pin(unsigned cpu)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    must(sched_setaffinity(0, sizeof set, &set));
+}
+
+static void set(struct line *line)
+{
+    __atomic_store_n(&line->value, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_set(const struct line *line)
+{
+    return __atomic_load_n(&line->value, __ATOMIC_ACQUIRE);
+}
+
+/* The kernel sees nothing of it. A CPU of the emulator that pauses ends its turn. */
+static void await_in_user_space(const struct line *line)
+{
+    while (!is_set(line)) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+}
+
+/* Both have made their objects. The other task may still have to leave this CPU. */
+static void prepare(unsigned cpu)
+{
+    meeting->threads[cpu].value = (unsigned)syscall(SYS_gettid);
+    meeting->processes[cpu].value = (unsigned)getpid();
+    if (current->prepare)
+        current->prepare(cpu);
+    set(&meeting->prepared[cpu]);
+    while (!is_set(&meeting->prepared[!cpu]))
+        sched_yield();
+}
+
+static void warm_up(unsigned cpu)
+{
+    for (unsigned long n = warm_up_steps; n; n--)
+        current->step(cpu);
+}
+
+/* All that CPU 1 executes. It enters the kernel by nothing but its steps while the region is open. */
+static void work_on_1(void)
+{
+    pin(1);
+    kdelta_join();
+    prepare(1);
+    warm_up(1);
+    set(&meeting->ready);
+    await_in_user_space(&meeting->go);
+    for (unsigned long n = steps; n; n--)
+        current->step(1);
+    set(&meeting->done);
+    await_in_user_space(&meeting->over);
+}
+
+static void *thread_main(void *nothing)
+{
+    work_on_1();
+    return nothing;
+}
+
+static pid_t process_start(void)
+{
+    pid_t parent = getpid(), child = (pid_t)must(fork());
+
+    if (child)
+        return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    work_on_1();
+    _exit(0);
+}
+
+/* Returns the ticks of the clock from the region's begin to its end. */
+static __attribute__((noinline)) uint64_t region(void)
+{
+    uint64_t begin;
+
+    kdelta_announce(current->name);
+    begin = kdelta_clock_begin();
+    set(&meeting->go);
+    for (unsigned long n = steps; n; n--) {
+        current->step(0);
+        kdelta_iter();
+    }
+    await_in_user_space(&meeting->done);
+    return kdelta_clock_end() - begin;
+}
+
+static void meeting_make(void)
+{
+    if (!meeting) {
+        meeting = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (meeting == MAP_FAILED)
+            fail("no shared memory");
+    }
+    memset(meeting, 0, sizeof *meeting);
+}
+
+void run_pair(const struct pair *pair, unsigned long warm_up_wanted, unsigned long iterations, bool last, uint64_t *ticks)
+{
+    pthread_t thread;
+    pid_t child = 0;
+
+    current = pair;
+    warm_up_steps = warm_up_wanted;
+    steps = iterations;
+    meeting_make();
+    if (pair->setup)
+        pair->setup(pair->argument);
+    kdelta_arm();
+    kdelta_join(); /* as the other task does, so that it is no matter which of them made a task that starts */
+    if (pair->threads)
+        must(-pthread_create(&thread, NULL, thread_main, NULL));
+    else
+        child = process_start();
+    prepare(0);
+    warm_up(0);
+    await_in_user_space(&meeting->ready);
+    *ticks = region();
+    set(&meeting->over);
+    if (last) /* the guest ends, and nothing has to be put back */
+        return;
+    if (pair->threads)
+        must(-pthread_join(thread, NULL));
+    else
+        must(waitpid(child, NULL, 0));
+    if (pair->teardown)
+        pair->teardown();
+    release_all();
+    current = NULL;
+}
