@@ -25,9 +25,19 @@ def compile_c(output: Path, sources: Sequence[Path], *flags: str) -> Path:
 @pytest.fixture(scope="session")
 def syscalls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program of the workload `syscalls`."""
-    workload = find_workload("syscalls")
+    return _workload("syscalls", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of the workload `pairs`."""
+    return _workload("pairs", tmp_path_factory)
+
+
+def _workload(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workload = find_workload(name)
     return compile_c(
-        tmp_path_factory.mktemp("syscalls") / "syscalls",
+        tmp_path_factory.mktemp(name) / name,
         [workload.folder / source for source in workload.sources],
         *STATIC_FLAGS,
         *workload.cflags,
