@@ -33,6 +33,6 @@ const struct pair call_pairs[] = {
     {"getppid-threads", .threads = true, .iterations = 4000, .step = step_getppid},
     {"clock_gettime-processes", .iterations = 3000, .step = step_clock_gettime},
     {"sched_yield-processes", .iterations = 1500, .step = step_yield},
-    {"getrusage-threads", .threads = true, .iterations = 1000, .step = step_getrusage},
+    {"getrusage-threads", .threads = true, .iterations = 1000, .warm_up = 6000, .step = step_getrusage},
     {0},
 };

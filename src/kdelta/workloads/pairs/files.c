@@ -58,8 +58,8 @@ static void step_lock(unsigned cpu)
 
 const struct pair file_pairs[] = {
     SAME_AND_OWN("stat", "same-file", "two-files", 400, .step = step_stat),
-    SAME_AND_OWN("open-close", "same-file", "two-files", 250, .step = step_open_close),
-    SAME_AND_OWN("create-unlink", "same-folder", "two-folders", 80, .step = step_create_unlink),
+    SAME_AND_OWN("open-close", "same-file", "two-files", 250, .warm_up = 1000, .step = step_open_close),
+    SAME_AND_OWN("create-unlink", "same-folder", "two-folders", 80, .warm_up = 400, .step = step_create_unlink),
     SAME_AND_OWN("readdir", "same-folder", "two-folders", 300, .prepare = open_folder, .step = step_readdir),
     SAME_AND_OWN("lock", "same-file", "two-files", 400, .prepare = open_file, .step = step_lock),
     {0},

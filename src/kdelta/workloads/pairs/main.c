@@ -68,7 +68,8 @@ static void measure(const struct pair *pair, bool last)
 
     if (!iterations)
         iterations = 1;
-    warm_up = WARM_UP_LEAST + iterations * warm_up_percent / 100 / WARM_UP_PART;
+    warm_up = pair->warm_up ? pair->warm_up * scale_percent / 100 : iterations / WARM_UP_PART;
+    warm_up = WARM_UP_LEAST + warm_up * warm_up_percent / 100;
     run_pair(pair, warm_up, iterations, last, &ticks);
     if (clock_wanted)
         note_clock(pair->name, ticks);

@@ -71,8 +71,8 @@ static void step_protect(unsigned cpu)
     {name "-processes", .iterations = n, __VA_ARGS__}
 
 const struct pair memory_pairs[] = {
-    THREADS_AND_PROCESSES("mmap-munmap", 150, .step = step_map),
-    THREADS_AND_PROCESSES("mmap-touch", 80, .step = step_map_touch),
+    THREADS_AND_PROCESSES("mmap-munmap", 150, .warm_up = 800, .step = step_map),
+    THREADS_AND_PROCESSES("mmap-touch", 80, .warm_up = 400, .step = step_map_touch),
     THREADS_AND_PROCESSES("page-fault", 200, .prepare = own_page, .step = step_fault),
     {"page-fault-same-file", .iterations = 300, .setup = choose_files, .prepare = page_of_file, .step = step_fault, .argument = SAME},
     {"page-fault-two-files", .iterations = 300, .setup = choose_files, .prepare = page_of_file, .step = step_fault, .argument = OWN},

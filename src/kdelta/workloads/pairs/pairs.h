@@ -28,6 +28,9 @@ struct pair {
     const char *name;
     bool threads;                 /* CPU 1 executes a thread of the program, and not a process of its own */
     unsigned iterations;          /* of each CPU: as many as make some 3 million instructions of both together */
+    /* Steps of each CPU before the region; 0: half the iterations. Where something is freed after grace periods, or the scheduler or the
+     * accounting of time settle, as many as take some ticks of the kernel's clock: 15 million instructions. */
+    unsigned warm_up;
     void (*setup)(long argument); /* once, before the other task is made */
     void (*prepare)(unsigned cpu); /* in the task of each CPU, before the warm-up */
     void (*step)(unsigned cpu);   /* one iteration; it may wait for the other CPU in a system call, never in user space */
@@ -68,6 +71,15 @@ static inline long must(long result)
 int opened(long result);
 /* Gives the CPUs the same folder and file, or one of each CPU's own. */
 void choose_files(long object);
+
+/* Ends the turn of a CPU that the emulator executes, else it would last for up to a million instructions. The kernel sees nothing of
+ * it, and on hardware it does next to nothing. */
+static inline void end_turn(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
 
 /* run.c */
 extern const struct pair *current;

@@ -20,13 +20,16 @@ static void step_fork(unsigned cpu)
     pid_t child = (pid_t)must(fork());
 
     (void)cpu;
-    if (!child)
+    if (!child) {
+        end_turn(); /* so that both children are there at the same time */
         _exit(0);
+    }
     must(waitpid(child, NULL, 0));
 }
 
 static void *thread_main(void *nothing)
 {
+    end_turn();
     return nothing;
 }
 
@@ -100,11 +103,11 @@ static void step_signal_across(unsigned cpu)
 }
 
 const struct pair process_pairs[] = {
-    {"fork-exit-wait", .iterations = 10, .step = step_fork},
-    {"thread-create-join-threads", .threads = true, .iterations = 40, .prepare = own_stack, .step = step_thread},
-    {"thread-create-join-processes", .iterations = 40, .prepare = own_stack, .step = step_thread},
+    {"fork-exit-wait", .iterations = 10, .warm_up = 30, .step = step_fork},
+    {"thread-create-join-threads", .threads = true, .iterations = 40, .warm_up = 200, .prepare = own_stack, .step = step_thread},
+    {"thread-create-join-processes", .iterations = 40, .warm_up = 200, .prepare = own_stack, .step = step_thread},
     {"signal-self-threads", .threads = true, .iterations = 350, .setup = setup_handler, .step = step_signal},
     {"signal-self-processes", .iterations = 350, .setup = setup_handler, .step = step_signal},
-    {"signal-across", .iterations = 200, .setup = setup_answer, .step = step_signal_across, .teardown = end_answer},
+    {"signal-across", .iterations = 200, .warm_up = 1000, .setup = setup_answer, .step = step_signal_across, .teardown = end_answer},
     {0},
 };

@@ -128,14 +128,14 @@ static void step_socket_close(unsigned cpu)
 }
 
 const struct pair talk_pairs[] = {
-    {"pipe-across", .iterations = 200, .setup = setup_pipes_across, .step = step_across},
+    {"pipe-across", .iterations = 200, .warm_up = 1000, .setup = setup_pipes_across, .step = step_across},
     {"pipe-each", .iterations = 700, .prepare = own_pipe, .step = step_own_byte},
-    {"unix-across", .iterations = 150, .setup = setup_unix_across, .step = step_across},
+    {"unix-across", .iterations = 150, .warm_up = 1000, .setup = setup_unix_across, .step = step_across},
     {"unix-each", .iterations = 300, .prepare = own_unix, .step = step_own_byte},
     {"eventfd-same-counter", .iterations = 1000, .setup = setup_one_counter, .step = step_counter},
     {"eventfd-two-counters", .iterations = 1000, .prepare = own_counter, .step = step_counter},
     {"udp-each", .iterations = 200, .prepare = own_datagrams, .step = step_datagram},
-    {"socket-close-processes", .iterations = 150, .step = step_socket_close},
-    {"socket-close-threads", .threads = true, .iterations = 150, .step = step_socket_close},
+    {"socket-close-processes", .iterations = 150, .warm_up = 600, .step = step_socket_close},
+    {"socket-close-threads", .threads = true, .iterations = 150, .warm_up = 600, .step = step_socket_close},
     {0},
 };

@@ -115,7 +115,7 @@ static void step_poll(unsigned cpu)
 const struct pair wait_pairs[] = {
     {"futex-wake-same-word", .threads = true, .iterations = 2500, .setup = choose_words, .step = step_wake, .argument = SAME},
     {"futex-wake-two-words", .threads = true, .iterations = 2500, .setup = choose_words, .step = step_wake, .argument = OWN},
-    {"futex-ping-pong-across", .iterations = 200, .setup = setup_turn, .step = step_ping_pong},
+    {"futex-ping-pong-across", .iterations = 200, .warm_up = 1000, .setup = setup_turn, .step = step_ping_pong},
     {"epoll-wait-same-set", .iterations = 2000, .setup = setup_one_set, .step = step_epoll},
     {"epoll-wait-two-sets", .iterations = 2000, .prepare = own_set, .step = step_epoll},
     {"poll-same-pipe", .threads = true, .iterations = 1500, .setup = setup_one_pipe, .step = step_poll},
