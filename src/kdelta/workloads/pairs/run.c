@@ -26,6 +26,7 @@ struct meeting {
     struct line go;             /* the region has begun */
     struct line done;           /* CPU 1 has executed its steps */
     struct line over;           /* the region has ended */
+    struct line steps[CPUS];    /* that it has executed, the warm-up's included */
     struct line threads[CPUS], processes[CPUS];
 };
 
@@ -94,11 +95,15 @@ static void await_in_user_space(const struct line *line)
         end_turn();
 }
 
-/* A step and the other CPU's turn, so that both execute their steps alternately where they don't wait for each other anyway. */
+/* A step and the other CPU's turn, so that both execute their steps alternately where they don't wait for each other anyway. A turn that
+ * a timer has ended early has put one of them ahead; it gives another turn away. */
 static inline void do_step(unsigned cpu)
 {
     current->step(cpu);
+    meeting->steps[cpu].value++;
     end_turn();
+    if (meeting->steps[cpu].value > meeting->steps[!cpu].value)
+        end_turn();
 }
 
 /* Both have made their objects. The other task may still have to leave this CPU. */
