@@ -11,13 +11,14 @@ from kdelta.host.files import FileState
 from kdelta.kernels.model import Kernel
 from kdelta.lab.request import LabRequest
 from kdelta.lab.run_facts import machine_of, unusual_facts
-from kdelta.lab.smp import must_have_cpus, must_take_turns
+from kdelta.lab.smp import must_have_cpus, must_offer_cpus, must_take_turns
 from kdelta.machines.tcg import Guest, command_line
 from kdelta.report.lines import machine_facts
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import Run
 from kdelta.studies.diff.study import must_be_comparable
+from kdelta.workloads.catalog import find_workload
 
 KERNEL = Kernel("a" * 64, "deb:linux-image-x=1", "/vmlinuz", "x86_64", "6.12.1")
 GUEST = Guest("a", "/vmlinuz", "x86_64", "/initrd", "i", 0, 512)
@@ -165,3 +166,12 @@ def test_runs_on_other_numbers_of_cpus_are_not_compared() -> None:
     with pytest.raises(KdeltaError, match="cannot be compared: CPUs 1 and 4"):
         must_be_comparable(run_on(1), run_on(4))
     must_be_comparable(run_on(4), run_on(4))
+
+
+def test_a_workload_for_two_cpus_is_refused_on_one() -> None:
+    pairs = find_workload("pairs")
+    with pytest.raises(UserError, match="cannot run pairs on 1 CPU: it needs 2") as refused:
+        must_offer_cpus(pairs, MachineOptions())
+    assert refused.value.hint == "add --smp 2"
+    must_offer_cpus(pairs, MachineOptions(cpus=2))
+    must_offer_cpus(find_workload("syscalls"), MachineOptions())

@@ -10,6 +10,8 @@ from kdelta.kernels.model import Kernel
 from kdelta.lab.request import LabRequest
 from kdelta.machines.tcg import Guest
 from kdelta.spec.errors import UserError
+from kdelta.spec.run import MachineOptions
+from kdelta.workloads.catalog import Workload
 
 _ARCH = "x86_64"
 _OLDEST_API = 4
@@ -44,6 +46,15 @@ def must_take_turns(asked: LabRequest, arch: str, qemu: HostQemu) -> None:
         raise UserError(
             "cannot replay a guest of several CPUs: layouts and --cpu are for one CPU",
             "leave out --smp",
+        )
+
+
+def must_offer_cpus(workload: Workload, machine: MachineOptions) -> None:
+    """Raise UserError for a workload that needs more CPUs than a guest is to have."""
+    if machine.cpus < workload.cpus:
+        raise UserError(
+            f"cannot run {workload.name} on {machine.cpus} CPU: it needs {workload.cpus}",
+            f"add --smp {workload.cpus}",
         )
 
 

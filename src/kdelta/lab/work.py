@@ -28,6 +28,7 @@ from kdelta.lab.plan import (
 )
 from kdelta.lab.program import check_program, program_name, program_work
 from kdelta.lab.request import USUAL_LAB, LabRequest, Program
+from kdelta.lab.smp import must_offer_cpus
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.phase import PhaseRule
@@ -103,6 +104,7 @@ class Work(msgspec.Struct, frozen=True):
         if self.program:
             plan = program_work(self.program, kernel, asked)
             return msgspec.structs.replace(plan, regions=self.operations)
+        must_offer_cpus(self._described, asked.machine)
         return workload_work(self._described, self.operations, kernel, log, asked)
 
     def plans(

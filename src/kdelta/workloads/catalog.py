@@ -101,6 +101,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     needs             options of the kernel's config that must be y or m, without CONFIG_
     architectures     that it runs on, none: all
     memory_mib        its guests have at least that
+    cpus              its operations are executed by so many CPUs at once
     host_seconds      how long a run of it may take here, where the user does not say
     phases            split a region's work
     timeout_seconds   time of the guest
@@ -130,6 +131,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kernel_tree: KernelTreeWanted | None = None
     architectures: tuple[str, ...] = ()
     memory_mib: int = 0
+    cpus: int = 1
     host_seconds: int = 0
     phases: tuple[PhaseRule, ...] = msgspec.field(default=(), name="phase")
     timeout_seconds: int = 600

@@ -2,10 +2,13 @@
 /* Mapping, protecting and touching memory, in one address space or in two, and pages of files. */
 #include "pairs.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 
 #define MAP_BYTES (64 * 1024l)
+#define TABLE_BYTES (2 * 1024 * 1024l) /* what a page of page tables maps */
+#define NEW_BYTES (16 * TABLE_BYTES)
 
 static char *map(size_t bytes, int protection, int flags, int fd)
 {
@@ -26,6 +29,19 @@ static void own_page(unsigned cpu)
     side->area = side->area_start + PAGE_BYTES;
     must(mprotect((void *)side->area, PAGE_BYTES, PROT_READ | PROT_WRITE));
     side->area[0] = 1;
+}
+
+/* Pages that were never written, mapped by page tables of the CPU's own, with a gap around them as above. */
+static void new_pages(unsigned cpu)
+{
+    struct side *side = &sides[cpu];
+
+    side->area_bytes = NEW_BYTES + 2 * TABLE_BYTES;
+    side->area_start = map(side->area_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    side->area = (char *)(((uintptr_t)side->area_start + TABLE_BYTES) / TABLE_BYTES * TABLE_BYTES);
+    must(mprotect((void *)side->area, NEW_BYTES, PROT_READ | PROT_WRITE));
+    must(madvise((void *)side->area, NEW_BYTES, MADV_NOHUGEPAGE));
+    side->offset = 0;
 }
 
 static void page_of_file(unsigned cpu)
@@ -60,6 +76,18 @@ static void step_fault(unsigned cpu)
     sides[cpu].area[0] = 1;
 }
 
+static void step_write_new(unsigned cpu)
+{
+    struct side *side = &sides[cpu];
+
+    if (side->offset == NEW_BYTES) {
+        errno = ENOMEM;
+        fail("no page is left that was not written");
+    }
+    side->area[side->offset] = 1;
+    side->offset += PAGE_BYTES;
+}
+
 static void step_protect(unsigned cpu)
 {
     must(mprotect((void *)sides[cpu].area, PAGE_BYTES, PROT_READ));
@@ -74,6 +102,7 @@ const struct pair memory_pairs[] = {
     THREADS_AND_PROCESSES("mmap-munmap", 150, .warm_up = 800, .step = step_map),
     THREADS_AND_PROCESSES("mmap-touch", 80, .warm_up = 400, .step = step_map_touch),
     THREADS_AND_PROCESSES("page-fault", 200, .prepare = own_page, .step = step_fault),
+    THREADS_AND_PROCESSES("page-fault-new", 500, .warm_up = 2000, .prepare = new_pages, .step = step_write_new),
     {"page-fault-same-file", .iterations = 300, .setup = choose_files, .prepare = page_of_file, .step = step_fault, .argument = SAME},
     {"page-fault-two-files", .iterations = 300, .setup = choose_files, .prepare = page_of_file, .step = step_fault, .argument = OWN},
     THREADS_AND_PROCESSES("mprotect", 250, .prepare = own_page, .step = step_protect),
