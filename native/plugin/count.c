@@ -250,6 +250,11 @@ static void go_on(struct cpu *cpu)
         reached(cpu)->accessed_at = b->live[reached(cpu) - b->origin->groups] - !cpu->accessed;
 }
 
+unsigned count_cpu(void)
+{
+    return on_cpu;
+}
+
 void count_on_cpu(unsigned index)
 {
     if (index == on_cpu)

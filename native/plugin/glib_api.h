@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The part of GLib's main loop that kdelta uses; QEMU is linked with GLib, whose headers may be missing. */
+/* The parts of GLib that kdelta uses, its main loop and arrays of bytes; QEMU is linked with GLib, whose headers may be missing. */
 #ifndef KDELTA_GLIB_API_H
 #define KDELTA_GLIB_API_H
 
@@ -18,5 +18,13 @@ struct glib_source_functions {
 glib_source *g_source_new(struct glib_source_functions *functions, unsigned int source_bytes);
 void g_source_set_priority(glib_source *source, int priority);
 unsigned int g_source_attach(glib_source *source, glib_context *context);
+
+/* GByteArray */
+typedef struct {
+    unsigned char *data;
+    unsigned int len;
+} glib_byte_array;
+
+glib_byte_array *g_byte_array_new(void);
 
 #endif

@@ -2,7 +2,7 @@
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
  * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off|now] [cpus=N [turns=on]] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
- * [simulate=SETSxWAYSxBYTES] [calls=kernel|all [calls-limit=NODES]]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
+ * [conflicts=on] [calls=kernel|all [calls-limit=NODES]]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
  * is translated again, with counters. With count=now that is from the start, with count=off never.
  */
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #include "calls.h"
 #include "channel.h"
+#include "conflicts.h"
 #include "count.h"
 #include "cpus.h"
 #include "data.h"
@@ -30,7 +31,7 @@ static qemu_plugin_id_t plugin;
 static qemu_plugin_exec_cb_t at_each_block = count_block;
 
 struct options {
-    const char *out, *calls;
+    const char *out, *calls, *symbols;
     bool rules, trace, now;
     uint64_t limit, calls_limit;
 };
@@ -208,6 +209,8 @@ static void translate_counting(struct qemu_plugin_tb *tb)
         act_at_halt(qemu_plugin_tb_get_insn(tb, i), &insns[i].facts);
     for (size_t i = 0; i < n && data_wanted; i++)
         listen(qemu_plugin_tb_get_insn(tb, i), data_access, NULL);
+    for (size_t i = 0; i < n && conflicts_wanted && !b->user; i++)
+        listen(qemu_plugin_tb_get_insn(tb, i), conflicts_access, conflicts_place(&insns[i]));
 }
 
 static void at_exit(void)
@@ -281,7 +284,7 @@ static bool take(const char *argument, struct options *options)
     else if ((value = value_of(argument, "job")))
         return channel_open_job(value);
     else if ((value = value_of(argument, "symbols")))
-        return symbols_load_file(value);
+        options->symbols = value;
     else if ((value = value_of(argument, "cpus")))
         cpus_set((unsigned)strtoul(value, NULL, 10));
     else if (!strcmp(argument, "turns=on"))
@@ -294,6 +297,8 @@ static bool take(const char *argument, struct options *options)
         options->calls = value;
     else if ((value = value_of(argument, "calls-limit")))
         options->calls_limit = strtoull(value, NULL, 10);
+    else if (!strcmp(argument, "conflicts=on"))
+        conflicts_want();
     else if (!strcmp(argument, "count=off"))
         channel_counting = false;
     else if (!strcmp(argument, "count=now"))
@@ -315,6 +320,8 @@ static bool parse(int argc, char **argv, struct options *options)
     for (int i = 0; i < argc; i++)
         if (!take(argv[i], options))
             return false;
+    if (options->symbols && !symbols_load_file(options->symbols))
+        return false;
     if (options->trace) {
         trace_want(options->limit);
         at_each_block = count_traced_block;

@@ -6,7 +6,7 @@
  *     1       QEMU 7.2 to 8.2
  *     2       QEMU 9.0: additions in translated code are to entries of scoreboards, of which each CPU has its own
  *     3       QEMU 9.1: an instruction's bytes are copied
- *     4 to 6  QEMU 10.0 to 11.0: nothing that concerns kdelta
+ *     4 to 6  QEMU 10.0 to 11.0: the guest's memory can be read
  *     7       QEMU 11.1, which takes no earlier one: some callbacks get the caller's data in place of the plugin's id
  *
  * qemu_api.c hides the differences: the functions without the prefix qemu_plugin_.
@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "glib_api.h"
 
 #if !defined PLUGIN_API || PLUGIN_API < 1 || PLUGIN_API > 7
 #error "PLUGIN_API is to be the version of QEMU's plugin interface, from 1 to 7"
@@ -66,6 +68,10 @@ bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *address);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
+
+#if PLUGIN_API >= 4
+bool qemu_plugin_read_memory_vaddr(uint64_t vaddr, glib_byte_array *data, size_t size); /* of the CPU that executes */
+#endif
 
 /* When there is a CPU; whenever code is translated; when QEMU ends. The last one that was registered is called. */
 void at_new_cpu(qemu_plugin_id_t id, void (*begin)(void));

@@ -42,6 +42,8 @@ static uint8_t first_rule[1 << 16], next_rule[MAX_RULES + 1]; /* by a name's fir
 static struct place exact[MAX_PLACES], ranges[MAX_PLACES];
 static size_t n_exact, n_ranges;
 static struct place switch_text, return_text, image;
+static struct { const char *name; uint64_t *vaddr; } wanted[MOST_WANTED];
+static size_t n_wanted;
 static struct { uint64_t *vaddrs; size_t n, capacity; } symbols; /* only while they are read */
 
 static unsigned first_two(const char *name)
@@ -179,6 +181,12 @@ static void find_image(uint64_t vaddr, const char *name, size_t length)
         image.end = vaddr;
 }
 
+void symbols_want(const char *name, uint64_t *vaddr)
+{
+    wanted[n_wanted].name = name;
+    wanted[n_wanted++].vaddr = vaddr;
+}
+
 static void match_symbol(uint64_t vaddr, const char *name, size_t length)
 {
     if (symbols.n == symbols.capacity) {
@@ -187,6 +195,9 @@ static void match_symbol(uint64_t vaddr, const char *name, size_t length)
     }
     symbols.vaddrs[symbols.n++] = vaddr;
     find_image(vaddr, name, length);
+    for (size_t i = 0; i < n_wanted; i++)
+        if (is_name(name, length, wanted[i].name))
+            *wanted[i].vaddr = vaddr;
     for (unsigned i = length < 2 ? 0 : first_rule[first_two(name)]; i; i = next_rule[i])
         if (matches(&rules[i - 1], name, length))
             apply(rules[i - 1].kind, vaddr + rules[i - 1].offset);

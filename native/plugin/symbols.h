@@ -27,6 +27,9 @@ bool rules_load(const char *path);
 void symbols_load(const char *kallsyms, size_t size);
 bool symbols_load_file(const char *path);
 bool symbols_known(void);
+/* Where the kernel has a variable of that name; stays as it is where it has none. Before symbols are loaded; for MOST_WANTED names. */
+#define MOST_WANTED 8
+void symbols_want(const char *name, uint64_t *vaddr);
 /* The kernel's image, from its text on; to the end of what comes before its data where no symbol tells its own. */
 bool symbols_image(uint64_t *start, uint64_t *end);
 

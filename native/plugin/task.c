@@ -290,6 +290,13 @@ void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
     REPORT(resume, site, site->group + 1u);
 }
 
+void task_each_key(void (*visit)(uint64_t key, void *data), void *data)
+{
+    for (size_t i = 0; i < CHAINS; i++)
+        for (const struct task *t = chains[i]; t; t = t->next)
+            visit(t->key, data);
+}
+
 uint64_t task_ambiguous_forks(void)
 {
     return ambiguous_forks;

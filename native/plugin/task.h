@@ -28,5 +28,7 @@ void task_user_fault(struct block *b, unsigned group, bool lost);
 void task_switch_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 uint64_t task_ambiguous_forks(void);
+/* Calls visit with where each task that was ever switched away from keeps its stack pointer then. */
+void task_each_key(void (*visit)(uint64_t key, void *data), void *data);
 
 #endif

@@ -144,6 +144,11 @@ class ChunkColumns:
         self._at += found.nbytes
         return found
 
+    @property
+    def at(self) -> int:
+        """Return where the next array begins in the chunk."""
+        return self._at
+
     def require_end(self) -> None:
         """ValueError when more follows."""
         if self._at != len(self._payload):

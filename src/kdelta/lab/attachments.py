@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.counts.conflict_file import read_conflicts
+from kdelta.counts.conflicts import Conflicts, decode_conflicts, encode_conflicts
 from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import decode_profiles, encode_profiles, followed_all, read_profiles
 from kdelta.counts.raw import Sources
@@ -27,6 +29,9 @@ TRACES = "traces"
 
 PROFILES = "profiles"
 """The attachment of a run that keeps what each function executed on each path of calls."""
+
+CONFLICTS = "conflicts"
+"""The attachment of a run that keeps which lines of memory its CPUs contended for."""
 
 SYMBOLS = "symbols"
 """The attachment of a traced or profiled run that keeps the kernel's /proc/kallsyms: what explains
@@ -55,25 +60,28 @@ class Recordings(msgspec.Struct, frozen=True):
 
     traces: tuple[Trace, ...] = ()
     profiles: tuple[Profile, ...] = ()
+    conflicts: tuple[Conflicts, ...] = ()
 
     def __add__(self, other: "Recordings") -> "Recordings":
         """What either has; they share no region."""
         return Recordings(
             self.traces + other.traces,
             self.profiles + other.profiles,
+            self.conflicts + other.conflicts,
         )
 
 
 def read_recordings(file: Path, sources: Sources, recording: Recording) -> Recordings:
-    """What a recording asks for, from the plugin's file of a guest."""
+    """Return what a recording asks for, from the plugin's file of a guest."""
     return Recordings(
         read_traces(file) if recording.trace != "off" else (),
         read_profiles(file, sources) if recording.calls != "off" else (),
+        read_conflicts(file, sources) if recording.conflicts else (),
     )
 
 
 def recorded(found: Recordings, sources: Sources, recording: Recording) -> dict[str, bytes]:
-    """The attachments that a recording asks for."""
+    """Return the attachments that a recording asks for."""
     kept = {}
     if recording.trace != "off":
         kept[TRACES] = encode_traces(found.traces)
@@ -82,6 +90,8 @@ def recorded(found: Recordings, sources: Sources, recording: Recording) -> dict[
     if kept:
         kept[SYMBOLS] = sources.symbols.read_bytes()
         kept[MODULE_SYMBOLS] = sources.modules
+    if recording.conflicts:
+        kept[CONFLICTS] = encode_conflicts(found.conflicts)
     return kept
 
 
@@ -96,15 +106,18 @@ def kept_of(outcome: GuestOutcome, job: Job, counted: Mapping[str, bytes]) -> di
 
 
 def is_recording(name: str) -> bool:
-    """Whether the attachment of that name is kept of a run only if it is asked for."""
-    return name in {TRACES, PROFILES, SYMBOLS, MODULE_SYMBOLS} or name.startswith(_MISSES)
+    """Return whether the attachment of that name is kept only if it is asked for."""
+    return name in {TRACES, PROFILES, CONFLICTS, SYMBOLS, MODULE_SYMBOLS} or name.startswith(
+        _MISSES
+    )
 
 
 def has_recorded(store: Store, run: Run, wanted: Recording) -> bool:
-    """Whether a run has all that is asked for besides counts."""
+    """Return whether a run has all that is asked for besides counts."""
     kept = run.attachments
     return (
-        (wanted.calls == "off" or {PROFILES, SYMBOLS} <= kept.keys())
+        (not wanted.conflicts or CONFLICTS in kept)
+        and (wanted.calls == "off" or {PROFILES, SYMBOLS} <= kept.keys())
         and (wanted.calls != "all" or followed_all(store.get(kept[PROFILES])))
         and (wanted.trace == "off" or {TRACES, SYMBOLS} <= kept.keys())
         and (not _is_larger(wanted) or _is_whole(store, run, wanted))
@@ -136,6 +149,14 @@ def profiles_of(store: Store, run: Run) -> tuple[Profile, ...]:
     """
     lacks = "has no profile: its calls were not followed"
     return decode_profiles(_content(store, run, PROFILES, lacks))
+
+
+def conflicts_of(store: Store, run: Run) -> tuple[Conflicts, ...]:
+    """Return what the CPUs of a run contended for, region by region; LabError when that was not
+    recorded, or is damaged.
+    """
+    lacks = "has no conflicts: they were not recorded"
+    return decode_conflicts(_content(store, run, CONFLICTS, lacks))
 
 
 def symbols_of(store: Store, run: Run) -> list[Symbol]:

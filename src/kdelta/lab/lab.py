@@ -356,7 +356,7 @@ class Lab:
     def _recording(self) -> Recording:
         request = self.request
         trace: TraceMode = "data" if request.data_lines else "on" if request.trace else "off"
-        return Recording(trace, request.trace_limit, request.calls)
+        return Recording(trace, request.trace_limit, request.calls, conflicts=request.conflicts)
 
     async def start(
         self, kernel: Kernel, guest: Guest, *, snapshots: bool | None = None

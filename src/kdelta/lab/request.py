@@ -27,6 +27,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     data_lines     and that of accesses to data
     trace_limit    see Recording
     calls          follow calls, for profiles
+    conflicts      record which lines of memory CPUs contend for
     mode           in which programs run and call
     """
 
@@ -93,6 +94,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = Recording().trace_limit
     calls: CallsMode = "off"
+    conflicts: bool = False
     mode: Annotated[
         Mode,
         option(

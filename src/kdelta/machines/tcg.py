@@ -155,15 +155,17 @@ class Recording(msgspec.Struct, frozen=True):
 
     trace: see TraceMode; trace_limit: how many items of pieces, and pieces, a region may have.
     calls: see CallsMode; calls_limit: about how many nodes a region's tree of calls may have.
+    conflicts: lines of memory that one CPU writes and another one accesses.
     """
 
     trace: TraceMode = "off"
     trace_limit: int = ITEMS_A_GIB // 4
     calls: CallsMode = "off"
     calls_limit: int = 2 << 20
+    conflicts: bool = False
 
     def options(self, data_line_bytes: int) -> tuple[str, ...]:
-        """As arguments of the plugin. data_line_bytes: in what lines accesses to data are told."""
+        """Return it as arguments of the plugin. data_line_bytes: of a line of data."""
         found: tuple[str, ...] = ()
         if self.trace != "off":
             found += (f"trace={self.trace}", f"trace-limit={self.trace_limit}")
@@ -171,6 +173,8 @@ class Recording(msgspec.Struct, frozen=True):
             found += (f"data-line={data_line_bytes}",)
         if self.calls != "off":
             found += (f"calls={self.calls}", f"calls-limit={self.calls_limit}")
+        if self.conflicts:
+            found += ("conflicts=on",)
         return found
 
 

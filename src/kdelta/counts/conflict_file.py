@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Conflicts from the plugin's file: accesses by line, instruction and CPU become named lines."""
+
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.btf import KernelTypes
+from kdelta.counts.by_key import by_key
+from kdelta.counts.conflicts import (
+    Conflicts,
+    ContendedLine,
+    ContestedField,
+    CpuAccesses,
+    FieldUse,
+    Place,
+    added_up,
+)
+from kdelta.counts.memory_names import Address, Cache, MemoryMap, MemoryNames
+from kdelta.counts.raw import ChunkColumns, RawRegion, Sources, read_region
+from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, code_table, parse_symbols
+from kdelta.machines.chunks import read_chunks, require_complete
+from kdelta.spec.errors import LabError
+
+_HEAD = struct.Struct("<IIQQ")
+_CACHE = np.dtype([("name", "S32"), ("object_bytes", "<u4"), ("users", "<u4")])
+_LINE = np.dtype([("number", "<u4"), ("cache", "<u4"), ("vaddr", "<u8"), ("start", "<u8")])
+_ACCESS = np.dtype(
+    [("line", "<u4"), ("cpu", "u1"), ("context", "u1"), ("special", "u1"), ("unused", "u1")]
+    + [(name, "<u8") for name in ("insn", "reads", "writes", "bytes_read", "bytes_written")]
+)
+_LOCKED = "lock"
+_STACK = 0xFFFFFFFF
+"""In place of a cache: a kernel stack."""
+
+
+class RawConflicts(msgspec.Struct):
+    """A region's chunk: arrays of _CACHE, _LINE and _ACCESS."""
+
+    began_on: int
+    is_cut: bool
+    memory: MemoryMap
+    caches: npt.NDArray[np.void]
+    lines: npt.NDArray[np.void]
+    accesses: npt.NDArray[np.void]
+
+
+def read_raw(payload: memoryview) -> RawConflicts:
+    """Return a region's chunk; LabError for a damaged one."""
+    try:
+        began_on, is_cut, direct_map, pages = _HEAD.unpack_from(payload)
+        columns = ChunkColumns(payload, _HEAD.size)
+        caches = columns.next(_CACHE, int(columns.next("<u4", 1)[0]))
+        per_cpu = columns.next("<u8", int(columns.next("<u4", 1)[0]))
+        lines = columns.next(_LINE, int(columns.next("<u4", 1)[0]))
+        accesses = np.frombuffer(payload, _ACCESS, offset=columns.at)
+    except (ValueError, struct.error) as error:
+        raise LabError(f"the counts' conflicts are damaged: {error}", "run again") from error
+    memory = MemoryMap(tuple(map(int, per_cpu)), direct_map, pages)
+    return RawConflicts(began_on, bool(is_cut), memory, caches, lines, accesses)
+
+
+def read_conflicts(file: Path, sources: Sources) -> tuple[Conflicts, ...]:
+    """Return what CPUs contended for in each region of a run's file; LabError for a damaged one."""
+    require_complete(file)
+    found, region, specials, names = [], None, [], None
+    symbols = parse_symbols(sources.symbols.read_bytes()) + parse_symbols(sources.modules)
+    code = code_table(symbols)
+    for tag, payload in read_chunks(file):
+        if tag == b"HEAD":
+            specials = bytes(payload[4:]).decode().split("\0")
+        elif tag == b"BTF ":
+            names = MemoryNames(symbols, _types(payload))
+        elif tag == b"REGN":
+            region = read_region(payload)
+        elif tag == b"CNFL" and region and names:
+            raw = read_raw(payload)
+            reader = _Reader(raw, names, code, specials.index(_LOCKED))
+            found.append(reader.conflicts(region))
+    return tuple(found)
+
+
+def _types(section: memoryview) -> KernelTypes | None:
+    return KernelTypes(bytes(section)) if len(section) else None
+
+
+class _Access(msgspec.Struct, frozen=True):
+    """A row of the file, named. place: see FieldUse; is_named: it is a variable or has a field."""
+
+    line: int
+    cpu: int
+    where: Place
+    place: str
+    is_named: bool
+    function: str
+    done: CpuAccesses
+    bytes_read: int
+    bytes_written: int
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read | self.bytes_written
+
+
+class _Reader:
+    """A region's rows, with what names them."""
+
+    def __init__(
+        self, raw: RawConflicts, names: MemoryNames, code: SymbolTable, locked: int
+    ) -> None:
+        self._raw = raw
+        self._names = names
+        self._code = code
+        self._locked = locked
+        self._caches = [
+            Cache(bytes(row["name"]).decode("ascii", "replace"), *map(int, row.tolist()[1:]))
+            for row in raw.caches
+        ]
+        self._lines = {int(row["number"]): row for row in raw.lines}
+        cpus = range(len(raw.memory.per_cpu))
+        order = [raw.began_on, *(cpu for cpu in cpus if cpu != raw.began_on)]
+        self._order = {cpu: place for place, cpu in enumerate(order)}
+
+    def conflicts(self, region: RawRegion) -> Conflicts:
+        """Return the region's lines, named. A stack is one: where in it something is, may differ
+        from one system call to the next.
+        """
+        iterations = max(1, len(region.iterations))
+        rows = by_key((int(row["line"]), row) for row in self._raw.accesses)
+        named = [one for number in rows for one in self._accesses(number, rows[number])]
+        units = by_key((self._unit(one.line), one) for one in named)
+        keyed = by_key(self._contended(unit, iterations) for unit in units.values())
+        lines = [_joined(same) for same in keyed.values()]
+        lines.sort(key=lambda line: (not line.is_steady, -line.accesses, line.name))
+        return Conflicts(region.name, iterations, len(self._order), self._raw.is_cut, tuple(lines))
+
+    def _unit(self, line: int) -> tuple[bool, int]:
+        row = self._lines[line]
+        is_stack = int(row["cache"]) == _STACK
+        return is_stack, int(row["start"]) if is_stack else line
+
+    def _accesses(self, number: int, rows: Sequence[np.void]) -> list[_Access]:
+        line = self._lines[number]
+        number_of_cache = int(line["cache"])
+        is_stack = number_of_cache == _STACK
+        cache = self._caches[number_of_cache - 1] if number_of_cache and not is_stack else None
+        indexes = self._code.indexes(np.array([row["insn"] for row in rows], np.uint64))
+        functions = [self._code.labels[one][1] if one >= 0 else NO_SYMBOL for one in indexes]
+        guess = self._guess(cache, line, rows) if cache else None
+        found = []
+        for row, function in zip(rows, functions, strict=True):
+            _, cpu, _, special, _, _, reads, writes, read, written = row.tolist()
+            first = int(line["vaddr"]) + _first_bit(read | written)
+            address = Address(first, cache, int(line["start"]), is_stack)
+            named = self._names.at(address, self._raw.memory)
+            if cache and named.type is None and guess is not None:
+                named = self._names.as_struct(named, cache, guess)
+            done = CpuAccesses(reads, writes, writes if special == self._locked else 0)
+            place, is_named = self._names.place(named)
+            cpu = self._order[cpu]
+            found.append(
+                _Access(number, cpu, named.place, place, is_named, function, done, read, written)
+            )
+        return found
+
+    def _guess(self, cache: Cache, line: np.void, rows: Sequence[np.void]) -> int | None:
+        before = int(line["vaddr"]) - int(line["start"])
+        bits = {int(row[name]) for row in rows for name in ("bytes_read", "bytes_written")}
+        accesses = {
+            ((before + _first_bit(one)) % cache.object_bytes, one.bit_count())
+            for one in bits
+            if one
+        }
+        return self._names.guessed(cache, accesses)
+
+    def _contended(
+        self, unit: Sequence[_Access], iterations: int
+    ) -> tuple[tuple[str, bool, bool], ContendedLine]:
+        """A line, and by what others are like it."""
+        contested = {
+            line: contested_bytes((one.cpu, one.bytes_read, one.bytes_written) for one in same)
+            for line, same in by_key((one.line, one) for one in unit).items()
+        }
+        is_true = any(contested.values())
+        shared = [one for one in unit if one.bytes & contested[one.line]]
+        by_place = by_key((one.place, one) for one in (shared or unit))
+        steady = {
+            place: same for place, same in by_place.items() if self._is_steady(same, iterations)
+        }
+        written = {
+            place: same for place, same in by_place.items() if any(one.done.writes for one in same)
+        }
+        fields = [_field(same) for same in (steady if is_true and steady else written).values()]
+        fields.sort(key=lambda one: (-one.writes, -one.accesses, one.place))
+        used = by_key(((one.place, one.function), one) for one in unit)
+        uses = [FieldUse(*key, self._by_cpu(done)) for key, done in used.items()]
+        uses.sort(key=lambda use: (-sum(one.total for one in use.cpus), use.function, use.place))
+        where = next(one.where for one in unit if one.place == fields[0].place)
+        is_steady = self._is_steady(unit, iterations)
+        line = ContendedLine(where, tuple(fields), is_true, is_steady, 1, tuple(uses))
+        return (line.name, is_true, is_steady), line
+
+    def _is_steady(self, unit: Iterable[_Access], iterations: int) -> bool:
+        done = self._by_cpu(unit)
+        return any(
+            2 * one.writes >= iterations and 2 * other.total >= iterations
+            for at, one in enumerate(done)
+            for other in (*done[:at], *done[at + 1 :])
+        )
+
+    def _by_cpu(self, accesses: Iterable[_Access]) -> tuple[CpuAccesses, ...]:
+        found = [CpuAccesses()] * len(self._order)
+        for one in accesses:
+            found[one.cpu] += one.done
+        return tuple(found)
+
+
+def _field(same: Sequence[_Access]) -> ContestedField:
+    done = by_key((one.function, one.done) for one in same)
+    sums = {name: sum(each, CpuAccesses()) for name, each in done.items()}
+    function = max(sums, key=lambda name: (sums[name].writes, sums[name].total, name))
+    accesses, writes = (
+        sum(getattr(one.done, name) for one in same) for name in ("total", "writes")
+    )
+    return ContestedField(same[0].place, same[0].is_named, function, accesses, writes)
+
+
+def _joined(lines: Sequence[ContendedLine]) -> ContendedLine:
+    """Lines that hold the same, as one."""
+    first = lines[0]
+    uses = by_key(((use.place, use.function), use.cpus) for line in lines for use in line.uses)
+    fields = by_key((one.place, one) for line in lines for one in line.fields)
+    return ContendedLine(
+        first.where,
+        tuple(
+            msgspec.structs.replace(
+                same[0],
+                accesses=sum(one.accesses for one in same),
+                writes=sum(one.writes for one in same),
+            )
+            for same in fields.values()
+        ),
+        first.is_true,
+        first.is_steady,
+        sum(line.count for line in lines),
+        tuple(FieldUse(*key, added_up(rows)) for key, rows in uses.items()),
+    )
+
+
+def contested_bytes(accesses: Iterable[tuple[int, int, int]]) -> int:
+    """Return which bytes of a line one CPU writes and another one accesses, as bits, of accesses
+    (CPU, bytes read, bytes written).
+    """
+    read: dict[int, int] = {}
+    written: dict[int, int] = {}
+    for cpu, bytes_read, bytes_written in accesses:
+        read[cpu] = read.get(cpu, 0) | bytes_read
+        written[cpu] = written.get(cpu, 0) | bytes_written
+    found = 0
+    for one, bits in written.items():
+        for other in (cpu for cpu in read if cpu != one):
+            found |= bits & (read[other] | written[other])
+    return found
+
+
+def _first_bit(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1
