@@ -51,13 +51,13 @@ def kernel(spec: str = OLD) -> Kernel:
     return found
 
 
-def _compiler(arch: str) -> Compiler:
+def compiler(arch: str) -> Compiler:
     return find_compiler(target(arch), os.environ.get(QEMU, ""))
 
 
 def guest_program(arch: str = "x86_64") -> Path:
     """The program of `syscalls` that guests of that architecture have."""
-    return build_workload(find_workload("syscalls"), by=_compiler(arch))
+    return build_workload(find_workload("syscalls"), by=compiler(arch))
 
 
 def guest(
@@ -71,7 +71,7 @@ def guest(
 ) -> Guest:
     """A guest of that kernel with the base image, or with another initramfs."""
     found = kernel(spec)
-    image = base_image(_compiler(found.arch), cpus=cpus)
+    image = base_image(compiler(found.arch), cpus=cpus)
     return Guest(
         kernel_identity=found.identity,
         kernel_image=found.image,

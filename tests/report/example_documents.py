@@ -123,9 +123,9 @@ def compared(one: CompareReport) -> ComparisonReport:
 
 def reports() -> dict[str, msgspec.Struct]:
     """What each document is made from, by name."""
-    kinds = {"ablate": "ablate cycles", "crossing": "crossing", "bisect": "bisect",
-             "log": "history series", "layout": "layout", "place": "place applied",
-             "series": "series minimal"}  # fmt: skip
+    kinds = {"ablate": "ablate cycles", "conflicts": "conflicts two", "crossing": "crossing",
+             "bisect": "bisect", "log": "history series", "layout": "layout",
+             "place": "place applied", "series": "series minimal"}  # fmt: skip
     runs = (stored_run(1, RunStatus.OK), stored_run(2, RunStatus.TIMED_OUT))
     study = Study("compare", "What?", "kdelta compare a b", 1.5, VERSION, "ab12", id="93551f17")
     return {

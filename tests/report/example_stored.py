@@ -19,6 +19,11 @@ from tests.report import (
 from tests.report.example import failed_report, report, run_report
 from tests.report.example_against import against_report, failed_against, timed_report
 from tests.report.example_clock import clock_report, floor_report
+from tests.report.example_conflicts import (
+    compared_conflicts,
+    conflicts_report,
+    failed_conflicts,
+)
 from tests.report.example_counters import counters_report
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
@@ -48,6 +53,9 @@ EXAMPLES = {
     "compare": stored("compare", report()),
     "compare cycles": stored("compare", with_cycles()),
     "compare cpus": stored("compare", with_cycles(), with_cycles("zen2")),
+    "conflicts": stored("conflicts", conflicts_report()),
+    "conflicts two": stored("conflicts", compared_conflicts()),
+    "conflicts failed": stored("conflicts", failed_conflicts()),
     "counters": stored("counters", counters_report()),
     "crossing": stored("crossing", crossing_report()),
     "crossing failed": stored("crossing", without_kernel_mode()),

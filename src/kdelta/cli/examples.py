@@ -29,6 +29,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "~/linux +sections --output order.txt --apply --weight stat=3",
     ),
     "crossing": ("~/linux -o getppid", "~/linux -- ./bench"),
+    "conflicts": (
+        f"{_STABLE} -o stat-same-file",
+        f"{_STABLE} {_NEXT}",
+    ),
     "ablate": (
         "~/linux --from old.config --to new.config",
         "~/linux --from old.config --to new.config --max-builds 10",

@@ -60,6 +60,11 @@ COMMANDS: Mapping[str, _Command] = {
         "Measure the cost of entering and leaving the kernel, split by cause.",
         specs=True,
     ),
+    "conflicts": _Command(
+        "conflicts",
+        "Find the lines of memory that two CPUs contend for, by variable and field.",
+        specs=True,
+    ),
     "ablate": _Command(
         "ablate",
         "Find out which of the options that differ between two configs make the difference.",

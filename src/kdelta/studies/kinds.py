@@ -18,6 +18,7 @@ from kdelta.studies.against import kind as against
 from kdelta.studies.bisect import kind as bisect
 from kdelta.studies.clock import kind as clock
 from kdelta.studies.compare import kind as compare
+from kdelta.studies.conflicts import kind as conflicts
 from kdelta.studies.counters import kind as counters
 from kdelta.studies.crossing import kind as crossing
 from kdelta.studies.diff import kind as diff
@@ -36,6 +37,7 @@ KINDS: Mapping[str, Kind] = {
     "bisect": bisect.KIND,
     "clock": clock.KIND,
     "compare": compare.KIND,
+    "conflicts": conflicts.KIND,
     "counters": counters.KIND,
     "crossing": crossing.KIND,
     "diff": diff.KIND,

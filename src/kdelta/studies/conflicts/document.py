@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of what CPUs contend for."""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.counts.by_key import by_key
+from kdelta.counts.conflicts import Conflicts, ContendedLine, FieldUse
+from kdelta.infer.conflicts.changes import Contention, FieldChange, RegionChange
+from kdelta.report import cells, words
+from kdelta.report import parts as common
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Case,
+    Cell,
+    Column,
+    Document,
+    Fold,
+    Outcome,
+    Prose,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.names import kernel_name, side_names
+from kdelta.report.stored import Stored
+from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
+
+FEW = 3
+"""So many regions are explained unasked."""
+_NAMED = 3
+_COUNTED = (
+    "accesses of kernel code to a line of 64 bytes that one CPU writes and another one accesses; "
+    "not time, and not how often the line moved between CPUs"
+)
+_OUTCOMES = {Contention.MORE: Outcome.SLOWER, Contention.OTHERS: Outcome.UNKNOWN}
+_TONES = {Contention.MORE: "slower", Contention.FEWER: "faster", Contention.OTHERS: "mixed"}
+
+
+def document(stored: Stored) -> Document:
+    """Return the document of one kernel's conflicts, or of two kernels'."""
+    report = stored.one(ConflictsReport)
+    sides = _named(report)
+    runs = [(name, one.side) for name, one in zip(sides, report.sides, strict=True)]
+    sentences = tuple(_sentences(report, sides))
+    return Document(
+        title=sentences[0].rstrip("."),
+        made=common.made_of(stored),
+        answers=(Answer(sentences, tone=_tone(report)),),
+        facts=(
+            ("workload", f"{report.workload} on {report.cpus} CPUs"),
+            ("counted", _COUNTED),
+        ),
+        sections=(
+            Section("regions", "Regions whose CPUs contend for memory", _table(report)),
+            *_details(report, sides),
+        ),
+        environment=common.environment(stored, report.machine, runs),
+        suites=(common.kernels_suite(runs), Suite("regions", tuple(_cases(report)))),
+        failures=common.failures(runs),
+        notes=tuple(_notes(report)),
+        warnings=report.warnings,
+    )
+
+
+def printed(stored: Stored) -> Document:
+    """Return as much of it as a screen holds: regions that contend, or do so otherwise than in the
+    other kernel; and of few regions the lines.
+    """
+    found = document(stored)
+    report = stored.one(ConflictsReport)
+    details = [one for one in found.sections if one.id.startswith("lines")]
+    most = stored.shown.get("explain", FEW if len(details) <= FEW else 0)
+    quiet = _quiet(report)
+    sections = [
+        msgspec.structs.replace(one, blocks=tuple(_without(block, quiet) for block in one.blocks))
+        if one.id == "regions"
+        else one
+        for one in found.sections
+        if one not in details[most:]
+    ]
+    more = "All of it: kdelta show last, or --html FILE."
+    if (left := len(details) - most) > 0:
+        more = f"The lines of {words.counted(left, 'region')} more: -o REGION, --explain N. {more}"
+    return msgspec.structs.replace(
+        found,
+        facts=(),
+        sections=(*sections, Section("more", "", (Prose(more),))),
+        environment=(),
+    )
+
+
+def _quiet(report: ConflictsReport) -> frozenset[str]:
+    """The regions that the first sentences count and name."""
+    if len(report.sides) > 1:
+        return frozenset(one.region for one in report.changes if one.contention is Contention.SAME)
+    return frozenset(one.region for one in report.sides[0].conflicts if not one.steady)
+
+
+def _without(block: Block, regions: Container[str]) -> Block:
+    if not isinstance(block, Table):
+        return block
+    rows = tuple(row for row in block.rows if row[0].text not in regions)
+    if not rows:
+        return Prose("No region is left to be shown: none contends, or none does so otherwise.")
+    return msgspec.structs.replace(block, rows=rows)
+
+
+def _named(report: ConflictsReport) -> tuple[str, ...]:
+    if len(report.sides) == 1:
+        (one,) = report.sides
+        return (kernel_name(one.spec, one.release),)
+    return side_names(report.sides).names
+
+
+def _regions(report: ConflictsReport) -> list[str]:
+    return list(dict.fromkeys(one.region for side in report.sides for one in side.conflicts))
+
+
+def _tone(report: ConflictsReport) -> str:
+    if len(report.sides) == 1:
+        return "same"
+    found = Counter(one.contention for one in report.changes)
+    if found[Contention.MORE] and found[Contention.FEWER]:
+        return "mixed"
+    return next((_TONES[one] for one in _TONES if found[one]), "same")
+
+
+def _sentences(report: ConflictsReport, names: Sequence[str]) -> Iterator[str]:
+    where = f"{report.workload} on {report.cpus} CPUs"
+    if not all(side.conflicts for side in report.sides):
+        yield f"Nothing is known of {where}: no run went well."
+    elif len(report.sides) == 1:
+        yield from _alone(report.sides[0], names[0], where)
+    elif report.same_kernel:
+        yield f"Both kernels are {names[0]}: nothing was changed, so nothing is compared."
+    else:
+        yield from _compared(report.changes, names, where)
+
+
+def _alone(side: ConflictSide, name: str, where: str) -> Iterator[str]:
+    steady = {one.region: len(one.steady) for one in side.conflicts}
+    free = [region for region, count in steady.items() if not count]
+    yield (
+        f"{name}, {where}: of {words.counted(len(steady), 'region')} {len(free)} contend for no "
+        f"line of the kernel in each iteration, {len(steady) - len(free)} do."
+    )
+    if free:
+        yield f"Without one: {words.some(free, 6)}."
+    named = Counter(name for one in side.conflicts for name in {line.name for line in one.steady})
+    if named:
+        most = [f"{name} ({count})" for name, count in named.most_common(_NAMED)]
+        yield f"In most regions: {words.listed(most)}."
+
+
+def _compared(changes: Sequence[RegionChange], names: Sequence[str], where: str) -> Iterator[str]:
+    found = Counter(one.contention for one in changes)
+    yield (
+        f"{names[1]} against {names[0]}, {where}: of {words.counted(len(changes), 'region')} "
+        f"{found[Contention.MORE]} contend for more lines in each iteration, "
+        f"{found[Contention.FEWER]} for fewer, {found[Contention.OTHERS]} for others, "
+        f"{found[Contention.SAME]} for the same."
+    )
+    if same := [one.region for one in changes if one.contention is Contention.SAME]:
+        yield f"The same: {words.some(same, 6)}."
+    for word, lists in (("New", "added"), ("Gone", "gone")):
+        named = Counter(
+            name for one in changes for name in {field.place for field in getattr(one, lists)}
+        )
+        if named:
+            most = [f"{name} ({count})" for name, count in named.most_common(_NAMED)]
+            yield f"{word} in most regions: {words.listed(most)}."
+
+
+_CAPTION = "Lines that one CPU writes and another one accesses, each in half of all iterations"
+
+
+def _table(report: ConflictsReport) -> tuple[Block, ...]:
+    columns = _columns_of_one() if len(report.sides) == 1 else _columns_of_two(report)
+    rows = _rows_of_one(report.sides[0]) if len(report.sides) == 1 else _rows_of_two(report)
+    return (Table("regions-table", _CAPTION, columns, tuple(rows), filtered=True),)
+
+
+def _columns_of_one() -> tuple[Column, ...]:
+    return (
+        Column("region", "name"),
+        Column("lines", "number"),
+        Column("false", "number", "lines of which no byte is shared"),
+        Column("accesses", "number", "of all CPUs to these lines, an iteration"),
+        Column("locked", "number", "of them by instructions that lock the line"),
+        Column("contended for most", "names"),
+    )
+
+
+def _columns_of_two(report: ConflictsReport) -> tuple[Column, ...]:
+    base, other = side_names(report.sides).columns
+    return (
+        Column("region", "name"),
+        Column(base, "number", "lines that are contended for in each iteration"),
+        Column(other, "number"),
+        Column("lines", "word"),
+        Column("because", "names"),
+    )
+
+
+def _rows_of_one(side: ConflictSide) -> Iterator[tuple[Cell, ...]]:
+    for one in side.conflicts:
+        steady = one.steady
+        locked = sum(cpu.locked for line in steady for cpu in line.cpus)
+        names = list(dict.fromkeys(line.name for line in steady))
+        yield (
+            Cell(one.region),
+            Cell(str(len(steady)), len(steady)),
+            Cell(str(count := sum(not line.is_true for line in steady)), count),
+            cells.number(Fraction(sum(line.accesses for line in steady), one.iterations)),
+            cells.number(Fraction(locked, one.iterations)),
+            Cell(words.some(names, 2) if names else "-"),
+        )
+
+
+def _rows_of_two(report: ConflictsReport) -> Iterator[tuple[Cell, ...]]:
+    for change in report.changes:
+        counts = [
+            len(found.steady) if (found := side.of(change.region)) else 0 for side in report.sides
+        ]
+        yield (
+            Cell(change.region),
+            *(Cell(str(count), count) for count in counts),
+            Cell(change.contention.value, tone=_TONES.get(change.contention, "same")),
+            Cell(_because(change)),
+        )
+
+
+def _because(change: RegionChange) -> str:
+    marked = [
+        *(f"+{one.place}" for one in change.added),
+        *(f"-{one.place}" for one in change.gone),
+    ]
+    if marked:
+        return words.some(marked, _NAMED)
+    moved = max(change.moved, key=lambda one: abs(one.other - one.base), default=None)
+    return f"{moved.place} {_often(moved)}" if moved else ""
+
+
+def _often(change: FieldChange) -> str:
+    texts = [cells.number(one).text for one in (change.base, change.other)]
+    return f"{texts[0]} -> {texts[1]} accesses"
+
+
+def _details(report: ConflictsReport, names: Sequence[str]) -> Iterator[Section]:
+    """A section a region: its lines, in the last of the kernels that has it."""
+    for region in _regions(report):
+        pairs = zip(names, report.sides, strict=True)
+        found = [(name, one) for name, side in pairs if (one := side.of(region))]
+        folds = tuple(block for name, one in found for block in _lines(name, one))
+        yield Section(f"lines-{region}", region, folds, detail=True)
+
+
+def _lines(name: str, found: Conflicts) -> Iterator[Block]:
+    rare = [line for line in found.lines if not line.is_steady]
+    columns = (
+        Column("line", "name"),
+        Column("sharing", "word"),
+        *(
+            Column(f"{what} {letter}", "number")
+            for letter in _letters(found.cpus)
+            for what in ("reads", "writes")
+        ),
+        Column("locked", "number", "writes by instructions that lock the line"),
+        Column("by", "names"),
+    )
+    rows = tuple(_line_row(line, found.iterations) for line in found.steady)
+    caption = f"{name}: accesses an iteration; A is the CPU that began the region"
+    if rows:
+        yield Table(f"lines-{found.region}-{name}", caption, columns, rows)
+    else:
+        yield Prose(f"{name}: no line is contended for in each iteration.")
+    if rare:
+        places = list(dict.fromkeys(line.name for line in rare))
+        count = sum(line.count for line in rare)
+        text = f"Now and then, {words.counted(count, 'line')}: {words.some(places, 8)}."
+        yield Fold("contended for now and then", (Prose(text),))
+    if found.is_cut:
+        yield Prose("The region accesses more memory than is followed: lines may be missing.")
+
+
+def _letters(cpus: int) -> tuple[str, ...]:
+    """What CPUs are called, the first being the one that began the region."""
+    return ("A", "B") if cpus <= len("AB") else ("A", "others")
+
+
+def _line_row(line: ContendedLine, iterations: int) -> tuple[Cell, ...]:
+    cpus = line.cpus
+    shown = [cpus[0], sum(cpus[1:], type(cpus[0])())]
+    figures = [count for one in shown for count in (one.reads, one.writes)]
+    several = f" ({line.count} lines)" if line.count > 1 else ""
+    return (
+        Cell(line.name + several),
+        Cell("true" if line.is_true else "false"),
+        *(cells.number(Fraction(count, iterations)) for count in figures),
+        cells.number(Fraction(sum(one.locked for one in cpus), iterations)),
+        Cell(_functions(line.uses)),
+    )
+
+
+def _functions(uses: Iterable[FieldUse]) -> str:
+    by_function = by_key((use.function, sum(one.total for one in use.cpus)) for use in uses)
+    names = sorted(by_function, key=lambda name: (-sum(by_function[name]), name))
+    return words.some(names, _NAMED)
+
+
+def _cases(report: ConflictsReport) -> Iterator[Case]:
+    if len(report.sides) > 1:
+        for change in report.changes:
+            outcome = _OUTCOMES.get(change.contention, Outcome.OK)
+            yield Case(change.region, outcome, change.contention.value, (_because(change),))
+        return
+    for one in report.sides[0].conflicts:
+        text = f"{words.counted(len(one.steady), 'line')} contended for in each iteration"
+        yield Case(one.region, Outcome.OK, text, tuple(line.name for line in one.steady))
+
+
+def _notes(report: ConflictsReport) -> Iterator[str]:
+    yield (
+        "The CPUs take turns, so no access waits for a line: which lines are shared is exact, how "
+        "long hardware would wait for them is not known."
+    )
+    if any(
+        not line.fields[0].is_named
+        for side in report.sides
+        for one in side.conflicts
+        for line in one.steady
+    ):
+        yield (
+            "Memory without a name is no variable and no object of a cache: pages, stacks, or what "
+            "a kernel without BTF keeps in its caches."
+        )

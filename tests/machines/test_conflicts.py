@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What two CPUs contend for on real kernels: known lines, repetition, and a search by brute force.
+
+The reference is a plugin of its own, which writes down every access; nothing of it is shared with
+what is tested.
+"""
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from kdelta.counts.conflict_file import read_conflicts, read_raw
+from kdelta.counts.conflicts import Conflicts
+from kdelta.counts.model import RunCounts, merged_regions
+from kdelta.counts.raw import Sources, read_region
+from kdelta.guests.job import Job, JobFile
+from kdelta.host.emulator import find_qemu
+from kdelta.host.native import native_folder
+from kdelta.host.target import target
+from kdelta.infer.effects.same import partings
+from kdelta.machines import tcg
+from kdelta.machines.chunks import read_chunks
+from kdelta.machines.outcome import GuestOutcome
+from kdelta.machines.tcg import NOTHING_MORE, Guest, Recording
+from kdelta.workloads.catalog import build_workload, find_workload
+from tests.machines.bench import NEW, OLD, compiler, counts_of, guest, run_job
+from tests.machines.stress import stressed
+from tests.native.conftest import compile_c
+
+pytestmark = pytest.mark.guest
+
+PAIRS = find_workload("pairs")
+CONFLICTS = Recording(conflicts=True)
+RECORD = np.dtype(
+    [(name, "<u8") for name in ("insn", "vaddr", "physical", "cpu")]
+    + [(name, "<u4") for name in ("size", "is_store")]
+)
+LINE = 64
+NOT_BLOCKING = (
+    *("getppid-processes", "getrusage-threads", "stat-same-file", "stat-two-files"),
+    *("open-close-same-file", "open-close-two-files", "create-unlink-same-folder"),
+    *("readdir-same-folder", "lock-same-file", "fstat-same-descriptor", "lseek-same-descriptor"),
+    *("pread-same-file", "pwrite-same-file", "dup-close-threads", "eventfd-same-counter"),
+    *("epoll-wait-same-set", "poll-same-pipe", "mmap-munmap-threads", "page-fault-new-threads"),
+    *("signal-self-processes", "socket-close-processes"),
+)
+"""More than 20 pairs whose CPUs do not wait for each other, so that no other tasks run."""
+
+
+@functools.cache
+def program() -> Path:
+    return build_workload(PAIRS, by=compiler("x86_64"))
+
+
+def run_pairs(
+    *names: str, where: Guest, recording: Recording = CONFLICTS
+) -> tuple[GuestOutcome, RunCounts]:
+    file = JobFile(program(), PAIRS.program, 0o755)
+    job = Job(argv=(PAIRS.program, "--clock", *names), files=(file,))
+    outcome = run_job(job, where, recording=recording)
+    return outcome, counts_of(outcome, {"pairs": program().read_bytes()})
+
+
+def conflicts(outcome: GuestOutcome) -> dict[str, Conflicts]:
+    assert outcome.counts
+    assert outcome.symbols
+    sources = Sources(outcome.symbols, outcome.messages.get("modules", b""))
+    return {one.region: one for one in read_conflicts(outcome.counts, sources)}
+
+
+def fields(found: Conflicts) -> set[str]:
+    return {one.place for line in found.steady for one in line.fields}
+
+
+def test_one_file_is_contended_for_and_two_are_not() -> None:
+    """A lookup of the last part of a path takes a reference, whose count and lock are one word."""
+    outcome, counts = run_pairs("stat-same-file", "stat-two-files", where=guest(NEW, cpus=2))
+    found = conflicts(outcome)
+    assert found["stat-two-files"].steady == ()
+    (line,) = found["stat-same-file"].steady
+    assert line.name == "dentry.d_lockref.lock"
+    assert (line.is_true, line.count) == (True, 1)
+    assert {use.function for use in line.uses} == {"lockref_get_not_dead", "lockref_put_return"}
+    assert all(one.locked >= 2 * 400 for one in line.cpus)
+    # Not because one of them does less.
+    same, two = (region.median_own_insns() for region in merged_regions(counts).values())
+    assert same == two
+    assert {region.idle_ticks() for region in counts.regions} == {0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cpus", [2, 4])
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_conflicts_change_no_counts_and_repeat(spec: str, cpus: int) -> None:
+    names = tuple(one.name for one in PAIRS.operations)
+    where = guest(spec, cpus=cpus)
+    _, plain = run_pairs(*names, where=where, recording=NOTHING_MORE)
+    first, counts = run_pairs(*names, where=where)
+    assert list(partings(plain, counts)) == []
+    with stressed("all"):
+        second, _ = run_pairs(*names, where=where)
+    assert conflicts(first) == conflicts(second)
+    assert {region.idle_ticks() for region in counts.regions} == {0}
+
+
+@pytest.mark.slow
+def test_page_faults_of_threads_take_no_mmap_lock_since_locks_of_areas() -> None:
+    """Linux 6.4 brought CONFIG_PER_VMA_LOCK."""
+    found = {}
+    for spec in (OLD, NEW):
+        outcome, _ = run_pairs("page-fault-new-threads", where=guest(spec, cpus=2))
+        found[spec] = fields(conflicts(outcome)["page-fault-new-threads"])
+    assert "mm_struct.mmap_lock.count" in found[OLD]
+    assert "mm_struct.mmap_lock.count" not in found[NEW]
+
+
+KNOWN = {
+    "stat-same-file": "dentry.d_lockref.lock",
+    "fstat-same-descriptor": "file.f_count",
+    "lseek-same-descriptor": "file.f_pos_lock.owner",
+    "pwrite-same-file": "shmem_inode_info.vfs_inode.i_rwsem.count",
+    "dup-close-threads": "files_struct.file_lock",
+    "mmap-munmap-threads": "mm_struct.mmap_lock.count",
+    "page-fault-same-file": "page._refcount",
+    "signal-self-threads": "sighand_struct.siglock",
+}
+"""Lines that are known to be contended for where an object is shared."""
+
+
+@pytest.mark.slow
+def test_lines_that_are_known_are_named() -> None:
+    outcome, _ = run_pairs(*KNOWN, where=guest(NEW, cpus=2))
+    found = conflicts(outcome)
+    assert {name: field for name, field in KNOWN.items() if field in fields(found[name])} == KNOWN
+
+
+@pytest.mark.slow
+def test_a_kernel_without_types_has_lines_by_symbol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdelta.counts.conflict_file._types", lambda _: None)
+    outcome, _ = run_pairs("stat-same-file", where=guest(NEW, cpus=2))
+    (line,) = conflicts(outcome)["stat-same-file"].steady
+    assert line.name == "dentry+0x80 by lockref_put_return"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_lines_are_those_of_every_access(
+    spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = compile_c(
+        tmp_path / "accesses.so",
+        [Path(__file__).parent / "accesses" / "accesses.c"],
+        *("-shared", "-fPIC", f"-I{native_folder() / 'plugin'}"),
+        f"-DPLUGIN_API={find_qemu(target('x86_64'), '').plugin_apis[1]}",
+    )
+    written = tmp_path / "accesses"
+    line_of = tcg.command_line
+
+    def with_another(*args: object, **kwargs: object) -> list[str]:
+        argv = line_of(*args, **kwargs)  # type: ignore[arg-type]
+        return [*argv, "-plugin", f"{plugin},out={written}"]
+
+    where = guest(spec, cpus=2)
+    run_pairs("getppid-processes", where=where)  # its snapshot is there from now on
+    monkeypatch.setattr(tcg, "command_line", with_another)
+    outcome, _ = run_pairs(*NOT_BLOCKING, where=where)
+    assert outcome.counts
+    reference, checked = by_region(written), 0
+    name, iterations = "", 0
+    for tag, payload in read_chunks(outcome.counts):
+        if tag == b"REGN":
+            region = read_region(payload)
+            name, iterations = region.name, len(region.iterations)
+        elif tag == b"CNFL":
+            ours, theirs = (
+                steady(lines, iterations) for lines in (lines_of(payload), reference[checked])
+            )
+            assert ours.keys() == theirs.keys(), name
+            for line, counts in ours.items():  # those of other tasks are in the reference alone
+                for one, other in zip(counts, theirs[line], strict=True):
+                    assert 0 <= other - one <= iterations / 20, (name, line)
+            checked += 1
+    assert checked == len(NOT_BLOCKING)
+    assert sum(bool(steady(one, 100)) for one in reference) > len(NOT_BLOCKING) / 2
+
+
+Lines = Mapping[tuple[int, int], Mapping[int, list[int]]]
+"""Reads and writes by line (its address, and a number where several have that) and CPU."""
+
+
+def lines_of(payload: memoryview) -> Lines:
+    """What was found."""
+    raw = read_raw(payload)
+    vaddr = {int(row["number"]): int(row["vaddr"]) for row in raw.lines}
+    found: dict[tuple[int, int], dict[int, list[int]]] = {}
+    for row in raw.accesses:
+        number = int(row["line"])
+        done = found.setdefault((vaddr[number], number), {}).setdefault(int(row["cpu"]), [0, 0])
+        done[0] += int(row["reads"])
+        done[1] += int(row["writes"])
+    return found
+
+
+def by_region(file: Path) -> list[Lines]:
+    """All accesses, region by region; those that go on into another line count for both."""
+    records = np.fromfile(file, RECORD)
+    begins = np.flatnonzero(records["insn"] == 0)
+    return [
+        every_line(records[start + 1 : end])
+        for start, end in zip(begins, [*begins[1:], len(records)], strict=True)
+    ]
+
+
+def every_line(records: npt.NDArray[np.void]) -> Lines:
+    first: dict[int, int] = {}
+    found: dict[tuple[int, int], dict[int, list[int]]] = {}
+    columns = [records[name].tolist() for name in ("vaddr", "physical", "size", "cpu", "is_store")]
+    for vaddr, physical, size, cpu, is_store in zip(*columns, strict=True):
+        for line in {physical // LINE, (physical + size - 1) // LINE}:
+            if line * LINE // 4096 == physical // 4096:
+                at = first.setdefault(line, (vaddr - physical + line * LINE) // LINE * LINE)
+                found.setdefault((at, line), {}).setdefault(cpu, [0, 0])[is_store] += 1
+    return found
+
+
+def steady(lines: Lines, iterations: int) -> dict[int, list[int]]:
+    """Lines of which one CPU writes and another one accesses in half of the iterations; with reads
+    and writes of both CPUs, the least first.
+    """
+    return {
+        line: sorted(count for one in done.values() for count in one)
+        for (line, _), done in lines.items()
+        if any(
+            2 * one[1] >= iterations and 2 * sum(other) >= iterations
+            for at, one in done.items()
+            for number, other in done.items()
+            if number != at
+        )
+    }

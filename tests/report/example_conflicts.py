@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Conflicts with something of everything their report can say."""
+
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.counts.conflicts import (
+    Conflicts,
+    ContendedLine,
+    ContestedField,
+    CpuAccesses,
+    FieldUse,
+    Place,
+)
+from kdelta.infer.conflicts.changes import compare_all
+from kdelta.report.model import KernelRuns, ReportedRun
+from kdelta.spec.run import RunStatus
+from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
+from tests.report.example import MACHINE, stored
+
+OLD, NEW = "deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64"
+
+
+def line(
+    where: Place,
+    place: str,
+    *functions: str,
+    named: bool = True,
+    true: bool = True,
+    steady: bool = True,
+    count: int = 1,
+    times: int = 400,
+) -> ContendedLine:
+    """Each CPU reads and writes it so often."""
+    done = CpuAccesses(2 * times, times, times), CpuAccesses(2 * times, times, 0)
+    uses = tuple(FieldUse(place, function, done) for function in functions)
+    total = 6 * times * len(functions)
+    field = ContestedField(place, named, functions[0], total, total // 3)
+    return ContendedLine(where, (field,), true, steady, count, uses)
+
+
+LOCK = line("object", "dentry.d_lockref.lock", "lockref_get_not_dead", "lockref_put_return")
+COUNT = line("object", "file.f_count", "fget", "fput", "get_file_rcu", "vfs_read", "vfs_write")
+LABEL = line("object", "kmalloc-512+0x100", "apparmor_file_free_security", named=False)
+QUEUE = line("per-CPU", "runqueues of CPU 1.nr_running", "enqueue_task", true=False)
+RARE = line("variable", "jiffies", "do_timer", steady=False, times=3)
+STACK = line("stack", "kernel stack", "pipe_write", count=2)
+
+
+def found(region: str, *lines: ContendedLine, is_cut: bool = False) -> Conflicts:
+    return Conflicts(region, 400, 2, is_cut, lines)
+
+
+def side(spec: str, letter: str, *regions: Conflicts) -> ConflictSide:
+    runs = (ReportedRun(stored(0, RunStatus.OK)),)
+    release = "6.12.90-cloud-amd64" if spec == NEW else "6.1.90-cloud-amd64"
+    means = {one.region: Fraction(7877) for one in regions}
+    return ConflictSide(KernelRuns(spec, letter * 64, release, runs), regions, means)
+
+
+BASE = side(
+    OLD, "a",
+    found("stat-same-file", LOCK, RARE),
+    found("stat-two-files"),
+    found("open-close-same-file", LOCK, LABEL),
+    found("pipe-across", STACK, COUNT, QUEUE, RARE, is_cut=True),
+)  # fmt: skip
+OTHER = side(
+    NEW, "b",
+    found("stat-same-file", line("object", "dentry.d_lockref.lock", "lockref_get", times=800)),
+    found("stat-two-files", COUNT),
+    found("open-close-same-file", LOCK),
+    found("pipe-across", STACK, LABEL, QUEUE),
+)  # fmt: skip
+
+
+def conflicts_report() -> ConflictsReport:
+    """One kernel."""
+    machine = {**MACHINE, "cpus": 2}
+    return ConflictsReport("pairs", 2, machine, (BASE,), warnings=("a region never ended (1)",))
+
+
+def compared_conflicts() -> ConflictsReport:
+    """Two kernels: regions of each word."""
+    changes = compare_all(BASE.conflicts, OTHER.conflicts)
+    return ConflictsReport("pairs", 2, {**MACHINE, "cpus": 2}, (BASE, OTHER), changes)
+
+
+def same_kernel() -> ConflictsReport:
+    """One kernel twice."""
+    report = compared_conflicts()
+    changes = compare_all(BASE.conflicts, BASE.conflicts)
+    return msgspec.structs.replace(report, sides=(BASE, BASE), changes=changes, same_kernel=True)
+
+
+def failed_conflicts() -> ConflictsReport:
+    """A kernel that could not be built."""
+    none = ConflictSide(KernelRuns("./linux", "", "", (), "build-failed: no rule"))
+    return ConflictsReport("pairs", 2, {}, (none,))
