@@ -221,7 +221,7 @@ def test_damaged_chunks_and_attachments_are_refused(tmp_path: Path) -> None:
         with pytest.raises(LabError, match="conflicts are damaged"):
             read(tmp_path, region("r", 10), chunk(b"CNFL", payload))
     with pytest.raises(LabError, match="conflicts of a run are damaged"):
-        decode_conflicts(b'[["r"]]')
+        decode_conflicts(b'[{"region": 1}]')
 
 
 def test_contested_bytes_need_a_writer_and_another_cpu() -> None:

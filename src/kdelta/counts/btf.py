@@ -19,7 +19,7 @@ _POINTER_BYTES = 8
 _SIZED = {1, _STRUCT, _UNION, 6, 16, 19}
 
 
-class Member(NamedTuple):
+class StructMember(NamedTuple):
     """A member of a struct or union; its name is empty where it has none."""
 
     name: str
@@ -97,7 +97,7 @@ class KernelTypes:
         element, index, count = _TYPE.unpack_from(self._section, self._at[number] + _TYPE.size)
         return element, index, count
 
-    def members(self, number: int) -> list[Member]:
+    def members(self, number: int) -> list[StructMember]:
         """Return the members of a struct or union; none of another type."""
         number = self._plain(number)
         if not number:
@@ -107,7 +107,7 @@ class KernelTypes:
             return []
         mask = 0xFFFFFF if info >> 31 else 0xFFFFFFFF  # below the size of a bit field
         return [
-            Member(self._name(name), kind, (offset & mask) // 8)
+            StructMember(self._name(name), kind, (offset & mask) // 8)
             for name, kind, offset in _TYPE.iter_unpack(
                 self._section[at + _TYPE.size : at + _TYPE.size * (1 + (info & 0xFFFF))]
             )

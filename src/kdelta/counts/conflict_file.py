@@ -20,7 +20,7 @@ from kdelta.counts.conflicts import (
     Place,
     added_up,
 )
-from kdelta.counts.memory_names import Address, Cache, MemoryMap, MemoryNames
+from kdelta.counts.memory_names import Address, SlabCache, MemoryMap, MemoryNames
 from kdelta.counts.raw import ChunkColumns, RawRegion, Sources, read_region
 from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, code_table, parse_symbols
 from kdelta.machines.chunks import read_chunks, require_complete
@@ -117,7 +117,7 @@ class _Reader:
         self._code = code
         self._locked = locked
         self._caches = [
-            Cache(bytes(row["name"]).decode("ascii", "replace"), *map(int, row.tolist()[1:]))
+            SlabCache(bytes(row["name"]).decode("ascii", "replace"), *map(int, row.tolist()[1:]))
             for row in raw.caches
         ]
         self._lines = {int(row["number"]): row for row in raw.lines}
@@ -167,7 +167,7 @@ class _Reader:
             )
         return found
 
-    def _guess(self, cache: Cache, line: np.void, rows: Sequence[np.void]) -> int | None:
+    def _guess(self, cache: SlabCache, line: np.void, rows: Sequence[np.void]) -> int | None:
         before = int(line["vaddr"]) - int(line["start"])
         bits = {int(row[name]) for row in rows for name in ("bytes_read", "bytes_written")}
         accesses = {

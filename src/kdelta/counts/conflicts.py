@@ -15,7 +15,7 @@ Place = Literal["variable", "per-CPU", "object", "stack", "page", "memory"]
 task's kernel stack, in the description of a page, or in memory that nothing more is known of."""
 
 
-class CpuAccesses(msgspec.Struct, frozen=True, array_like=True):
+class CpuAccesses(msgspec.Struct, frozen=True):
     """What one CPU did. `locked`: writes by instructions that lock the line."""
 
     reads: int = 0
@@ -33,7 +33,7 @@ class CpuAccesses(msgspec.Struct, frozen=True, array_like=True):
         return self.reads + self.writes
 
 
-class FieldUse(msgspec.Struct, frozen=True, array_like=True):
+class FieldUse(msgspec.Struct, frozen=True):
     """The accesses of one function to one place of a line, by CPU, the first being that which began
     the region. place: the variable or kind of object, with the field there or an offset in it.
     """
@@ -43,7 +43,7 @@ class FieldUse(msgspec.Struct, frozen=True, array_like=True):
     cpus: tuple[CpuAccesses, ...]
 
 
-class ContestedField(msgspec.Struct, frozen=True, array_like=True):
+class ContestedField(msgspec.Struct, frozen=True):
     """A place that CPUs contend for: see FieldUse. is_named: it is known by a name that other
     kernels have for it, too. function: the one that writes it most often. accesses, writes: of
     all CPUs.
@@ -61,7 +61,7 @@ class ContestedField(msgspec.Struct, frozen=True, array_like=True):
         return self.place if self.is_named else f"{self.place} by {self.function}"
 
 
-class ContendedLine(msgspec.Struct, frozen=True, array_like=True):
+class ContendedLine(msgspec.Struct, frozen=True):
     """A line, or several that hold the same of objects of one kind.
 
     fields       what CPUs contend for in it, the most written first; of a line whose bytes are not
@@ -100,7 +100,7 @@ def added_up(rows: Sequence[Sequence[CpuAccesses]]) -> tuple[CpuAccesses, ...]:
     return tuple(sum(column, CpuAccesses()) for column in zip(*rows, strict=True))
 
 
-class Conflicts(msgspec.Struct, frozen=True, array_like=True):
+class Conflicts(msgspec.Struct, frozen=True):
     """What CPUs contended for in a region, the most accessed lines first.
 
     is_cut  the region accessed more than is kept: lines may be missing

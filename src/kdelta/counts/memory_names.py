@@ -56,7 +56,7 @@ _STRUCTS = {
 """The struct of caches that have another name: from the kernel's calls of kmem_cache_create()."""
 
 
-class Cache(msgspec.Struct, frozen=True):
+class SlabCache(msgspec.Struct, frozen=True):
     """A cache of objects. `users`: how many caches the kernel made one of, as they are alike."""
 
     name: str
@@ -70,7 +70,7 @@ class Address(msgspec.Struct, frozen=True):
     """
 
     vaddr: int
-    cache: Cache | None = None
+    cache: SlabCache | None = None
     start: int = 0
     is_stack: bool = False
 
@@ -136,14 +136,14 @@ class MemoryNames:
     def _struct(self, name: str) -> int | None:
         return self._types.struct(name) if self._types else None
 
-    def _object(self, address: Address, cache: Cache) -> Named:
+    def _object(self, address: Address, cache: SlabCache) -> Named:
         offset = (address.vaddr - address.start) % cache.object_bytes
         name = _STRUCTS.get(cache.name, cache.name)
         if cache.users <= 1 and (kind := self._struct(name)):
             return Named("object", name, offset, kind)
         return Named("object", cache.name, offset)
 
-    def guessed(self, cache: Cache, accesses: Collection[tuple[int, int]]) -> int | None:
+    def guessed(self, cache: SlabCache, accesses: Collection[tuple[int, int]]) -> int | None:
         """Return the struct of a cache's name, where the kernel made one of several caches and the
         fields of that struct begin and end as the accesses do: (offset, size) in bytes. None where
         they do not, or there is no such struct.
@@ -166,7 +166,7 @@ class MemoryNames:
         return 0.5 if widths or size == 1 else 0.0
 
     @staticmethod
-    def as_struct(named: Named, cache: Cache, kind: int) -> Named:
+    def as_struct(named: Named, cache: SlabCache, kind: int) -> Named:
         """Return the same as the struct that was guessed."""
         name = _STRUCTS.get(cache.name, cache.name)
         return msgspec.structs.replace(named, name=f"{name}?", type=kind)

@@ -12,7 +12,14 @@ from kdelta.counts.conflicts import (
     CpuAccesses,
     FieldUse,
 )
-from kdelta.infer.conflicts.changes import Contention, FieldChange, compare_all, compare_conflicts
+from kdelta.infer.conflicts.changes import (
+    NEVER,
+    Contention,
+    FieldChange,
+    Often,
+    compare_all,
+    compare_conflicts,
+)
 
 
 def field(
@@ -53,14 +60,45 @@ def test_the_word_goes_by_fields_that_came_and_went(
 def test_what_came_and_went_is_named() -> None:
     change = compare_conflicts(found(A), found(B))
     assert [one.place for one in change.added] == ["file.f_count"]
-    assert change.gone == (FieldChange("dentry.d_lockref.lock", Fraction(2), Fraction(0)),)
+    often = Often(Fraction(2), Fraction(1))
+    assert change.gone == (FieldChange("dentry.d_lockref.lock", often, NEVER),)
 
 
-def test_how_often_is_an_iteration() -> None:
-    more = line(field("file.f_count", accesses=80))
-    change = compare_conflicts(found(B), found(more, iterations=20))
+@pytest.mark.parametrize(
+    ("accesses", "word"),
+    [
+        (40, Contention.SAME),  # of 20 iterations, as often as 20 of 10
+        (58, Contention.SAME),  # by less than a write in two iterations
+        (60, Contention.MORE_OFTEN),
+        (20, Contention.LESS_OFTEN),
+    ],
+)
+def test_how_often_is_an_iteration(accesses: int, word: Contention) -> None:
+    other = found(line(field("file.f_count", accesses=accesses)), iterations=20)
+    change = compare_conflicts(found(B), other)
+    assert change.contention is word
+    assert bool(change.moved) == (word is not Contention.SAME)
+
+
+def test_more_of_one_and_less_of_another_is_the_same_in_sum_and_listed() -> None:
+    base = found(line(field("a.x", 20)), line(field("b.y", 60)))
+    other = found(line(field("a.x", 60)), line(field("b.y", 20)))
+    change = compare_conflicts(base, other)
     assert change.contention is Contention.SAME
-    assert change.moved == (FieldChange("file.f_count", Fraction(2), Fraction(4)),)
+    assert [one.place for one in change.moved] == ["a.x", "b.y"]
+
+
+def test_interrupts_that_are_sent_more_often_are_more() -> None:
+    one, two = {"TLB shootdown": Fraction(1)}, {"TLB shootdown": Fraction(2)}
+    change = compare_conflicts(found(A), found(A), (one, two))
+    assert change.contention is Contention.MORE
+    assert [one.place for one in change.added] == ["TLB shootdown interrupts"]
+    assert compare_conflicts(found(A), found(A), (two, one)).contention is Contention.FEWER
+    assert compare_conflicts(found(A), found(A), ({}, one)).contention is Contention.MORE
+    rare = {"rescheduling": Fraction(1, 3)}
+    assert compare_conflicts(found(A), found(A), ({}, rare)).contention is Contention.SAME
+    every = compare_all([found(A)], [found(A)], ({"stat": one}, {"stat": {}}))
+    assert [each.contention for each in every] == [Contention.FEWER]
 
 
 def test_a_field_that_moved_to_another_line_is_the_same() -> None:

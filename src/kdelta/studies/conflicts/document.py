@@ -2,7 +2,7 @@
 """The document of what CPUs contend for."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from kdelta.counts.by_key import by_key
 from kdelta.counts.conflicts import Conflicts, ContendedLine, FieldUse
 from kdelta.infer.conflicts.changes import Contention, FieldChange, RegionChange
+from kdelta.infer.conflicts.interrupts import SHOOTDOWN
 from kdelta.report import cells, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -37,8 +38,18 @@ _COUNTED = (
     "accesses of kernel code to a line of 64 bytes that one CPU writes and another one accesses; "
     "not time, and not how often the line moved between CPUs"
 )
-_OUTCOMES = {Contention.MORE: Outcome.SLOWER, Contention.OTHERS: Outcome.UNKNOWN}
-_TONES = {Contention.MORE: "slower", Contention.FEWER: "faster", Contention.OTHERS: "mixed"}
+_OUTCOMES = {
+    Contention.MORE: Outcome.SLOWER,
+    Contention.MORE_OFTEN: Outcome.SLOWER,
+    Contention.OTHERS: Outcome.UNKNOWN,
+}
+_TONES = {
+    Contention.MORE: "slower",
+    Contention.MORE_OFTEN: "slower",
+    Contention.FEWER: "faster",
+    Contention.LESS_OFTEN: "faster",
+    Contention.OTHERS: "mixed",
+}
 
 
 def document(stored: Stored) -> Document:
@@ -125,9 +136,8 @@ def _tone(report: ConflictsReport) -> str:
     if len(report.sides) == 1:
         return "same"
     found = Counter(one.contention for one in report.changes)
-    if found[Contention.MORE] and found[Contention.FEWER]:
-        return "mixed"
-    return next((_TONES[one] for one in _TONES if found[one]), "same")
+    tones = {_TONES[one] for one in _TONES if found[one]}
+    return "mixed" if len(tones) > 1 else next(iter(tones), "same")
 
 
 def _sentences(report: ConflictsReport, names: Sequence[str]) -> Iterator[str]:
@@ -162,8 +172,9 @@ def _compared(changes: Sequence[RegionChange], names: Sequence[str], where: str)
     yield (
         f"{names[1]} against {names[0]}, {where}: of {words.counted(len(changes), 'region')} "
         f"{found[Contention.MORE]} contend for more lines in each iteration, "
-        f"{found[Contention.FEWER]} for fewer, {found[Contention.OTHERS]} for others, "
-        f"{found[Contention.SAME]} for the same."
+        f"{found[Contention.FEWER]} for fewer, {found[Contention.OTHERS]} for others; "
+        f"{found[Contention.MORE_OFTEN]} write the same more often, "
+        f"{found[Contention.LESS_OFTEN]} less often; {found[Contention.SAME]} are the same."
     )
     if same := [one.region for one in changes if one.contention is Contention.SAME]:
         yield f"The same: {words.some(same, 6)}."
@@ -192,6 +203,7 @@ def _columns_of_one() -> tuple[Column, ...]:
         Column("false", "number", "lines of which no byte is shared"),
         Column("accesses", "number", "of all CPUs to these lines, an iteration"),
         Column("locked", "number", "of them by instructions that lock the line"),
+        Column("sent", "number", "interrupts that CPUs send each other, an iteration"),
         Column("contended for most", "names"),
     )
 
@@ -218,8 +230,15 @@ def _rows_of_one(side: ConflictSide) -> Iterator[tuple[Cell, ...]]:
             Cell(str(count := sum(not line.is_true for line in steady)), count),
             cells.number(Fraction(sum(line.accesses for line in steady), one.iterations)),
             cells.number(Fraction(locked, one.iterations)),
+            cells.number(_sent(side, one.region)),
             Cell(words.some(names, 2) if names else "-"),
         )
+
+
+def _sent(side: ConflictSide, region: str) -> Fraction:
+    """How many interrupts; a TLB shootdown is one of the function calls."""
+    kinds = side.sent.get(region, {})
+    return sum((n for kind, n in kinds.items() if kind != SHOOTDOWN), Fraction(0))
 
 
 def _rows_of_two(report: ConflictsReport) -> Iterator[tuple[Cell, ...]]:
@@ -242,21 +261,24 @@ def _because(change: RegionChange) -> str:
     ]
     if marked:
         return words.some(marked, _NAMED)
-    moved = max(change.moved, key=lambda one: abs(one.other - one.base), default=None)
-    return f"{moved.place} {_often(moved)}" if moved else ""
+    moved = sorted(change.moved, key=lambda one: -abs(one.other.writes - one.base.writes))
+    return words.some([_often(one) for one in moved], 2) if moved else ""
 
 
 def _often(change: FieldChange) -> str:
-    texts = [cells.number(one).text for one in (change.base, change.other)]
-    return f"{texts[0]} -> {texts[1]} accesses"
+    base, other = (cells.number(one.writes).text for one in (change.base, change.other))
+    return f"{change.place} {base} -> {other} writes"
 
 
 def _details(report: ConflictsReport, names: Sequence[str]) -> Iterator[Section]:
     """A section a region: its lines, in the last of the kernels that has it."""
     for region in _regions(report):
-        pairs = zip(names, report.sides, strict=True)
-        found = [(name, one) for name, side in pairs if (one := side.of(region))]
-        folds = tuple(block for name, one in found for block in _lines(name, one))
+        folds = tuple(
+            block
+            for name, side in zip(names, report.sides, strict=True)
+            if (found := side.of(region))
+            for block in (*_lines(name, found), *_interrupts(name, side.sent.get(region, {})))
+        )
         yield Section(f"lines-{region}", region, folds, detail=True)
 
 
@@ -286,6 +308,12 @@ def _lines(name: str, found: Conflicts) -> Iterator[Block]:
         yield Fold("contended for now and then", (Prose(text),))
     if found.is_cut:
         yield Prose("The region accesses more memory than is followed: lines may be missing.")
+
+
+def _interrupts(name: str, sent: Mapping[str, Fraction]) -> Iterator[Block]:
+    if sent:
+        kinds = ", ".join(f"{kind} {cells.number(n).text}" for kind, n in sent.items())
+        yield Prose(f"{name}: interrupts to other CPUs, an iteration: {kinds}.")
 
 
 def _letters(cpus: int) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ from kdelta.report.model import Facts, KernelRuns
 
 
 class ConflictSide(msgspec.Struct, frozen=True):
-    """One kernel: its run, what CPUs contended for in it, and by region the instructions of all
-    measured tasks an iteration.
+    """One kernel: its run, what CPUs contended for in it, and by region how often an iteration
+    sends interrupts to other CPUs, by kind.
     """
 
     side: KernelRuns
     conflicts: tuple[Conflicts, ...] = ()
-    means: dict[str, Fraction] = {}
+    sent: dict[str, dict[str, Fraction]] = {}
 
     @property
     def spec(self) -> str:

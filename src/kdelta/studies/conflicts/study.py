@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.counts.conflicts import Conflicts
 from kdelta.counts.model import merged_regions
-from kdelta.infer.conflicts.changes import compare_all
+from kdelta.infer.conflicts.changes import RegionChange, compare_all
+from kdelta.infer.conflicts.interrupts import sent_interrupts
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Operations, Workload
@@ -79,14 +79,17 @@ def _side(
 ) -> tuple[ConflictSide, Sequence[RunResult]]:
     if isinstance(kernel, NoKernel):
         return ConflictSide(reported_side(spec, None, (), kernel.text, store)), ()
-    found: tuple[Conflicts, ...] = ()
-    means = {}
+    reported = reported_side(spec, kernel, done, "", store)
     for one in done:
         if one.counts is not None:
-            found = conflicts_of(store, one.run)
             regions = merged_regions(one.counts)
-            means = {name: region.mean_own_insns() for name, region in regions.items()}
-    return ConflictSide(reported_side(spec, kernel, done, "", store), found, means), done
+            sent = {name: sent_interrupts(region) for name, region in regions.items()}
+            return ConflictSide(reported, conflicts_of(store, one.run), sent), done
+    return ConflictSide(reported), done
+
+
+def _changes(base: ConflictSide, other: ConflictSide) -> tuple[RegionChange, ...]:
+    return compare_all(base.conflicts, other.conflicts, (base.sent, other.sent))
 
 
 def _report(
@@ -98,7 +101,7 @@ def _report(
         cpus=lab.request.machine.cpus,
         machine=machine_facts([one for one in done if one.counts], lab.store),
         sides=tuple(sides),
-        changes=compare_all(*(side.conflicts for side in sides)) if len(sides) > 1 else (),
+        changes=_changes(*sides) if len(sides) > 1 else (),
         same_kernel=len(sides) > 1 and len(set(identities)) == 1 and bool(identities[0]),
         warnings=tuple(
             dict.fromkeys(text for one in done if one.counts for text in one.counts.warnings)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Interrupts that tasks send to other CPUs."""
+
+from fractions import Fraction
+
+from kdelta.counts.model import Cost, FunctionCost
+from kdelta.infer.conflicts.interrupts import sent_interrupts
+from tests.synthetic import region
+
+
+def test_senders_are_counted_by_their_calls_an_iteration() -> None:
+    made = region("mprotect", {}, 10)
+    functions = (
+        FunctionCost("own", "kernel", "native_send_call_func_single_ipi", Cost(80), calls=20),
+        FunctionCost("own", "kernel", "native_send_call_func_ipi", Cost(80), calls=5),
+        FunctionCost("own", "kernel", "native_flush_tlb_multi", Cost(80), calls=20),
+        FunctionCost("own", "kernel", "native_smp_send_reschedule", Cost(80), calls=1),
+        FunctionCost("interrupts", "kernel", "native_smp_send_reschedule", Cost(80), calls=3),
+        FunctionCost("own", "kernel", "getppid", Cost(80), calls=10),
+    )
+    found = sent_interrupts(made.__class__(made.name, made.iterations, functions))
+    assert found == {
+        "TLB shootdown": Fraction(2),
+        "function call": Fraction(5, 2),
+        "rescheduling": Fraction(1, 10),
+    }
+
+
+def test_a_region_that_sends_nothing_has_none() -> None:
+    assert sent_interrupts(region("getppid", {}, 10)) == {}
