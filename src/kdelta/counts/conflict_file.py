@@ -20,7 +20,7 @@ from kdelta.counts.conflicts import (
     Place,
     added_up,
 )
-from kdelta.counts.memory_names import Address, SlabCache, MemoryMap, MemoryNames
+from kdelta.counts.memory_names import Address, MemoryMap, MemoryNames, SlabCache
 from kdelta.counts.raw import ChunkColumns, RawRegion, Sources, read_region
 from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, code_table, parse_symbols
 from kdelta.machines.chunks import read_chunks, require_complete
