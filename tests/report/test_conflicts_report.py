@@ -4,6 +4,7 @@
 import msgspec
 
 from kdelta.report.document import Outcome, Table
+from kdelta.report.kind import ALL
 from kdelta.studies.conflicts.model import ConflictsReport
 from kdelta.studies.documents import document_text
 from kdelta.studies.forms import html as page
@@ -44,6 +45,8 @@ def test_a_first_screen_of_many_regions_has_no_lines() -> None:
     text = first_screen(conflicts_report())
     assert "The lines of 4 regions more" in text
     assert "lockref_get_not_dead" not in text
+    everything = msgspec.structs.replace(stored("conflicts", conflicts_report()), shown={ALL: 1})
+    assert "lockref_put_return" in text_of(everything)
     few = side("./a", "a", *BASE.conflicts[:2])
     text = first_screen(msgspec.structs.replace(conflicts_report(), sides=(few,)))
     assert "lockref_get_not_dead and lockref_put_return" in text

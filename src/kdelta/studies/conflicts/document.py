@@ -27,6 +27,7 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
+from kdelta.report.kind import ALL
 from kdelta.report.names import kernel_name, side_names
 from kdelta.report.stored import Stored
 from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
@@ -83,6 +84,8 @@ def printed(stored: Stored) -> Document:
     other kernel; and of few regions the lines.
     """
     found = document(stored)
+    if ALL in stored.shown:
+        return found
     report = stored.one(ConflictsReport)
     details = [one for one in found.sections if one.id.startswith("lines")]
     most = stored.shown.get("explain", FEW if len(details) <= FEW else 0)
@@ -94,7 +97,7 @@ def printed(stored: Stored) -> Document:
         for one in found.sections
         if one not in details[most:]
     ]
-    more = "All of it: kdelta show last, or --html FILE."
+    more = "All of it: kdelta report --all, or --html FILE."
     if (left := len(details) - most) > 0:
         more = f"The lines of {words.counted(left, 'region')} more: -o REGION, --explain N. {more}"
     return msgspec.structs.replace(
