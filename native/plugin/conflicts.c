@@ -50,7 +50,6 @@ static struct access *accesses;
 static uint32_t n_lines, lines_capacity, n_accesses, accesses_capacity;
 static struct index line_index, access_index;
 static bool truncated;
-static unsigned began_on;
 static uint64_t per_cpu_offsets; /* where the kernel has them */
 
 static uint64_t line_hash(uint32_t number)
@@ -177,7 +176,7 @@ static bool is_like_last(const struct place *p, uint64_t line_vaddr, unsigned cp
 /* The part of an access that is in one line. */
 static void access_line(struct place *p, qemu_plugin_meminfo_t info, uint64_t vaddr, unsigned size, uint64_t physical)
 {
-    unsigned cpu = count_cpu();
+    unsigned cpu = now.cpu;
     enum context context = task_context();
 
     if (context == OTHER)
@@ -238,7 +237,6 @@ static void forget(void)
 static void begin(const struct site *site)
 {
     (void)site;
-    began_on = count_cpu();
     heap_look();
 }
 
@@ -319,9 +317,8 @@ static void output(const struct region *region)
 {
     struct bytes out = { 0 };
 
-    (void)region;
     output_types();
-    bytes_u32(&out, began_on);
+    bytes_u32(&out, region->began_on);
     bytes_u32(&out, truncated);
     bytes_u64(&out, heap_bases().direct_map);
     bytes_u64(&out, heap_bases().pages);

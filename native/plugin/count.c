@@ -209,7 +209,6 @@ static struct cpu {
     uint64_t device_at;
     struct task *running;
 } cpus[MOST_CPUS];
-static unsigned on_cpu;
 
 static struct group *reached(const struct cpu *cpu)
 {
@@ -231,7 +230,7 @@ static void stop(struct cpu *cpu)
     cpu->in_stub = now.in_stub;
     cpu->device_at = now.device_at;
     cpu->running = task_running();
-    REPORT(stopped, on_cpu);
+    REPORT(stopped, now.cpu);
 }
 
 static void go_on(struct cpu *cpu)
@@ -243,24 +242,19 @@ static void go_on(struct cpu *cpu)
     now.device_at = cpu->device_at;
     if (b->epoch != now.epoch)
         segment_touch(b);
-    REPORT(goes_on, on_cpu);
+    REPORT(goes_on, now.cpu);
     if (cpu->left)
         note_left(b, cpu->left - 1, -1);
     if (b != before_all)
         reached(cpu)->accessed_at = b->live[reached(cpu) - b->origin->groups] - !cpu->accessed;
 }
 
-unsigned count_cpu(void)
-{
-    return on_cpu;
-}
-
 void count_on_cpu(unsigned index)
 {
-    if (index == on_cpu)
+    if (index == now.cpu)
         return;
-    stop(&cpus[on_cpu]);
-    on_cpu = index;
+    stop(&cpus[now.cpu]);
+    now.cpu = index;
     go_on(&cpus[index]);
 }
 
@@ -321,6 +315,8 @@ void region_begin(const char *name, size_t length, const struct site *site)
     r->n_iterations = r->iterations_lost = r->n_blocks = 0;
     memset(&r->sum, 0, sizeof r->sum);
     memset(&r->whole, 0, sizeof r->whole);
+    memset(r->by_cpu, 0, sizeof r->by_cpu);
+    r->began_on = now.cpu;
     task_claim();
     REPORT(begin, site);
 }

@@ -13,7 +13,6 @@ _Noreturn void refuse_cpu(unsigned int vcpu);
 void count_block(unsigned int vcpu, void *block);
 /* Of several CPUs, the one of that index executes from now on: first 0, the one that executed first. */
 void count_on_cpu(unsigned index);
-unsigned count_cpu(void);
 void count_silently(struct block *b);
 void count_user_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *block);

@@ -143,6 +143,19 @@ static bool takes_region(void)
     return false;
 }
 
+/* The CPU that began the region comes first. */
+static void cpus_of(const struct region *region)
+{
+    struct iteration rows[MOST_CPUS];
+    size_t n = 0;
+
+    rows[n++] = region->by_cpu[region->began_on];
+    for (unsigned i = 0; i < n_cpus; i++)
+        if (i != region->began_on)
+            rows[n++] = region->by_cpu[i];
+    chunk("CPUS", rows, n * sizeof *rows);
+}
+
 bool output_region(const struct region *region)
 {
     struct bytes blocks = { 0 }, r = { 0 };
@@ -165,6 +178,8 @@ bool output_region(const struct region *region)
     regions_written += blocks.size + r.size;
     free(blocks.data);
     free(r.data);
+    if (n_cpus > 1)
+        cpus_of(region);
     return true;
 }
 

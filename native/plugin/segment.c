@@ -81,9 +81,17 @@ static void flush_touched(enum context context)
     segment_touch(now.block); /* its later groups belong to the next segment */
 }
 
+static void add(struct iteration *sum, enum context context, uint64_t kernel, uint64_t user)
+{
+    switch (context) {
+    case OWN: sum->own_kernel += kernel; sum->own_user += user; break;
+    case INTERRUPTS: sum->interrupts += kernel + user; break;
+    default: sum->other += kernel + user;
+    }
+}
+
 void segment_account(enum context context, uint64_t rest)
 {
-    struct iteration *sum = &now.region.sum;
     uint64_t reached[2] = { now.run[0], now.run[1] };
 
     reached[now.block->user] -= rest;
@@ -91,11 +99,9 @@ void segment_account(enum context context, uint64_t rest)
 
     now.run_flushed[0] = reached[0];
     now.run_flushed[1] = reached[1];
-    switch (context) {
-    case OWN: sum->own_kernel += kernel; sum->own_user += user; break;
-    case INTERRUPTS: sum->interrupts += kernel + user; break;
-    default: sum->other += kernel + user;
-    }
+    add(&now.region.sum, context, kernel, user);
+    if (n_cpus > 1)
+        add(&now.region.by_cpu[now.cpu], context, kernel, user);
 }
 
 void segment_close(enum context context)

@@ -108,3 +108,15 @@ def test_a_kernel_that_uses_one_cpu_is_refused() -> None:
     assert isinstance(start, Snapshot), start
     with pytest.raises(UserError, match=r"cannot give .* 2 CPUs: it uses 1"):
         must_have_cpus(kernel(NEW), where, start.messages())
+
+
+@pytest.mark.slow
+def test_each_cpu_executes_its_part() -> None:
+    """The tasks of a round trip are on both; that of uname is on one."""
+    regions = regions_of("pipe-round-trip", "uname", where=with_cpus(2))
+    across, alone = regions["pipe-round-trip"], regions["uname"]
+    assert len(across.cpus) == len(alone.cpus) == 2
+    assert all(cpu.own > 100_000 for cpu in across.cpus)
+    assert alone.cpus[0].own > 100_000
+    assert alone.cpus[1].own == 0
+    assert not regions_of("uname", where=guest(NEW))["uname"].cpus

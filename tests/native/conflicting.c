@@ -15,14 +15,12 @@
 #include "symbols.h"
 #include "task.h"
 
-static unsigned cpu;
 static enum context context;
 static struct region region = { .name = "made" };
 
 /* What the plugin's other parts and QEMU would be. */
 struct counting now;
 struct qemu_plugin_hwaddr { uint64_t virtual; } last_access;
-unsigned count_cpu(void) { return cpu; }
 enum context task_context(void) { return context; }
 void symbols_want(const char *name, uint64_t *vaddr) { (void)name, (void)vaddr; }
 void heap_want(void) {}
@@ -98,7 +96,7 @@ int main(int argc, char **argv)
     conflicts_want();
     now.region.serial = 1;
     REPORT(begin, NULL);
-    while (scanf("%15s %x %" SCNx64 " %" SCNx64 " %x %x", word, &cpu, &insn, &vaddr, &shift, &number) == 6) {
+    while (scanf("%15s %x %" SCNx64 " %" SCNx64 " %x %x", word, &now.cpu, &insn, &vaddr, &shift, &number) == 6) {
         context = number;
         conflicts_access(0, shift | (unsigned)(word[0] == 's') << 8, vaddr, place_of(insn));
     }

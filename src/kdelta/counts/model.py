@@ -131,6 +131,19 @@ class LeftWork(msgspec.Struct, frozen=True, array_like=True):
         return Fraction(self.insns, self.iterations)
 
 
+class CpuCounts(msgspec.Struct, frozen=True, array_like=True):
+    """Instructions that one of several CPUs executed in a region."""
+
+    own_user: int
+    own_kernel: int
+    interrupts: int
+    other: int
+
+    @property
+    def own(self) -> int:
+        return self.own_user + self.own_kernel
+
+
 class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     """One region of a run.
 
@@ -138,7 +151,8 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     a few instructions before the end, after the last iteration's mark. `iterations_lost` were
     executed and not recorded one by one. `clock_ticks` is how far the virtual clock went, in its
     ticks of 1 ns, idle time included; None if unknown. `packets`: None for a region that is
-    not about packets. `left`: None where nothing is left, or it was not counted.
+    not about packets. `left`: None where nothing is left, or it was not counted. `cpus`: of
+    several, first that which began the region.
     """
 
     name: str
@@ -148,6 +162,7 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     iterations_lost: int = 0
     packets: Packets | None = None
     left: LeftWork | None = None
+    cpus: tuple[CpuCounts, ...] = ()
 
     @property
     def iteration_count(self) -> int:
@@ -288,6 +303,12 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
         left=LeftWork(sum(one.insns for one in left), sum(one.iterations for one in left))
         if len(left) == len(regions)
         else None,
+        cpus=tuple(
+            CpuCounts(
+                *(sum(getattr(one, name) for one in same) for name in CpuCounts.__struct_fields__)
+            )
+            for same in zip(*(region.cpus for region in regions), strict=False)
+        ),
     )
 
 

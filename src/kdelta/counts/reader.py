@@ -9,7 +9,14 @@ import numpy as np
 
 from kdelta.counts.arrays import I64, U64
 from kdelta.counts.callers import DirectCalls
-from kdelta.counts.model import CONTEXTS, FunctionCost, Iterations, RegionCounts, RunCounts
+from kdelta.counts.model import (
+    CONTEXTS,
+    CpuCounts,
+    FunctionCost,
+    Iterations,
+    RegionCounts,
+    RunCounts,
+)
 from kdelta.counts.profile import TALLY, row_costs
 from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
 from kdelta.machines.chunks import require_complete
@@ -66,6 +73,12 @@ def _function_costs(
 def _check(region: RegionCounts, whole: U64) -> None:
     """The blocks' sums against the running totals that the plugin kept next to them."""
     totals = (int(whole[0] + whole[1]), int(whole[2]), int(whole[3]))
+    of_cpus = tuple(sum(getattr(cpu, name) for cpu in region.cpus) for name in CONTEXTS)
+    if region.cpus and of_cpus != totals:
+        raise LabError(
+            f"region {region.name}: the CPUs' instructions add up to {of_cpus}, not {totals}",
+            "this is a fault of kdelta's; please report it with the kernel and the workload",
+        )
     for context, total in zip(CONTEXTS, totals, strict=True):
         counted = region.cost(context).insns
         if counted != total:
@@ -79,7 +92,7 @@ def _check(region: RegionCounts, whole: U64) -> None:
 def read_counts(
     counts: Path, sources: Sources, clock_ticks: Mapping[str, int] | None = None
 ) -> RunCounts:
-    """The counts of a finished run, from the plugin's file.
+    """Return the counts of a finished run, from the plugin's file.
 
     clock_ticks: region name -> ticks of 1 ns that the guest's clock went on in it, where known.
     It goes to names that were begun once: of others it says nothing about each time.
@@ -99,6 +112,7 @@ def read_counts(
             functions=_function_costs(raw, functions, first_group, region),
             clock_ticks=(clock_ticks or {}).get(region.name) if begun[region.name] == 1 else None,
             iterations_lost=region.iterations_lost,
+            cpus=tuple(CpuCounts(*map(int, row)) for row in region.cpus),
         )
         _check(counted, region.whole)
         regions.append(counted)

@@ -30,6 +30,7 @@ from tests.report import (
 from tests.report.example import failed_report, report, run_report
 from tests.report.example_against import against_report, failed_against
 from tests.report.example_clock import clock_report, floor_report
+from tests.report.example_conflicts import compared_conflicts
 from tests.report.example_counters import counters_report
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
@@ -76,6 +77,7 @@ _EVERY: Mapping[str, Callable[[], Stored]] = {
     "against": lambda: stored("against", against_report()),
     "against-failed": lambda: stored("against", failed_against()),
     "ablate": lambda: stored("ablate", test_ablation.REPORT),
+    "conflicts": lambda: stored("conflicts", compared_conflicts()),
     "crossing": lambda: stored("crossing", crossing_report()),
     "crossing failed": lambda: stored("crossing", without_kernel_mode()),
     "diff": lambda: stored("diff", test_profile_report.diff_report("getppid", "open-close")),

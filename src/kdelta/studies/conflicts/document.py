@@ -72,7 +72,7 @@ def document(stored: Stored) -> Document:
             *_details(report, sides),
         ),
         environment=common.environment(stored, report.machine, runs),
-        suites=(common.kernels_suite(runs), Suite("regions", tuple(_cases(report)))),
+        suites=(common.kernels_suite(runs), *_regions_suite(report)),
         failures=common.failures(runs),
         notes=tuple(_notes(report)),
         warnings=report.warnings,
@@ -164,7 +164,9 @@ def _alone(side: ConflictSide, name: str, where: str) -> Iterator[str]:
     )
     if free:
         yield f"Without one: {words.some(free, 6)}."
-    named = Counter(name for one in side.conflicts for name in {line.name for line in one.steady})
+    named = Counter(
+        name for one in side.conflicts for name in dict.fromkeys(line.name for line in one.steady)
+    )
     if named:
         most = [f"{name} ({count})" for name, count in named.most_common(_NAMED)]
         yield f"In most regions: {words.listed(most)}."
@@ -183,7 +185,9 @@ def _compared(changes: Sequence[RegionChange], names: Sequence[str], where: str)
         yield f"The same: {words.some(same, 6)}."
     for word, lists in (("New", "added"), ("Gone", "gone")):
         named = Counter(
-            name for one in changes for name in {field.place for field in getattr(one, lists)}
+            name
+            for one in changes
+            for name in dict.fromkeys(field.place for field in getattr(one, lists))
         )
         if named:
             most = [f"{name} ({count})" for name, count in named.most_common(_NAMED)]
@@ -207,7 +211,7 @@ def _columns_of_one() -> tuple[Column, ...]:
         Column("accesses", "number", "of all CPUs to these lines, an iteration"),
         Column("locked", "number", "of them by instructions that lock the line"),
         Column("sent", "number", "interrupts that CPUs send each other, an iteration"),
-        Column("contended for most", "names"),
+        Column("contended for most"),
     )
 
 
@@ -218,7 +222,7 @@ def _columns_of_two(report: ConflictsReport) -> tuple[Column, ...]:
         Column(base, "number", "lines that are contended for in each iteration"),
         Column(other, "number"),
         Column("lines", "word"),
-        Column("because", "names"),
+        Column("because"),
     )
 
 
@@ -296,7 +300,7 @@ def _lines(name: str, found: Conflicts) -> Iterator[Block]:
             for what in ("reads", "writes")
         ),
         Column("locked", "number", "writes by instructions that lock the line"),
-        Column("by", "names"),
+        Column("by"),
     )
     rows = tuple(_line_row(line, found.iterations) for line in found.steady)
     caption = f"{name}: accesses an iteration; A is the CPU that began the region"
@@ -342,6 +346,11 @@ def _functions(uses: Iterable[FieldUse]) -> str:
     by_function = by_key((use.function, sum(one.total for one in use.cpus)) for use in uses)
     names = sorted(by_function, key=lambda name: (-sum(by_function[name]), name))
     return words.some(names, _NAMED)
+
+
+def _regions_suite(report: ConflictsReport) -> tuple[Suite, ...]:
+    cases = tuple(_cases(report))
+    return (Suite("regions", cases),) if cases else ()
 
 
 def _cases(report: ConflictsReport) -> Iterator[Case]:

@@ -286,7 +286,12 @@ def _fold(region: RegionCounts, most: int) -> Fold:
     """The functions of the tasks' own work, which add up to the region's mean as printed."""
     return Fold(
         f"{region.name}: {cells.number(region.mean_own_insns()).text} instructions an iteration",
-        (Prose(_origins(region)), _own_table(region, most), *_others(region, most)),
+        (
+            Prose(_origins(region)),
+            _own_table(region, most),
+            *_others(region, most),
+            *_by_cpu(region),
+        ),
         id=f"functions-of-{region.name}",
     )
 
@@ -325,6 +330,27 @@ def _own_table(region: RegionCounts, most: int) -> Table:
     )
     last = (Cell("total"), cells.rounded(total), cells.NOTHING)
     return Table(f"of-{region.name}", f"Functions of {region.name}", columns, rows, last)
+
+
+def _by_cpu(region: RegionCounts) -> Iterator[Table]:
+    """What each of several CPUs executed, in all."""
+    if not region.cpus:
+        return
+    columns = (
+        Column("CPU", "name"),
+        Column("kernel", "number", "instructions of the measured tasks' own work"),
+        Column("user", "number", "likewise"),
+        Column("interrupts", "number"),
+        Column("other tasks", "number"),
+    )
+    rows = tuple(
+        (
+            Cell("the one that began" if at == 0 else f"another, {at}"),
+            *map(cells.number, (cpu.own_kernel, cpu.own_user, cpu.interrupts, cpu.other)),
+        )
+        for at, cpu in enumerate(region.cpus)
+    )
+    yield Table(f"cpus-of-{region.name}", "By CPU, in all iterations", columns, rows)
 
 
 def _others(region: RegionCounts, most: int) -> Iterator[Table]:
