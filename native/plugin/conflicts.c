@@ -10,11 +10,11 @@
 #include "heap.h"
 #include "listener.h"
 #include "output.h"
-#include "symbols.h"
 
 #define LINE_BYTES 64u
 #define MOST_ACCESSES (UINT32_C(4) << 20)
 #define LEAST_SLOTS (1u << 12)
+#define MOST_LOOKS 1000u /* at the entry from user code, the kernel may not be mapped yet */
 #define KERNEL_HALF(vaddr) ((vaddr) >> 63)
 
 struct line {
@@ -50,7 +50,7 @@ static struct access *accesses;
 static uint32_t n_lines, lines_capacity, n_accesses, accesses_capacity;
 static struct index line_index, access_index;
 static bool truncated;
-static uint64_t per_cpu_offsets; /* where the kernel has them */
+static unsigned looks; /* that are left, until one saw the heap of this region */
 
 static uint64_t line_hash(uint32_t number)
 {
@@ -148,8 +148,11 @@ static void note_in_line(struct line *line, unsigned cpu, bool store)
     line->accessed |= UINT64_C(1) << cpu;
     if (store)
         line->wrote |= UINT64_C(1) << cpu;
-    if (!was && is_contended(line) && KERNEL_HALF(line->vaddr))
-        line->heap = heap_place_of(line->vaddr);
+    if (was || !is_contended(line) || !KERNEL_HALF(line->vaddr))
+        return;
+    if (looks)
+        looks = heap_look() ? 0 : looks - 1;
+    line->heap = heap_place_of(line->vaddr);
 }
 
 static void note(struct access *a, uint64_t vaddr, unsigned size, bool store)
@@ -237,7 +240,7 @@ static void forget(void)
 static void begin(const struct site *site)
 {
     (void)site;
-    heap_look();
+    looks = MOST_LOOKS;
 }
 
 static void caches_of(struct bytes *out)
@@ -250,18 +253,6 @@ static void caches_of(struct bytes *out)
         bytes_add(out, caches[i].name, sizeof caches[i].name);
         bytes_u32(out, caches[i].object_bytes);
         bytes_u32(out, caches[i].users);
-    }
-}
-
-static void offsets_of(struct bytes *out)
-{
-    bytes_u32(out, n_cpus);
-    for (unsigned i = 0; i < n_cpus; i++) {
-        uint64_t offset = 0;
-
-        if (per_cpu_offsets && !heap_read(per_cpu_offsets + i * sizeof offset, &offset, sizeof offset))
-            offset = 0;
-        bytes_u64(out, offset);
     }
 }
 
@@ -320,10 +311,11 @@ static void output(const struct region *region)
     output_types();
     bytes_u32(&out, region->began_on);
     bytes_u32(&out, truncated);
-    bytes_u64(&out, heap_bases().direct_map);
-    bytes_u64(&out, heap_bases().pages);
+    bytes_u64(&out, heap_bases()->direct_map);
+    bytes_u64(&out, heap_bases()->pages);
     caches_of(&out);
-    offsets_of(&out);
+    bytes_u32(&out, n_cpus);
+    bytes_add(&out, heap_bases()->per_cpu, n_cpus * sizeof *heap_bases()->per_cpu);
     lines_of(&out);
     accesses_of(&out);
     output_parts("CNFL", &(struct part){ out.data, out.size }, 1);
@@ -335,7 +327,6 @@ static const struct listener conflicts = { .begin = begin, .output = output, .fo
 void conflicts_want(void)
 {
     conflicts_wanted = true;
-    symbols_want("__per_cpu_offset", &per_cpu_offsets);
     forget();
     listener_add(&conflicts);
     heap_want();

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "btf.h"
+#include "cpus.h"
 #include "memory.h"
 #include "qemu_api.h"
 #include "symbols.h"
@@ -23,11 +24,11 @@
 #define DIRECT_MAP_BYTES (UINT64_C(64) << 40)
 
 static struct { uint32_t list, name, size, refcount, cache; } at; /* offsets of fields in bytes */
-static bool looked, known;
+static bool known;
 static uint8_t *types;
 static size_t types_bytes;
-static uint64_t list_head, page_offset_base, vmemmap_base, types_start, types_end; /* where these variables are; 0: there is none */
-static struct heap_bases bases = { PAGE_OFFSET, VMEMMAP };
+static uint64_t list_head, page_offset_base, vmemmap_base, per_cpu_offset, types_start, types_end; /* where these variables are; 0: there is none */
+static struct heap_bases bases = { .direct_map = PAGE_OFFSET, .pages = VMEMMAP };
 
 static struct heap_cache *caches;
 static size_t n_caches, capacity;
@@ -37,13 +38,14 @@ void heap_want(void)
     symbols_want("slab_caches", &list_head);
     symbols_want("page_offset_base", &page_offset_base);
     symbols_want("vmemmap_base", &vmemmap_base);
+    symbols_want("__per_cpu_offset", &per_cpu_offset);
     symbols_want("__start_BTF", &types_start);
     symbols_want("__stop_BTF", &types_end);
 }
 
 #if PLUGIN_API >= 4
 
-bool heap_read(uint64_t vaddr, void *data, size_t size)
+static bool read_bytes(uint64_t vaddr, void *data, size_t size)
 {
     static glib_byte_array *read;
 
@@ -57,7 +59,7 @@ bool heap_read(uint64_t vaddr, void *data, size_t size)
 
 #else
 
-bool heap_read(uint64_t vaddr, void *data, size_t size)
+static bool read_bytes(uint64_t vaddr, void *data, size_t size)
 {
     (void)vaddr, (void)data, (void)size;
     return false;
@@ -67,14 +69,14 @@ bool heap_read(uint64_t vaddr, void *data, size_t size)
 
 static bool read_u64(uint64_t vaddr, uint64_t *value)
 {
-    return heap_read(vaddr, value, sizeof *value);
+    return read_bytes(vaddr, value, sizeof *value);
 }
 
 static void read_name(uint64_t vaddr, char name[HEAP_NAME_BYTES])
 {
     size_t i = 0;
 
-    while (i < HEAP_NAME_BYTES - 1 && heap_read(vaddr + i, &name[i], 1) && name[i])
+    while (i < HEAP_NAME_BYTES - 1 && read_bytes(vaddr + i, &name[i], 1) && name[i])
         i++;
     memset(name + i, 0, HEAP_NAME_BYTES - i);
 }
@@ -83,8 +85,8 @@ static bool read_cache(struct heap_cache *cache)
 {
     uint64_t name;
 
-    if (!read_u64(cache->vaddr + at.name, &name) || !heap_read(cache->vaddr + at.size, &cache->object_bytes, 4) ||
-        !heap_read(cache->vaddr + at.refcount, &cache->users, 4))
+    if (!read_u64(cache->vaddr + at.name, &name) || !read_bytes(cache->vaddr + at.size, &cache->object_bytes, 4) ||
+        !read_bytes(cache->vaddr + at.refcount, &cache->users, 4))
         return false;
     read_name(name, cache->name);
     return cache->object_bytes;
@@ -92,35 +94,33 @@ static bool read_cache(struct heap_cache *cache)
 
 static void read_types(void)
 {
-    if (!types_start || types_end <= types_start || types_end - types_start > MOST_TYPES_BYTES)
+    size_t size = types_end - types_start;
+
+    if (!types_start || types_end <= types_start || size > MOST_TYPES_BYTES)
         return;
-    types = zalloc(1, types_end - types_start);
-    if (!heap_read(types_start, types, types_end - types_start))
+    types = must(realloc(types, size));
+    if (!read_bytes(types_start, types, size))
         return;
-    types_bytes = types_end - types_start;
+    types_bytes = size;
     known = btf_load(types, types_bytes) && btf_offset("kmem_cache", "list", &at.list) && btf_offset("kmem_cache", "name", &at.name) &&
         btf_offset("kmem_cache", "size", &at.size) && btf_offset("kmem_cache", "refcount", &at.refcount) &&
         btf_offset("slab", "slab_cache", &at.cache);
 }
 
-static void read_bases(void)
+/* Whether the kernel's variables could be read. */
+static bool read_bases(void)
 {
-    if (page_offset_base)
-        read_u64(page_offset_base, &bases.direct_map);
-    if (vmemmap_base)
-        read_u64(vmemmap_base, &bases.pages);
+    if (per_cpu_offset && !read_bytes(per_cpu_offset, bases.per_cpu, n_cpus * sizeof *bases.per_cpu))
+        return false;
+    return (!page_offset_base || read_u64(page_offset_base, &bases.direct_map)) && (!vmemmap_base || read_u64(vmemmap_base, &bases.pages));
 }
 
-void heap_look(void)
+static void read_caches(void)
 {
     uint64_t link = list_head;
 
-    if (!looked)
-        read_types();
-    looked = true;
     n_caches = 0;
-    read_bases();
-    while (known && link && read_u64(link, &link) && link != list_head && n_caches < MOST_CACHES) {
+    while (link && read_u64(link, &link) && link != list_head && n_caches < MOST_CACHES) {
         if (n_caches == capacity) {
             capacity = capacity ? 2 * capacity : 256;
             caches = must(realloc(caches, capacity * sizeof *caches));
@@ -131,15 +131,26 @@ void heap_look(void)
     }
 }
 
+bool heap_look(void)
+{
+    if (!read_bases())
+        return false;
+    if (!types_bytes)
+        read_types();
+    if (known)
+        read_caches();
+    return !known || n_caches;
+}
+
 size_t heap_types(const uint8_t **btf)
 {
     *btf = types;
     return types_bytes;
 }
 
-struct heap_bases heap_bases(void)
+const struct heap_bases *heap_bases(void)
 {
-    return bases;
+    return &bases;
 }
 
 size_t heap_caches(const struct heap_cache **found)
@@ -152,7 +163,7 @@ static struct heap_place object_at(uint64_t vaddr)
 {
     uint64_t number = (vaddr - bases.direct_map) / PAGE_BYTES, page[2], head = bases.pages + number * STRUCT_PAGE_BYTES, cache;
 
-    if (!heap_read(head, page, sizeof page))
+    if (!read_bytes(head, page, sizeof page))
         return (struct heap_place){ 0 };
     if (page[1] & 1) /* compound_head */
         head = page[1] - 1;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpus.h"
+
 #define HEAP_NAME_BYTES 32
 
 struct heap_cache {
@@ -24,19 +26,20 @@ struct heap_place {
 #define HEAP_STACK UINT32_MAX /* as a cache's number */
 
 void heap_want(void);
-/* Looks at the caches that there are now. A kernel that does not describe its types has none that are known. */
-void heap_look(void);
+/* Looks at the caches that there are now; from kernel code, as user code may have no mapping of the kernel. False where it saw nothing.
+ * A kernel that does not describe its types has no caches that are known.
+ */
+bool heap_look(void);
 /* That description, BTF, which is read once; empty where there is none. */
 size_t heap_types(const uint8_t **btf);
 size_t heap_caches(const struct heap_cache **caches);
-/* Where all memory is mapped, and where the struct page of each page is. */
+/* Where all memory is mapped, where the struct page of each page is, and what is added to the address of a variable of each CPU's own,
+ * by the kernel's number of the CPU.
+ */
 struct heap_bases {
-    uint64_t direct_map, pages;
+    uint64_t direct_map, pages, per_cpu[MOST_CPUS];
 };
-struct heap_bases heap_bases(void);
+const struct heap_bases *heap_bases(void);
 /* Of an address in the kernel's mapping of all memory, or in its other area, where stacks may be. */
 struct heap_place heap_place_of(uint64_t vaddr);
-/* The guest's memory; false where nothing is mapped. */
-bool heap_read(uint64_t vaddr, void *data, size_t size);
-
 #endif
