@@ -147,6 +147,14 @@ def test_a_kernel_without_types_has_lines_by_symbol(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
+def test_names_are_known_where_user_code_has_no_mapping_of_the_kernel() -> None:
+    """A region begins in user code."""
+    outcome, _ = run_pairs("stat-same-file", where=guest(NEW, "pti=on", cpus=2))
+    (line,) = conflicts(outcome)["stat-same-file"].steady
+    assert line.name == "dentry.d_lockref.lock"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [OLD, NEW])
 def test_lines_are_those_of_every_access(
     spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
