@@ -29,12 +29,15 @@ from kdelta.report.document import (
 )
 from kdelta.report.kind import ALL
 from kdelta.report.names import kernel_name, side_names
+from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
 from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
 
 FEW = 3
 """So many regions are explained unasked."""
 _NAMED = 3
+_MOST_LINES = 20
+_LEAST_ITERATIONS = 4
 _COUNTED = (
     "accesses of kernel code to a line of 64 bytes that one CPU writes and another one accesses; "
     "not time, and not how often the line moved between CPUs"
@@ -86,6 +89,7 @@ def printed(stored: Stored) -> Document:
     found = document(stored)
     if ALL in stored.shown:
         return found
+    found = shortened(found, "lines", "rows", _MOST_LINES)
     report = stored.one(ConflictsReport)
     details = [one for one in found.sections if one.id.startswith("lines")]
     most = stored.shown.get("explain", FEW if len(details) <= FEW else 0)
