@@ -104,6 +104,13 @@ def test_a_region_that_contends_for_nothing_is_reported() -> None:
     assert "no line is contended for in each iteration" in text
 
 
+def test_a_region_of_one_iteration_is_noted() -> None:
+    once = msgspec.structs.replace(BASE.conflicts[0], region="command", iterations=1)
+    report = msgspec.structs.replace(conflicts_report(), sides=(side("./a", "a", once),))
+    assert "command: of fewer than 4 iterations." in unwrapped("conflicts", report)
+    assert "fewer than 4 iterations" not in unwrapped("conflicts", conflicts_report())
+
+
 def test_without_a_kernel_nothing_is_known() -> None:
     text = unwrapped("conflicts", failed_conflicts())
     assert "Nothing is known of pairs on 2 CPUs: no run went well." in text

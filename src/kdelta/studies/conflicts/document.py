@@ -373,13 +373,16 @@ def _notes(report: ConflictsReport) -> Iterator[str]:
         "The CPUs take turns, so no access waits for a line: which lines are shared is exact, how "
         "long hardware would wait for them is not known."
     )
-    if any(
-        not line.fields[0].is_named
-        for side in report.sides
-        for one in side.conflicts
-        for line in one.steady
-    ):
+    found = [one for side in report.sides for one in side.conflicts]
+    once = dict.fromkeys(one.region for one in found if one.iterations < _LEAST_ITERATIONS)
+    if once:
         yield (
-            "Memory without a name is no variable and no object of a cache: pages, stacks, or what "
-            "a kernel without BTF keeps in its caches."
+            f"{words.some(list(once), _NAMED)}: of fewer than {_LEAST_ITERATIONS} iterations. What "
+            "happens once there cannot be distinguished from what happens each time; "
+            "kdelta_iter() of kdelta.h marks iterations."
+        )
+    if any(not line.fields[0].is_named for one in found for line in one.steady):
+        yield (
+            "Memory without a name of its own goes by the function that writes it: content of "
+            "pages, objects of kmalloc, or what a kernel without BTF does not describe."
         )
