@@ -17,7 +17,7 @@ from kdelta.infer.conflicts.interrupts import sent_interrupts
 from tests.machines.bench import guest
 from tests.machines.test_conflicts import conflicts, run_pairs
 
-pytestmark = [pytest.mark.guest, pytest.mark.build]
+pytestmark = [pytest.mark.guest, pytest.mark.build, pytest.mark.slow]
 
 PATCH = Path(__file__).parent / "planted" / "conflicts.patch"
 KERNEL = f"deb-src:linux-source-6.12 +defconfig +kvm_guest.config +{PATCH}"
