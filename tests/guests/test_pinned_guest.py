@@ -58,6 +58,7 @@ def test_workload_brings_the_same_bytes_in_another_cache(
     assert str(tmp_path).encode() not in found[0]
 
 
+@pytest.mark.slow
 def test_library_of_direct_calls_loads_with_the_c_library_of_any_host() -> None:
     """Programs of the host's release are given it, too."""
     by_pin, by_host = (direct_library(by) for by in (pinned("x86_64"), Compiler("x86_64")))

@@ -15,6 +15,7 @@ def by_name() -> dict[str, Check]:
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_all_that_the_set_up_installs_is_there() -> None:
     assert [check for check in checks() if not check.ok] == []
 

@@ -68,6 +68,7 @@ def test_library_has_what_it_exports(tmp_path: Path) -> None:
         *(pytest.param(one, marks=pytest.mark.slow) for one in targets() if one != "x86_64"),
     ],
 )
+@pytest.mark.slow
 def test_image_has_the_same_bytes_in_another_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arch: str
 ) -> None:

@@ -155,6 +155,7 @@ def test_what_has_symbols_or_is_no_program_is_not_asked_for(served: Served) -> N
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_functions_of_a_run_have_names(served: Served, tmp_path: Path) -> None:
     import asyncio
 

@@ -111,6 +111,7 @@ def script(folder: Path, text: str) -> str:
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_a_program_that_fails_in_a_guest_says_why_and_what_to_do(
     tmp_path: Path, capsys: Captured
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_program_that_fails_on_one_of_two_kernels_names_that_kernel(
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_a_program_whose_output_is_cut_has_no_figures(tmp_path: Path, capsys: Captured) -> None:
     path = script(tmp_path, "head -c 20000000 /dev/zero 2>/dev/null; exit 0")
     assert kdelta("run", OLD, "--", path) == 1
@@ -145,6 +147,7 @@ def test_a_program_whose_output_is_cut_has_no_figures(tmp_path: Path, capsys: Ca
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_a_program_that_does_not_end_names_the_option(capsys: Captured) -> None:
     assert kdelta("run", OLD, "--no-find", "--seconds", "5", "--", "sleep", "60") == 1
     shown = " ".join(capsys.readouterr().out.split())

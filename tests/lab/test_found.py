@@ -113,6 +113,7 @@ def without_owners(text: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_script_prints_in_the_guest_what_it_prints_on_the_host(tmp_path: Path) -> None:
     heard = Heard()
     done = run_once(tmp_path, heard, "./script")
@@ -175,6 +176,7 @@ def test_two_kernels_get_the_same_files_and_print_the_same(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arch", "kernel"), [("arm64", ARM64), pytest.param("arm", ARM, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_other_architectures_find_files_of_static_programs(
     tmp_path: Path, arch: str, kernel: str
 ) -> None:

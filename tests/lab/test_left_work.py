@@ -32,6 +32,7 @@ async def _run(store: Store, *, windows: bool = True) -> RunResult:
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_what_rcu_frees_later_is_left_by_the_operation_that_asked_for_it(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         made = [asyncio.run(_run(store)) for _ in range(2)]

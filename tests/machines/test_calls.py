@@ -312,6 +312,7 @@ def test_system_calls_hang_below_who_makes_them(name: str) -> None:
 
 
 @ALL
+@pytest.mark.slow
 def test_without_user_code_the_kernels_tree_is_the_same(name: str) -> None:
     every, kernel = _followed(name), _followed(name, "kernel")
     assert list(partings(every.counts, kernel.counts)) == []

@@ -78,6 +78,7 @@ def _user_insns(region: RegionCounts, context: str) -> int:
 
 
 @pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.slow
 def test_every_corner_counts_what_the_clock_counts(spec: str) -> None:
     regions = _regions(spec)
     assert set(regions) == {*names_of_corners(), "nested-inner"} - _not_trapped()

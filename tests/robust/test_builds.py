@@ -61,6 +61,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
     assert compiled(built) == ["mm/pages.o"], "all others were compiled before"
 
 
+@pytest.mark.slow
 def test_a_killed_build_leaves_no_process_and_no_half_object(
     tree: Path, tmp_path: Path, fake_program: FakeProgram
 ) -> None:

@@ -34,12 +34,14 @@ def _shell_for(name: str, program: Programs) -> str:
     return f"; see: kdelta shell {run.kernel_spec} -- {program(name)}"
 
 
+@pytest.mark.slow
 def test_a_program_that_crashes(program: Programs) -> None:
     run = _failed(kdelta(*run_words(program("crashes"))), RunStatus.WORKLOAD_FAILED)
     assert run.detail == "signal 11 SIGSEGV" + _shell_for("crashes", program)
     assert "crashes[" in console(run)
 
 
+@pytest.mark.slow
 def test_an_instruction_that_the_machine_lacks_is_named(program: Programs) -> None:
     run = _failed(kdelta(*run_words(program("needs-avx2"))), RunStatus.WORKLOAD_FAILED)
     assert run.detail.startswith("signal 4 SIGILL; the machine's CPU does not have")
@@ -81,6 +83,7 @@ def test_a_region_that_is_not_as_it_should_be_is_counted_and_named(
         assert why in text
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_no_answer_the_next_time(program: Programs) -> None:
     for _ in range(2):
         assert kdelta(*run_words(program("exits-3"))).code == 1

@@ -36,6 +36,7 @@ def test_the_relations_are_as_defined() -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_is_expected_follows_from_the_definition() -> None:
     assert (SQLITE.folder / "expected.h").read_text() == expected()
 

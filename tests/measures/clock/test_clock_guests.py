@@ -159,6 +159,7 @@ def test_what_needs_modules_packages_or_a_program_is_timed(work: Work, regions: 
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_program_that_fails_is_quoted() -> None:
     work = Work(program=Program(command=("/bin/sh", "-c", "echo not so >&2; exit 3")))
     with pytest.raises(LabError, match="the program failed with exit code 3; it printed: not so"):

@@ -144,6 +144,7 @@ def test_a_kernel_that_does_not_boot_does_not_end_the_study(
     assert "boot-failed: panic" in shown("ablate", report)
 
 
+@pytest.mark.slow
 def test_ends_of_which_one_is_refused(ablate_request: AblateRequest, store: Store) -> None:
     lab = AblatedLab(store, lambda _: None)
     report = ablated(ablate_request, lab)

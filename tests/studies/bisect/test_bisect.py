@@ -178,6 +178,7 @@ def test_a_comment_is_ruled_out(planted: Planted, lab: PlantedLab) -> None:
     assert lab
 
 
+@pytest.mark.slow
 def test_a_comment_that_a_script_reads_is_kept(
     planted: Planted, lab: PlantedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +213,7 @@ def test_kconfig_files_that_grant_the_same(planted: Planted, lab: PlantedLab) ->
     assert lab
 
 
+@pytest.mark.slow
 def test_too_many_kconfig_files_to_ask(
     planted: Planted, lab: PlantedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +339,7 @@ def test_a_region_that_is_asked_for(planted: Planted, lab: PlantedLab) -> None:
     assert len(lab.measured) == measured + 1
 
 
+@pytest.mark.slow
 def test_no_more_builds_than_asked_for(planted: Planted, lab: PlantedLab) -> None:
     good = history(planted)
     request = msgspec.structs.replace(request_for(planted, good), max_builds=1)

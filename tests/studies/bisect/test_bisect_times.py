@@ -125,6 +125,7 @@ def test_the_clock_is_given_what_kernels_were_searched_by(
     assert known == Expected(Word.SLOWER, Word.SLOWER, Interval(0.2, 0.4))
 
 
+@pytest.mark.slow
 def test_a_search_is_the_same_with_a_clock_that_fails(
     planted: Planted, lab: PlantedLab, clock: FakeClock
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_search_is_the_same_with_a_clock_that_fails(
     assert len(clock.timed) == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_timed_where_nothing_is_found(
     planted: Planted, lab: PlantedLab, clock: FakeClock
 ) -> None:

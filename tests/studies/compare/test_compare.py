@@ -92,6 +92,7 @@ def test_a_kernel_against_itself_is_exactly_the_same(tmp_path: Path) -> None:
         assert effect.costs.insns.effect.value == 0
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_be_had_is_named_before_another_boots(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="linux-image-nonsense"):
         _compare(tmp_path, NEW, "deb:linux-image-nonsense", operations=("getppid",))

@@ -84,6 +84,7 @@ def test_a_static_program_is_compared_by_the_regions_that_it_marks(tmp_path: Pat
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_output_that_differs_between_kernels_is_found(tmp_path: Path) -> None:
     _, reported = _compared(tmp_path, "uname", "-r")
     assert reported.others[0].output.startswith("line 1 of its stdout is '6.1.")

@@ -71,6 +71,7 @@ def profiled(store: Store, program: Path) -> ProfileReport:
     return found
 
 
+@pytest.mark.slow
 def test_a_program_of_ones_own(tmp_path: Path, program: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         report = profiled(store, program)

@@ -57,6 +57,7 @@ def test_a_dynamic_program_is_one_region_and_equals_the_clock(tmp_path: Path) ->
     assert region.cost("own", kernel=False).insns > 10_000
 
 
+@pytest.mark.slow
 def test_a_program_that_sleeps_idles(tmp_path: Path) -> None:
     done = _run(tmp_path, "sleep", "1")
     assert done.counts
@@ -87,6 +88,7 @@ def test_files_are_carried_along(tmp_path: Path) -> None:
         assert store.get(done.run.attachments["stdout"]) == b"kdelta\n"
 
 
+@pytest.mark.slow
 def test_a_program_that_goes_well_without_the_network_it_wants_is_warned_of(tmp_path: Path) -> None:
     done = _run(tmp_path, "sh", "-c", "echo 'W: Temporary failure resolving it' >&2")
     with Store.open(tmp_path / "store") as store:
@@ -94,6 +96,7 @@ def test_a_program_that_goes_well_without_the_network_it_wants_is_warned_of(tmp_
     assert "a guest has no network" in warning
 
 
+@pytest.mark.slow
 def test_how_a_program_reaches_the_guest_moves_no_count() -> None:
     """The workload of the image, and the same program brought by the job."""
     operations = ("getppid", "open-close", "pipe-round-trip")

@@ -221,6 +221,7 @@ def test_ruling_out_that_was_wrong(queue: Queue, lab: SeriesLab) -> None:
     assert lab.measured
 
 
+@pytest.mark.slow
 def test_an_end_that_does_not_boot(queue: Queue, lab: SeriesLab) -> None:
     queue.after("lock: panic", "kernel/lock.c", LOCK, "\t*it += 2; /* panic */")
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))

@@ -83,6 +83,7 @@ def test_patches_that_do_something_and_both_ends_are_timed(
     assert "0004-pages-two fault 400 360 faster" in " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_a_series_of_one_patch_is_timed_once(
     queue: Queue, lab: SeriesLab, clock: FakeClock
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_series_of_one_patch_is_timed_once(
     assert "1 pairs of boots" in report.notes
 
 
+@pytest.mark.slow
 def test_a_group_that_is_not_split_is_timed(queue: Queue, lab: SeriesLab, clock: FakeClock) -> None:
     report = run(with_clock(one_that_fails(queue)), lab)
     (group,) = report.groups
@@ -117,6 +119,7 @@ def test_the_smallest_set_is_timed(queue: Queue, lab: SeriesLab, clock: FakeCloc
     assert "the smallest set" in checked(report)
 
 
+@pytest.mark.slow
 def test_nothing_is_timed_where_nothing_is_found(
     queue: Queue, lab: SeriesLab, clock: FakeClock
 ) -> None:
