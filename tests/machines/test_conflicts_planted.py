@@ -12,7 +12,12 @@ import pytest
 
 from kdelta.counts.conflicts import Conflicts
 from kdelta.counts.model import merged_regions
-from kdelta.infer.conflicts.changes import Contention, RegionChange, compare_conflicts
+from kdelta.infer.conflicts.changes import (
+    Contended,
+    Contention,
+    RegionChange,
+    compare_contended,
+)
 from kdelta.infer.conflicts.interrupts import sent_interrupts
 from tests.machines.bench import guest
 from tests.machines.test_conflicts import conflicts, run_pairs
@@ -36,7 +41,7 @@ def found(planted: int) -> Found:
 
 
 def changed(base: Found, other: Found) -> RegionChange:
-    return compare_conflicts(base[0], other[0], (base[1], other[1]))
+    return compare_contended([Contended(*base)], [Contended(*other)])
 
 
 @pytest.mark.timeout(3600)

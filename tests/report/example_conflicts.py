@@ -13,7 +13,7 @@ from kdelta.counts.conflicts import (
     FieldUse,
     Place,
 )
-from kdelta.infer.conflicts.changes import compare_all
+from kdelta.infer.conflicts.changes import Contended, compare_all
 from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.spec.run import RunStatus
 from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
@@ -81,16 +81,20 @@ def conflicts_report() -> ConflictsReport:
     return ConflictsReport("pairs", 2, machine, (BASE,), warnings=("a region never ended (1)",))
 
 
+def _runs(one: ConflictSide) -> list[list[Contended]]:
+    return [[Contended(of)] for of in one.conflicts]
+
+
 def compared_conflicts() -> ConflictsReport:
     """Two kernels: regions of each word."""
-    changes = compare_all(BASE.conflicts, OTHER.conflicts)
+    changes = compare_all(_runs(BASE), _runs(OTHER))
     return ConflictsReport("pairs", 2, {**MACHINE, "cpus": 2}, (BASE, OTHER), changes)
 
 
 def same_kernel() -> ConflictsReport:
     """One kernel twice."""
     report = compared_conflicts()
-    changes = compare_all(BASE.conflicts, BASE.conflicts)
+    changes = compare_all(_runs(BASE), _runs(BASE))
     return msgspec.structs.replace(report, sides=(BASE, BASE), changes=changes, same_kernel=True)
 
 

@@ -71,7 +71,7 @@ def test_lines_are_shown_by_cpu_and_function() -> None:
 def test_two_kernels_say_what_came_and_went() -> None:
     text = unwrapped("conflicts", compared_conflicts())
     assert (
-        "of 4 regions 1 contend for more lines in each iteration, 1 for fewer, 1 for others; "
+        "of 4 regions 1 contend for more lines in each iteration, 1 for fewer, 0 for others; "
         "1 write the same more often, 0 less often; 0 are the same."
     ) in text
     assert "dentry.d_lockref.lock 4 -> 8 writes" in text
@@ -86,7 +86,7 @@ def test_cases_have_the_word() -> None:
         "stat-same-file": (Outcome.SLOWER, "more often"),
         "stat-two-files": (Outcome.SLOWER, "more"),
         "open-close-same-file": (Outcome.OK, "fewer"),
-        "pipe-across": (Outcome.UNKNOWN, "others"),
+        "pipe-across": (Outcome.UNKNOWN, "unresolved"),
     }
 
 

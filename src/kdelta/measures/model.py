@@ -61,7 +61,8 @@ class Effect(msgspec.Struct, frozen=True):
     """What a change does to one region, by one measure.
 
     base, other  the figures, in the measure's unit; None where they are not known
-    change       other less base, as a fraction of the base; None where that is not known
+    change       other less base, as a fraction of the base; None where that is not known, or says
+                 nothing
     reason       why the word is open, or what is peculiar about it
     doubt        what may make the other kernel slower, whatever the word is; empty for nothing
     bounded      whether the upper end of the change is within the margin
@@ -123,6 +124,10 @@ def judge_effect(effect: Effect, found: MeasuredEffects) -> Judged:
     if effect.word is Word.SLOWER and effect.change:
         low, high = (f"{100 * end:+.3g}%" for end in (effect.change.low, effect.change.high))
         return Judged(f"{name} {low} to {high} {found.unit}", Word.SLOWER, name=name)
+    if effect.word is Word.SLOWER and effect.base and effect.other:  # a change without a size
+        low, high = (f"{one.low:.3g}" for one in (effect.base, effect.other))
+        why = f" ({effect.reason})" if effect.reason else ""
+        return Judged(f"{name} {low} to {high} {found.unit}{why}", Word.SLOWER, name=name)
     if effect.doubt:
         return Judged(name, Word.UNRESOLVED, effect.doubt)
     return Judged(name, effect.word, effect.reason, bounded=effect.bounded)
@@ -139,8 +144,9 @@ class MeasureRequest(msgspec.Struct, frozen=True):
     """What is asked of measures: the CPU that was named, if any; how many layouts of a kernel are
     drawn; the margin as a fraction; whether misses of data count; the phases of the workload.
 
-    timed  by which clock operations are timed, if by any
-    works  what is run
+    timed       by which clock operations are timed, if by any
+    works       what is run
+    guest_cpus  how many CPUs guests have
     """
 
     cpu: CPU | None = None
@@ -150,6 +156,7 @@ class MeasureRequest(msgspec.Struct, frozen=True):
     phases: tuple[PhaseRule, ...] = ()
     timed: TimedBy = NOT_TIMED
     works: tuple[Work, ...] = ()
+    guest_cpus: int = 1
 
 
 class Measure:

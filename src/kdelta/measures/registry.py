@@ -4,11 +4,13 @@
 from collections.abc import Callable
 
 from kdelta.measures.clock import measure as clock
+from kdelta.measures.conflicts import measure as conflicts
 from kdelta.measures.cycles import measure as cycles
 from kdelta.measures.model import Measure, MeasureRequest
 
 MEASURES: dict[str, Callable[[MeasureRequest], Measure | None]] = {
     "cycles": cycles.of_request,
+    "conflicts": conflicts.of_request,
     "clock": clock.of_request,
 }
 """By their folders: the measure, where a request asks for it."""

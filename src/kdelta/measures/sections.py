@@ -123,13 +123,17 @@ def lines(found: MeasuredEffects) -> Items:
     texts = []
     for word in words.ORDER:
         of = [one for one in found.effects if one.word is word]
-        names = [
-            f"{one.region} {in_per_cent(one.change)}" if one.change and word in FIRM else one.region
-            for one in of
-        ]
+        names = [one.region + (_more(one) if word in FIRM else "") for one in of]
         if names:
             texts.append(f"{word} ({len(names)}): {words.some(names, _NAMED)}")
     return Items((*texts, *found.notes))
+
+
+def _more(one: Effect) -> str:
+    """By how much a firm verdict is one, or why where that is no number."""
+    if one.change:
+        return f" {in_per_cent(one.change)}"
+    return f" ({one.reason})" if one.reason else ""
 
 
 def _figures(one: Effect) -> Iterator[Cell]:

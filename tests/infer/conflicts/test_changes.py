@@ -3,6 +3,7 @@
 
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from kdelta.counts.conflicts import (
@@ -14,11 +15,14 @@ from kdelta.counts.conflicts import (
 )
 from kdelta.infer.conflicts.changes import (
     NEVER,
+    Contended,
     Contention,
     FieldChange,
     Often,
+    RegionChange,
+    Sent,
     compare_all,
-    compare_conflicts,
+    compare_contended,
 )
 
 
@@ -38,6 +42,11 @@ def found(*lines: ContendedLine, region: str = "stat", iterations: int = 10) -> 
     return Conflicts(region, iterations, 2, False, lines)
 
 
+def changed(base: Conflicts, other: Conflicts, sent: tuple[Sent, Sent] = ({}, {})) -> RegionChange:
+    """By one run of each."""
+    return compare_contended([Contended(base, sent[0])], [Contended(other, sent[1])])
+
+
 A, B = line(field("dentry.d_lockref.lock")), line(field("file.f_count"))
 
 
@@ -54,11 +63,11 @@ A, B = line(field("dentry.d_lockref.lock")), line(field("file.f_count"))
 def test_the_word_goes_by_fields_that_came_and_went(
     base: Conflicts, other: Conflicts, word: Contention
 ) -> None:
-    assert compare_conflicts(base, other).contention is word
+    assert changed(base, other).contention is word
 
 
 def test_what_came_and_went_is_named() -> None:
-    change = compare_conflicts(found(A), found(B))
+    change = changed(found(A), found(B))
     assert [one.place for one in change.added] == ["file.f_count"]
     often = Often(Fraction(2), Fraction(1))
     assert change.gone == (FieldChange("dentry.d_lockref.lock", often, NEVER),)
@@ -75,7 +84,7 @@ def test_what_came_and_went_is_named() -> None:
 )
 def test_how_often_is_an_iteration(accesses: int, word: Contention) -> None:
     other = found(line(field("file.f_count", accesses=accesses)), iterations=20)
-    change = compare_conflicts(found(B), other)
+    change = changed(found(B), other)
     assert change.contention is word
     assert bool(change.moved) == (word is not Contention.SAME)
 
@@ -83,40 +92,38 @@ def test_how_often_is_an_iteration(accesses: int, word: Contention) -> None:
 def test_more_of_one_and_less_of_another_is_the_same_in_sum_and_listed() -> None:
     base = found(line(field("a.x", 20)), line(field("b.y", 60)))
     other = found(line(field("a.x", 60)), line(field("b.y", 20)))
-    change = compare_conflicts(base, other)
+    change = changed(base, other)
     assert change.contention is Contention.SAME
     assert [one.place for one in change.moved] == ["a.x", "b.y"]
 
 
 def test_interrupts_that_are_sent_more_often_are_more() -> None:
     one, two = {"TLB shootdown": Fraction(1)}, {"TLB shootdown": Fraction(2)}
-    change = compare_conflicts(found(A), found(A), (one, two))
+    change = changed(found(A), found(A), (one, two))
     assert change.contention is Contention.MORE
     assert [one.place for one in change.added] == ["TLB shootdown interrupts"]
-    assert compare_conflicts(found(A), found(A), (two, one)).contention is Contention.FEWER
-    assert compare_conflicts(found(A), found(A), ({}, one)).contention is Contention.MORE
+    assert changed(found(A), found(A), (two, one)).contention is Contention.FEWER
+    assert changed(found(A), found(A), ({}, one)).contention is Contention.MORE
     rare = {"rescheduling": Fraction(1, 3)}
-    assert compare_conflicts(found(A), found(A), ({}, rare)).contention is Contention.SAME
-    every = compare_all([found(A)], [found(A)], ({"stat": one}, {"stat": {}}))
-    assert [each.contention for each in every] == [Contention.FEWER]
+    assert changed(found(A), found(A), ({}, rare)).contention is Contention.SAME
 
 
 def test_a_field_that_moved_to_another_line_is_the_same() -> None:
     base = found(line(field("mm_struct.a"), field("mm_struct.b")))
     other = found(line(field("mm_struct.b")), line(field("mm_struct.a")))
-    assert compare_conflicts(base, other).contention is Contention.SAME
+    assert changed(base, other).contention is Contention.SAME
 
 
 def test_a_field_that_moved_into_another_ones_line_is_more() -> None:
     other = found(A, line(field("dentry.d_flags"), true=False))
-    change = compare_conflicts(found(A), other)
+    change = changed(found(A), other)
     assert change.contention is Contention.MORE
     assert [one.place for one in change.added] == ["dentry.d_flags"]
 
 
 def test_now_and_then_decides_nothing() -> None:
     rare = line(field("x.y"), steady=False)
-    assert compare_conflicts(found(A), found(A, rare)).contention is Contention.SAME
+    assert changed(found(A), found(A, rare)).contention is Contention.SAME
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,7 @@ def test_now_and_then_decides_nothing() -> None:
     ],
 )
 def test_one_field_under_two_names_is_the_same(ours: str, theirs: str) -> None:
-    change = compare_conflicts(found(line(field(ours))), found(line(field(theirs))))
+    change = changed(found(line(field(ours))), found(line(field(theirs))))
     assert change.contention is Contention.SAME
 
 
@@ -135,10 +142,57 @@ def test_places_without_names_go_by_their_function() -> None:
     base = line(field("kmalloc-1k+0x2b0", function="open", named=False))
     same = line(field("kmalloc-512+0x100", function="open", named=False))
     other = line(field("kmalloc-1k+0x2b0", function="close", named=False))
-    assert compare_conflicts(found(base), found(same)).contention is Contention.SAME
-    assert compare_conflicts(found(base), found(other)).contention is Contention.OTHERS
+    assert changed(found(base), found(same)).contention is Contention.SAME
+    assert changed(found(base), found(other)).contention is Contention.OTHERS
 
 
 def test_regions_that_one_kernel_lacks_are_left_out() -> None:
-    both = [found(A), found(B, region="only")]
-    assert [one.region for one in compare_all(both, [found(A)])] == ["stat"]
+    both = [[Contended(found(A))], [Contended(found(B, region="only"))]]
+    assert [one.region for one in compare_all(both, both[:1])] == ["stat"]
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "word"),
+    [
+        ([found(), found()], [found(A), found(A)], Contention.MORE),
+        ([found(A), found(A)], [found(), found()], Contention.FEWER),
+        ([found(), found()], [found(A), found()], Contention.UNRESOLVED),
+        ([found(A), found()], [found(), found()], Contention.UNRESOLVED),
+        # Both kernels were seen to contend for it.
+        ([found(A), found()], [found(A), found(A)], Contention.SAME),
+        # What all runs say is enough for more of it, whatever another field does.
+        ([found(), found()], [found(A, B), found(B)], Contention.MORE),
+        ([found(B), found(B)], [found(A), found()], Contention.UNRESOLVED),
+    ],
+)
+def test_all_runs_of_a_kernel_have_to_say_so(
+    base: list[Conflicts], other: list[Conflicts], word: Contention
+) -> None:
+    change = compare_contended(*([Contended(one) for one in side] for side in (base, other)))
+    assert change.contention is word
+
+
+def test_what_only_some_runs_say_is_named() -> None:
+    runs = [Contended(found(A)), Contended(found())]
+    change = compare_contended([Contended(found())], runs)
+    assert [one.place for one in change.open] == ["dentry.d_lockref.lock"]
+    assert change.open[0].other == Often(Fraction(1), Fraction(1, 2))  # the mean of both runs
+
+
+def test_how_often_is_told_if_each_run_tells() -> None:
+    few, many, between = (found(line(field("a.b", n))) for n in (20, 60, 25))
+    runs = [[Contended(few), Contended(between)], [Contended(many), Contended(many)]]
+    assert compare_contended(*runs).contention is Contention.MORE_OFTEN
+    runs[1][0] = Contended(few)
+    assert compare_contended(*runs).contention is Contention.SAME
+
+
+def test_a_region_that_accesses_too_much_is_not_the_same() -> None:
+    cut = msgspec.structs.replace(found(A), is_cut=True)
+    assert changed(found(A), cut).contention is Contention.UNRESOLVED
+
+
+def test_accesses_are_those_to_what_is_contended_for_and_interrupts() -> None:
+    rare = line(field("x.y"), steady=False)
+    sent = {"function call": Fraction(3), "TLB shootdown": Fraction(3)}  # which are calls
+    assert Contended(found(A, B, rare), sent).accesses == 2 + 2 + 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How what CPUs contend for in each iteration differs between two kernels."""
+"""How what CPUs contend for in each iteration differs between the runs of two kernels."""
 
 import enum
 import re
@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.conflicts import Conflicts
+from kdelta.infer.conflicts.interrupts import all_sent
 
 _OF_CPU = re.compile(r" of CPU \d+")
 
@@ -19,7 +20,8 @@ _LEAST = Fraction(1, 2)
 
 class Contention(enum.StrEnum):
     """How CPUs contend in a region, compared with another kernel: for more fields or fewer, for
-    others, for the same and write them more or less often, or the same.
+    others, for the same and write them more or less often, or the same; or runs of one kernel
+    differ, so that they do not tell.
     """
 
     MORE = "more"
@@ -28,6 +30,7 @@ class Contention(enum.StrEnum):
     MORE_OFTEN = "more often"
     LESS_OFTEN = "less often"
     SAME = "same"
+    UNRESOLVED = "unresolved"
 
 
 class Often(msgspec.Struct, frozen=True):
@@ -46,7 +49,7 @@ NEVER = Often()
 
 class FieldChange(msgspec.Struct, frozen=True):
     """A field that is contended for in one of the kernels, or in both but not as often; or a kind
-    of interrupt that CPUs send each other.
+    of interrupt that CPUs send each other. How often: the mean over a kernel's runs.
     """
 
     place: str
@@ -57,7 +60,7 @@ class FieldChange(msgspec.Struct, frozen=True):
 class RegionChange(msgspec.Struct, frozen=True):
     """What differs in a region: fields that only the other kernel contends for, those that it does
     not any more, and those of both that it writes more or less often. Interrupts that are sent more
-    or less often are added or gone.
+    or less often are added or gone. `open`: those of which the runs of a kernel differ.
     """
 
     region: str
@@ -65,87 +68,132 @@ class RegionChange(msgspec.Struct, frozen=True):
     added: tuple[FieldChange, ...] = ()
     gone: tuple[FieldChange, ...] = ()
     moved: tuple[FieldChange, ...] = ()
+    open: tuple[FieldChange, ...] = ()
 
 
 Sent = Mapping[str, Fraction]
 """Interrupts an iteration, by kind."""
 
 
-def compare_conflicts(
-    base: Conflicts, other: Conflicts, sent: tuple[Sent, Sent] = ({}, {})
-) -> RegionChange:
-    """Return how a region of one kernel differs from the same of another. sent: by each of them."""
-    ours, theirs = _fields(base), _fields(other)
-    interrupts = _interrupts(*sent)
-    added = [FieldChange(name, NEVER, n) for key, (name, n) in theirs.items() if key not in ours]
-    added += [one for one in interrupts if one.other.writes > one.base.writes]
-    gone = [FieldChange(name, n, NEVER) for key, (name, n) in ours.items() if key not in theirs]
-    gone += [one for one in interrupts if one.other.writes < one.base.writes]
-    moved = [
-        FieldChange(name, ours[key][1], often)
-        for key, (name, often) in theirs.items()
-        if key in ours and abs(often.writes - ours[key][1].writes) >= _LEAST
-    ]
-    contention = _contention(added, gone, moved)
-    return RegionChange(base.region, contention, tuple(added), tuple(gone), tuple(moved))
+class Contended(msgspec.Struct, frozen=True):
+    """What the CPUs of one run contended for in a region, and the interrupts that they sent."""
+
+    conflicts: Conflicts
+    sent: Sent = {}
+
+    @property
+    def accesses(self) -> Fraction:
+        """Return how often an iteration accesses what is contended for in each, and interrupts."""
+        fields = sum((often.accesses for _, often in self.fields.values()), Fraction(0))
+        return fields + all_sent(self.sent)
+
+    @property
+    def fields(self) -> dict[str, tuple[str, Often]]:
+        """Return the fields that are contended for in each iteration, and how often, by what other
+        kernels have them by, too: a field's name, whichever CPU's it is; and, of an object that has
+        no names, the function that writes it.
+        """
+        fields: dict[str, tuple[str, Often]] = {}
+        iterations = self.conflicts.iterations
+        for line in self.conflicts.steady:
+            for one in line.fields:
+                place = _OF_CPU.sub("", one.name).replace("?", "")
+                key = place if one.is_named else f"{one.function}()"
+                key += "" if line.is_true else " (false)"
+                known, often = fields.get(key, (place, NEVER))
+                counts = (Fraction(n, iterations) for n in (one.accesses, one.writes))
+                fields[key] = known, often + Often(*counts)
+        return fields
 
 
-def _contention(
-    added: Sequence[FieldChange], gone: Sequence[FieldChange], moved: Sequence[FieldChange]
-) -> Contention:
-    if added or gone:
-        if added and gone:
-            return Contention.OTHERS
-        return Contention.MORE if added else Contention.FEWER
-    change = sum((one.other.writes - one.base.writes for one in moved), Fraction(0))
-    if not moved or abs(change) < _LEAST:
+class _Found(enum.Enum):
+    """What became of a field from one kernel to another."""
+
+    ADDED = enum.auto()
+    GONE = enum.auto()
+    MOVED = enum.auto()
+    SAME = enum.auto()
+    OPEN = enum.auto()
+
+
+def compare_contended(base: Sequence[Contended], other: Sequence[Contended]) -> RegionChange:
+    """Return how a region of one kernel differs from the same of another, by one or more runs of
+    each. A field came or went if all runs say so.
+    """
+    found: dict[_Found, list[FieldChange]] = {word: [] for word in _Found}
+    fields = [[one.fields for one in side] for side in (base, other)]
+    for key in dict.fromkeys(key for side in fields for one in side for key in one):
+        rows = [[one.get(key) for one in side] for side in fields]
+        place = next(one[0] for row in rows for one in row if one)
+        often = [[one[1] if one else None for one in row] for row in rows]
+        change = FieldChange(place, *map(_mean, often))
+        found[_of_field(*often)].append(change)
+    for kind in dict.fromkeys(kind for one in (*base, *other) for kind in one.sent):
+        sent = [[_sent(one, kind) for one in side] for side in (base, other)]
+        found[_of_interrupts(*sent)].append(FieldChange(f"{kind} interrupts", *map(_mean, sent)))
+    region = base[0].conflicts.region
+    lists = (tuple(found[of]) for of in (_Found.ADDED, _Found.GONE, _Found.MOVED, _Found.OPEN))
+    every = RegionChange(region, Contention.SAME, *lists)
+    cut = any(one.conflicts.is_cut for one in (*base, *other))
+    word = Contention.UNRESOLVED if cut else _contention(every)
+    return msgspec.structs.replace(every, contention=word)
+
+
+def _of_field(base: Sequence[Often | None], other: Sequence[Often | None]) -> _Found:
+    if any(base) and any(other):
+        writes = [[one.writes if one else Fraction(0) for one in side] for side in (base, other)]
+        return _Found.MOVED if _moves(*writes) else _Found.SAME
+    if all(base):
+        return _Found.GONE
+    return _Found.ADDED if all(other) else _Found.OPEN
+
+
+def _of_interrupts(base: Sequence[Often], other: Sequence[Often]) -> _Found:
+    sides = [[one.writes for one in side] for side in (base, other)]
+    if not _moves(*sides):
+        return _Found.SAME
+    return _Found.ADDED if max(sides[1]) > max(sides[0]) else _Found.GONE
+
+
+def _moves(base: Sequence[Fraction], other: Sequence[Fraction]) -> bool:
+    """Whether each run of one is so far from each run of the other."""
+    return min(other) - max(base) >= _LEAST or min(base) - max(other) >= _LEAST
+
+
+def _sent(one: Contended, kind: str) -> Often:
+    count = one.sent.get(kind, Fraction(0))
+    return Often(count, count)
+
+
+def _mean(runs: Sequence[Often | None]) -> Often:
+    every = sum((one for one in runs if one), NEVER)
+    return Often(every.accesses / len(runs), every.writes / len(runs))
+
+
+def _contention(change: RegionChange) -> Contention:
+    if change.added and change.gone:
+        return Contention.OTHERS
+    if change.added:
+        return Contention.MORE
+    if change.open:
+        return Contention.UNRESOLVED
+    if change.gone:
+        return Contention.FEWER
+    moved = sum((one.other.writes - one.base.writes for one in change.moved), Fraction(0))
+    if abs(moved) < _LEAST:
         return Contention.SAME
-    return Contention.MORE_OFTEN if change > 0 else Contention.LESS_OFTEN
-
-
-def _interrupts(base: Sent, other: Sent) -> list[FieldChange]:
-    """Those that one kernel sends more often by one in two iterations at least."""
-    found = []
-    for kind in dict.fromkeys((*base, *other)):
-        ours, theirs = (Often(one.get(kind, Fraction(0)), one.get(kind, Fraction(0)))
-                        for one in (base, other))  # fmt: skip
-        if abs(theirs.writes - ours.writes) >= _LEAST:
-            found.append(FieldChange(f"{kind} interrupts", ours, theirs))
-    return found
+    return Contention.MORE_OFTEN if moved > 0 else Contention.LESS_OFTEN
 
 
 def compare_all(
-    base: Iterable[Conflicts],
-    other: Iterable[Conflicts],
-    sent: tuple[Mapping[str, Sent], Mapping[str, Sent]] = ({}, {}),
+    base: Iterable[Sequence[Contended]], other: Iterable[Sequence[Contended]]
 ) -> tuple[RegionChange, ...]:
-    """Return that of each region that both kernels have, in the order of the first. sent: by each
-    of them, by region.
+    """Return that of each region that both kernels have, in the order of the first: the runs of a
+    region together.
     """
-    theirs = {one.region: one for one in other}
+    theirs = {runs[0].conflicts.region: runs for runs in other}
     return tuple(
-        compare_conflicts(
-            one,
-            theirs[one.region],
-            (sent[0].get(one.region, {}), sent[1].get(one.region, {})),
-        )
-        for one in base
-        if one.region in theirs
+        compare_contended(runs, theirs[runs[0].conflicts.region])
+        for runs in base
+        if runs[0].conflicts.region in theirs
     )
-
-
-def _fields(found: Conflicts) -> dict[str, tuple[str, Often]]:
-    """The fields that are contended for in each iteration, and how often, by what other kernels
-    have them by, too: a field's name, whichever CPU's it is; and, of an object that has no names,
-    the function that writes it.
-    """
-    fields: dict[str, tuple[str, Often]] = {}
-    for line in found.steady:
-        for one in line.fields:
-            place = _OF_CPU.sub("", one.name).replace("?", "")
-            key = place if one.is_named else f"{one.function}()"
-            key += "" if line.is_true else " (false)"
-            known, often = fields.get(key, (place, NEVER))
-            counts = (Fraction(n, found.iterations) for n in (one.accesses, one.writes))
-            fields[key] = known, often + Often(*counts)
-    return fields

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Interrupts that the measured tasks send to other CPUs, by the functions that send them."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from kdelta.counts.model import RegionCounts
@@ -15,6 +16,11 @@ _SENDERS = {
 _SHOOTDOWN = "native_flush_tlb_multi"
 SHOOTDOWN = "TLB shootdown"
 """Of function calls, those by which other CPUs flush what they know of an address space."""
+
+
+def all_sent(kinds: Mapping[str, Fraction]) -> Fraction:
+    """Return how many interrupts of all kinds an iteration sends."""
+    return sum((n for kind, n in kinds.items() if kind != SHOOTDOWN), Fraction(0))
 
 
 def sent_interrupts(region: RegionCounts) -> dict[str, Fraction]:

@@ -86,6 +86,7 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
             request.margin,
             timed=request.timed,
             works=tuple(works),
+            guest_cpus=request.lab.machine.cpus,
         )
     )
     bench = Bench(request.tree, works, lab.asked(recording(request.lab, measures)))

@@ -113,9 +113,12 @@ class Commits(SearchStudy):
     def __init__(self, request: BisectRequest, commits: CommitRange, lab: Lab) -> None:
         self.request, self.range = request, commits
         asked = lab_like(request.lab, request.cpu)
-        self.measures = measures_of(MeasureRequest(request.cpu, request.layouts))
+        cpus = asked.machine.cpus
+        self.measures = measures_of(MeasureRequest(request.cpu, request.layouts, guest_cpus=cpus))
         works = works_of(request.workloads, request.operations, request.program)
-        self.judges = measures_of(MeasureRequest(timed=request.timed, works=tuple(works)))
+        self.judges = measures_of(
+            MeasureRequest(timed=request.timed, works=tuple(works), guest_cpus=cpus)
+        )
         self._lab = lab.asked(recording(asked, [*self.measures, *self.judges]))
         self._changes = tuple(parse_change(word) for word in request.changes)
         announce(self._changes, lab.progress.log)

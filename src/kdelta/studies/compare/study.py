@@ -102,7 +102,7 @@ async def run_compare(
         if recorded.request.trace:
             runs = await recorded_runs(kernels, works, recorded)
         else:
-            runs = await settled.runs(kernels, works, parts=True)
+            runs = await recorded.runs(kernels, works, parts=True)
         base, *others = _with(wanted, runs)
         for side in (base, *others):
             budget.spend(cost_of_runs(side.counts))
@@ -130,6 +130,7 @@ def _measures(
             phases=work.phases,
             timed=request.timed if timed else NOT_TIMED,
             works=(work,),
+            guest_cpus=request.lab.machine.cpus,
         )
     )
 

@@ -9,8 +9,9 @@ import msgspec
 
 from kdelta.counts.by_key import by_key
 from kdelta.counts.conflicts import Conflicts, ContendedLine, FieldUse
-from kdelta.infer.conflicts.changes import Contention, FieldChange, RegionChange
-from kdelta.infer.conflicts.interrupts import SHOOTDOWN
+from kdelta.infer.conflicts.changes import Contention, RegionChange
+from kdelta.infer.conflicts.interrupts import all_sent
+from kdelta.measures.conflicts.words import because
 from kdelta.report import cells, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -46,6 +47,7 @@ _OUTCOMES = {
     Contention.MORE: Outcome.SLOWER,
     Contention.MORE_OFTEN: Outcome.SLOWER,
     Contention.OTHERS: Outcome.UNKNOWN,
+    Contention.UNRESOLVED: Outcome.UNKNOWN,
 }
 _TONES = {
     Contention.MORE: "slower",
@@ -53,6 +55,7 @@ _TONES = {
     Contention.FEWER: "faster",
     Contention.LESS_OFTEN: "faster",
     Contention.OTHERS: "mixed",
+    Contention.UNRESOLVED: "unresolved",
 }
 
 
@@ -185,6 +188,8 @@ def _compared(changes: Sequence[RegionChange], names: Sequence[str], where: str)
         f"{found[Contention.MORE_OFTEN]} write the same more often, "
         f"{found[Contention.LESS_OFTEN]} less often; {found[Contention.SAME]} are the same."
     )
+    if open_ := [one.region for one in changes if one.contention is Contention.UNRESOLVED]:
+        yield f"Unresolved: {words.some(open_, 6)}."
     if same := [one.region for one in changes if one.contention is Contention.SAME]:
         yield f"The same: {words.some(same, 6)}."
     for word, lists in (("New", "added"), ("Gone", "gone")):
@@ -241,15 +246,9 @@ def _rows_of_one(side: ConflictSide) -> Iterator[tuple[Cell, ...]]:
             Cell(str(count := sum(not line.is_true for line in steady)), count),
             cells.number(Fraction(sum(line.accesses for line in steady), one.iterations)),
             cells.number(Fraction(locked, one.iterations)),
-            cells.number(_sent(side, one.region)),
+            cells.number(all_sent(side.sent.get(one.region, {}))),
             Cell(words.some(names, 2) if names else "-"),
         )
-
-
-def _sent(side: ConflictSide, region: str) -> Fraction:
-    """How many interrupts; a TLB shootdown is one of the function calls."""
-    kinds = side.sent.get(region, {})
-    return sum((n for kind, n in kinds.items() if kind != SHOOTDOWN), Fraction(0))
 
 
 def _rows_of_two(report: ConflictsReport) -> Iterator[tuple[Cell, ...]]:
@@ -261,24 +260,8 @@ def _rows_of_two(report: ConflictsReport) -> Iterator[tuple[Cell, ...]]:
             Cell(change.region),
             *(Cell(str(count), count) for count in counts),
             Cell(change.contention.value, tone=_TONES.get(change.contention, "same")),
-            Cell(_because(change)),
+            Cell(because(change)),
         )
-
-
-def _because(change: RegionChange) -> str:
-    marked = [
-        *(f"+{one.place}" for one in change.added),
-        *(f"-{one.place}" for one in change.gone),
-    ]
-    if marked:
-        return words.some(marked, _NAMED)
-    moved = sorted(change.moved, key=lambda one: -abs(one.other.writes - one.base.writes))
-    return words.some([_often(one) for one in moved], 2) if moved else ""
-
-
-def _often(change: FieldChange) -> str:
-    base, other = (cells.number(one.writes).text for one in (change.base, change.other))
-    return f"{change.place} {base} -> {other} writes"
 
 
 def _details(report: ConflictsReport, names: Sequence[str]) -> Iterator[Section]:
@@ -361,7 +344,7 @@ def _cases(report: ConflictsReport) -> Iterator[Case]:
     if len(report.sides) > 1:
         for change in report.changes:
             outcome = _OUTCOMES.get(change.contention, Outcome.OK)
-            yield Case(change.region, outcome, change.contention.value, (_because(change),))
+            yield Case(change.region, outcome, change.contention.value, (because(change),))
         return
     for one in report.sides[0].conflicts:
         text = f"{words.counted(len(one.steady), 'line')} contended for in each iteration"

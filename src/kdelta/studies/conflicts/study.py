@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What CPUs contend for under a kernel, or under two that are compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 
-from kdelta.counts.model import merged_regions
-from kdelta.infer.conflicts.changes import RegionChange, compare_all
-from kdelta.infer.conflicts.interrupts import sent_interrupts
+from kdelta.infer.conflicts.changes import Contended, compare_all
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Operations, Workload
-from kdelta.lab.attachments import conflicts_of
 from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.reports import machine_facts, reported_side
 from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
+from kdelta.measures.conflicts.measure import contended_of
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import without
 from kdelta.spec.run import MachineOptions
@@ -36,8 +34,8 @@ class ConflictsRequest(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload = PAIRS
     operations: Operations = ()
     program: Program | None = None
-    lab: Annotated[LabRequest, without("data_lines", "trace_limit", "perturbations", "mode")] = (
-        LabRequest(perturbations=1, machine=MachineOptions(cpus=2))
+    lab: Annotated[LabRequest, without("data_lines", "trace_limit", "mode")] = LabRequest(
+        perturbations=1, machine=MachineOptions(cpus=2)
     )
 
     @property
@@ -66,44 +64,49 @@ async def run_conflicts(request: ConflictsRequest, lab: Lab) -> ConflictsReport:
     plans = work.plans(good, asked, progress.log)
     lab = await lab.settled(good, plans)
     done = iter(await lab.runs(good, plans))
-    sides = [
-        _side(spec, kernel, next(done) if isinstance(kernel, Kernel) else (), lab.store)
-        for spec, kernel in zip(request.kernels, kernels, strict=True)
-    ]
-    results = [one for side in sides for one in side[1]]
-    return _report(work, [side for side, _ in sides], results, lab)
-
-
-def _side(
-    spec: str, kernel: Kernel | NoKernel, done: Sequence[RunResult], store: Store
-) -> tuple[ConflictSide, Sequence[RunResult]]:
-    if isinstance(kernel, NoKernel):
-        return ConflictSide(reported_side(spec, None, (), kernel.text, store)), ()
-    reported = reported_side(spec, kernel, done, "", store)
-    for one in done:
-        if one.counts is not None:
-            regions = merged_regions(one.counts)
-            sent = {name: sent_interrupts(region) for name, region in regions.items()}
-            return ConflictSide(reported, conflicts_of(store, one.run), sent), done
-    return ConflictSide(reported), done
-
-
-def _changes(base: ConflictSide, other: ConflictSide) -> tuple[RegionChange, ...]:
-    return compare_all(base.conflicts, other.conflicts, (base.sent, other.sent))
+    results = [next(done) if isinstance(kernel, Kernel) else [] for kernel in kernels]
+    return _report(request.kernels, kernels, results, lab, work)
 
 
 def _report(
-    work: Work, sides: Sequence[ConflictSide], done: Sequence[RunResult], lab: Lab
+    specs: Sequence[str],
+    kernels: Sequence[Kernel | NoKernel],
+    results: Sequence[Sequence[RunResult]],
+    lab: Lab,
+    work: Work,
 ) -> ConflictsReport:
+    found = [contended_of(lab.store, done) for done in results]
+    sides = [
+        _side(spec, kernel, done, runs, lab.store)
+        for spec, kernel, done, runs in zip(specs, kernels, results, found, strict=True)
+    ]
+    good = [one for done in results for one in done if one.counts]
     identities = [side.side.identity for side in sides]
     return ConflictsReport(
         workload=work.title,
         cpus=lab.request.machine.cpus,
-        machine=machine_facts([one for one in done if one.counts], lab.store),
+        machine=machine_facts(good, lab.store),
         sides=tuple(sides),
-        changes=_changes(*sides) if len(sides) > 1 else (),
+        changes=compare_all(*(runs.values() for runs in found)) if len(found) > 1 else (),
         same_kernel=len(sides) > 1 and len(set(identities)) == 1 and bool(identities[0]),
         warnings=tuple(
-            dict.fromkeys(text for one in done if one.counts for text in one.counts.warnings)
+            dict.fromkeys(text for one in good if one.counts for text in one.counts.warnings)
         ),
+    )
+
+
+def _side(
+    spec: str,
+    kernel: Kernel | NoKernel,
+    done: Sequence[RunResult],
+    found: Mapping[str, Sequence[Contended]],
+    store: Store,
+) -> ConflictSide:
+    """A kernel, with the figures of its first run."""
+    if isinstance(kernel, NoKernel):
+        return ConflictSide(reported_side(spec, None, (), kernel.text, store))
+    return ConflictSide(
+        reported_side(spec, kernel, done, "", store),
+        tuple(runs[0].conflicts for runs in found.values()),
+        {region: dict(runs[0].sent) for region, runs in found.items()},
     )

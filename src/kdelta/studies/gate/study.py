@@ -78,7 +78,7 @@ def judge(
         if judged.word is not Word.MIXED or operation.name not in decided:
             yield judged
     for found in measured:
-        known = [one for one in found.effects if one.change]
+        known = [one for one in found.effects if one.change or one.word not in OPEN]
         for effect in sorted(known, key=lambda one: -one.change.low if one.change else 0.0):
             yield judge_effect(effect, found)
         untold = {one.region: one.reason for one in found.effects if one not in known}

@@ -260,7 +260,9 @@ class Bench:
         if append:
             words = f"{request.machine.append} {append}".strip()
             machine = msgspec.structs.replace(request.machine, append=words)
-            request = msgspec.structs.replace(request, machine=machine, trace=False)
+            request = msgspec.structs.replace(
+                request, machine=machine, trace=False, conflicts=False
+            )
         if runs:
             request = msgspec.structs.replace(request, perturbations=runs)
         lab = self._lab.asked(request)

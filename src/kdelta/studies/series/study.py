@@ -69,7 +69,8 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     """Return the effects of a series' patches; what of it is there already is not made again."""
     request.timed.check()
     works = works_of(request.workloads, program=request.program, specs=[request.tree])
-    measures = measures_of(MeasureRequest(timed=request.timed, works=tuple(works)))
+    cpus = request.lab.machine.cpus
+    measures = measures_of(MeasureRequest(timed=request.timed, works=tuple(works), guest_cpus=cpus))
     lab = lab.asked(recording(request.lab, measures))
     for measure in measures:
         measure.check(lab, ())

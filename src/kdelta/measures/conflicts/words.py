@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How what CPUs contend for differs between two kernels, in words."""
+
+from kdelta.infer.conflicts.changes import Contention, FieldChange, RegionChange
+from kdelta.report import cells
+from kdelta.report.words import some
+
+_NAMED = 3
+_MOVED = 2
+
+
+def because(change: RegionChange) -> str:
+    """Return the fields that a word is about, or why there is none; empty where all are alike."""
+    marked = [
+        *(f"+{one.place}" for one in change.added),
+        *(f"-{one.place}" for one in change.gone),
+    ]
+    if marked:
+        return some(marked, _NAMED)
+    if change.contention is Contention.UNRESOLVED:
+        places = [one.place for one in change.open]
+        if not places:
+            return "more memory is accessed than is followed: lines may be missing"
+        return f"in some of a kernel's runs alone: {some(places, _NAMED)}"
+    moved = sorted(change.moved, key=lambda one: -abs(one.other.writes - one.base.writes))
+    return some([_often(one) for one in moved], _MOVED) if moved else ""
+
+
+def _often(change: FieldChange) -> str:
+    base, other = (cells.number(one.writes).text for one in (change.base, change.other))
+    return f"{change.place} {base} -> {other} writes"
