@@ -14,6 +14,8 @@ from kdelta.counts.conflicts import (
     Place,
 )
 from kdelta.infer.conflicts.changes import Contended, compare_all
+from kdelta.infer.conflicts.waiting import Waiting
+from kdelta.infer.effects.estimate import estimate
 from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.spec.run import RunStatus
 from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
@@ -52,11 +54,37 @@ def found(region: str, *lines: ContendedLine, is_cut: bool = False) -> Conflicts
     return Conflicts(region, 400, 2, is_cut, lines)
 
 
+WAITS = {
+    OLD: (
+        Waiting(
+            "open-close-same-file",
+            estimate([Fraction(190), Fraction(210)]),
+            estimate([Fraction(1)]),
+            ("rwsem_spin_on_owner", "osq_lock", "rwsem_down_write_slowpath"),
+            ("inode.i_rwsem", "dentry.d_lockref.lock", "sb.s_umount"),
+        ),
+    ),
+    NEW: (
+        Waiting(
+            "pipe-across",
+            estimate([Fraction(1, 2)]),
+            estimate([Fraction(1, 100)]),
+            ("native_queued_spin_lock_slowpath",),
+            ("pipe_inode_info.rd_wait.lock",),
+        ),
+    ),
+}
+
+
 def side(spec: str, letter: str, *regions: Conflicts) -> ConflictSide:
-    runs = (ReportedRun(stored(0, RunStatus.OK)),)
+    first, second = (stored(index, RunStatus.OK) for index in (0, 1))
+    second = msgspec.structs.replace(second, machine={**second.machine, "turn_us": 20})
+    runs = ReportedRun(first), ReportedRun(second)
     release = "6.12.90-cloud-amd64" if spec == NEW else "6.1.90-cloud-amd64"
     sent = {"pipe-across": {"function call": Fraction(2), "TLB shootdown": Fraction(1)}}
-    return ConflictSide(KernelRuns(spec, letter * 64, release, runs), regions, sent)
+    return ConflictSide(
+        KernelRuns(spec, letter * 64, release, runs), regions, sent, WAITS.get(spec, ())
+    )
 
 
 BASE = side(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.identity import canonical_json, identity, short
-from kdelta.spec.run import PHASE_NS, MachineOptions, Perturbation, perturbation
+from kdelta.spec.run import PHASE_NS, MachineOptions, Perturbation, perturbation, turn_us
 
 
 def test_index_zero_is_not_shaken() -> None:
@@ -40,6 +40,16 @@ def test_perturbations_are_in_range(index: int) -> None:
     assert shaken.pages % 2 == 1
     assert 100 < shaken.pages < 1100
     assert 0 < shaken.phase_ns < PHASE_NS
+
+
+def test_turns_are_short_in_perturbed_runs() -> None:
+    assert turn_us(0) == 0
+    turns = [turn_us(index) for index in range(1, 500)]
+    assert turns[:4] == [5, 38, 4, 8]  # as runs that are kept have them
+    assert min(turns) == 1
+    assert max(turns) == 100
+    # As many between 1 and 10 as between 10 and 100.
+    assert 200 < sum(turn < 10 for turn in turns) < 300
 
 
 def test_no_perturbation_below_zero() -> None:

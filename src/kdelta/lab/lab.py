@@ -71,7 +71,7 @@ from kdelta.machines.snapshots import (
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
-from kdelta.spec.run import RunStatus, perturbation
+from kdelta.spec.run import RunStatus, perturbation, turn_us
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 
@@ -187,6 +187,7 @@ class Lab:
             boot=perturbation(index).boot,
             force=machine.force,
             cpus=machine.cpus,
+            turn_us=turn_us(index) if machine.short_turns and machine.cpus > 1 else 0,
             programs_by="" if by.pin and by.pin == qemu.pin else by.title,
         )
 

@@ -22,6 +22,7 @@ def unusual_facts(guest: Guest, mode: Mode) -> dict[str, str | int | float]:
         "mode": (mode, MODES[0]),
         "force": (" ".join(guest.force), ""),
         "cpus": (guest.cpus, usual.cpus),
+        "turn_us": (guest.turn_us, 0),
         "guest_programs_by": (guest.programs_by, ""),
     }
     return {name: value for name, (value, usually) in facts.items() if value != usually}
@@ -34,6 +35,7 @@ def machine_of(run: Run) -> MachineOptions:
     facts: dict[str, object] = {k: fact for k, fact in run.machine.items() if k not in others}
     facts["runs_as"] = run.machine.get("as", MachineOptions().runs_as)
     facts["force"] = str(run.machine.get("force", "")).split()
+    facts["short_turns"] = bool(facts.pop("turn_us", 0))
     compiled_by = str(run.machine.get("guest_programs_by", ""))
     facts["compile_guest"] = bool(compiled_by) and ", pin " not in compiled_by
     return msgspec.convert(facts, MachineOptions, strict=False)

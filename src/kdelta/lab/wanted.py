@@ -56,6 +56,7 @@ def run_key(guest: Guest, work: str, index: int) -> str:
             "perturbation": msgspec.to_builtins(perturbation(index)),
             "plugin": guest.emulator.plugin().parent.name,
             "record": RECORD,
+            **({"turn_us": guest.turn_us} if guest.turn_us else {}),
         }
     )
 

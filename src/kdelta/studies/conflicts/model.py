@@ -7,17 +7,23 @@ import msgspec
 
 from kdelta.counts.conflicts import Conflicts
 from kdelta.infer.conflicts.changes import RegionChange
+from kdelta.infer.conflicts.waiting import Waiting
 from kdelta.report.model import Facts, KernelRuns
+
+TURN = "turn_us"
+"""The fact of a run's machine that says that its CPUs had short turns."""
 
 
 class ConflictSide(msgspec.Struct, frozen=True):
-    """One kernel: its run, what CPUs contended for in it, and by region how often an iteration
-    sends interrupts to other CPUs, by kind.
+    """One kernel: its runs; of the first, in which CPUs have long turns, what they contended for,
+    and by region how often an iteration sends interrupts to other CPUs, by kind; of the others, in
+    which turns are short, the regions in which one CPU waits for another.
     """
 
     side: KernelRuns
     conflicts: tuple[Conflicts, ...] = ()
     sent: dict[str, dict[str, Fraction]] = {}
+    waits: tuple[Waiting, ...] = ()
 
     @property
     def spec(self) -> str:
@@ -30,6 +36,11 @@ class ConflictSide(msgspec.Struct, frozen=True):
     def of(self, region: str) -> Conflicts | None:
         """Return what CPUs contended for in that region; None where it was not run."""
         return next((one for one in self.conflicts if one.region == region), None)
+
+    @property
+    def short_turns(self) -> int:
+        """Return how many of its runs had short turns."""
+        return sum(TURN in one.run.machine for one in self.side.runs)
 
 
 class ConflictsReport(msgspec.Struct, frozen=True):

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What CPUs contend for under a kernel, or under two that are compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 
+from kdelta.counts.conflicts import Conflicts
+from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.infer.conflicts.changes import Contended, compare_all
+from kdelta.infer.conflicts.waiting import Waiting, waiting
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Operations, Workload
+from kdelta.lab.attachments import conflicts_of
 from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.reports import machine_facts, reported_side
@@ -21,10 +25,14 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.option import without
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
-from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
+from kdelta.studies.conflicts.model import TURN, ConflictSide, ConflictsReport
 
 PAIRS = "pairs"
 """The workload whose operations are executed by two CPUs at once."""
+
+
+RUNS = 3
+"""Of each kernel: one with long turns, and two with short ones, each of another length."""
 
 
 class ConflictsRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +43,7 @@ class ConflictsRequest(msgspec.Struct, frozen=True, kw_only=True):
     operations: Operations = ()
     program: Program | None = None
     lab: Annotated[LabRequest, without("data_lines", "trace_limit", "mode")] = LabRequest(
-        perturbations=1, machine=MachineOptions(cpus=2)
+        perturbations=RUNS, machine=MachineOptions(cpus=2)
     )
 
     @property
@@ -54,7 +62,8 @@ async def run_conflicts(request: ConflictsRequest, lab: Lab) -> ConflictsReport:
         raise UserError("cannot look for conflicts of one CPU: there is no other", "--smp 2")
     work = request.work
     work.check(request.kernels)
-    asked = msgspec.structs.replace(request.lab, conflicts=True)
+    machine = msgspec.structs.replace(request.lab.machine, short_turns=True)
+    asked = msgspec.structs.replace(request.lab, conflicts=True, machine=machine)
     lab, progress = lab.asked(asked), lab.progress
     expect_kernels(progress, request.kernels)
     expect_runs(progress, asked, len(request.kernels))
@@ -109,4 +118,18 @@ def _side(
         reported_side(spec, kernel, done, "", store),
         tuple(runs[0].conflicts for runs in found.values()),
         {region: dict(runs[0].sent) for region, runs in found.items()},
+        tuple(_waits(done, store)),
     )
+
+
+def _waits(done: Sequence[RunResult], store: Store) -> Iterator[Waiting]:
+    """Yield the regions in which a CPU waits for another one, of runs with short turns."""
+    regions: dict[str, list[tuple[RegionCounts, Conflicts]]] = {}
+    for one in done:
+        if one.counts is None or TURN not in one.run.machine:
+            continue
+        counts = merged_regions(one.counts)
+        for conflicts in conflicts_of(store, one.run):
+            name = conflicts.region
+            regions.setdefault(name, []).append((counts[name], conflicts))
+    yield from filter(None, map(waiting, regions.values()))

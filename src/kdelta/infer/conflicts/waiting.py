@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What CPUs execute while one waits for the other: the functions in which locks of the kernel spin,
+and which locks these wait for.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.counts.by_key import by_key
+from kdelta.counts.conflicts import Conflicts
+from kdelta.counts.model import RegionCounts
+from kdelta.infer.effects.estimate import Estimate, estimate
+from kdelta.infer.effects.functions import strip_suffixes
+
+WAITING = frozenset(
+    (
+        "native_queued_spin_lock_slowpath",
+        "__pv_queued_spin_lock_slowpath",
+        "queued_spin_lock_slowpath",
+        "queued_read_lock_slowpath",
+        "queued_write_lock_slowpath",
+        "osq_lock",
+        "mutex_spin_on_owner",
+        "rwsem_spin_on_owner",
+        "rwsem_optimistic_spin",
+        "rwsem_down_read_slowpath",
+        "rwsem_down_write_slowpath",
+    )
+)
+"""Of kernel/locking, 6.1 to 7.2: called by a CPU that found a lock taken, and until it has it. A
+mutex's own slow path is not among them: it has the way of those that find the lock free, too."""
+
+_MUTEX = frozenset(f"__mutex_lock_{how}slowpath" for how in ("", "killable_", "interruptible_"))
+
+_BEGIN = re.compile(r"_slowpath$")
+"""By which functions a CPU begins to wait; the others are called by these, or by a mutex's."""
+
+_PART = re.compile(
+    r"\.(rlock|raw_lock|val|tail|locked|pending|locked_pending|owner|count|osq|wait_lock|wait_list"
+    r"|cnts|next|prev|first_waiter)$"
+)
+"""A field of a lock, whatever it is in."""
+
+_OF_OWNER = re.compile(r"^task_struct\??\.(thread_info|on_cpu)\b")
+"""What one who spins looks at of the task that has the lock: whether it executes."""
+
+
+class Waited(msgspec.Struct, frozen=True):
+    """What waiting takes in one run of a region: instructions, and how often a CPU began to wait,
+    an iteration.
+    """
+
+    insns: Fraction
+    times: Fraction
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What waiting takes in a region, over runs: an iteration's instructions, how often a CPU began
+    to wait, the functions, and the locks, those first that are accessed most meanwhile.
+    """
+
+    region: str
+    insns: Estimate
+    times: Estimate
+    functions: tuple[str, ...]
+    locks: tuple[str, ...]
+
+
+def waited(region: RegionCounts) -> Waited:
+    """Return what the tasks of a region execute while they wait."""
+    own = [(strip_suffixes(one.name), one) for one in region.functions if one.context == "own"]
+    insns = sum(one.cost.insns for name, one in own if name in WAITING)
+    times = sum(one.calls for name, one in own if name in WAITING | _MUTEX and _BEGIN.search(name))
+    n = region.iteration_count
+    return Waited(Fraction(insns, n), Fraction(times, n))
+
+
+def waiting(runs: Sequence[tuple[RegionCounts, Conflicts]]) -> Waiting | None:
+    """Return what waiting takes over runs of a region; None where no CPU waits in any."""
+    every = [waited(region) for region, _ in runs]
+    if not any(one.insns for one in every):
+        return None
+    return Waiting(
+        region=runs[0][0].name,
+        insns=estimate([one.insns for one in every]),
+        times=estimate([one.times for one in every]),
+        functions=_functions(region for region, _ in runs),
+        locks=_locks(conflicts for _, conflicts in runs),
+    )
+
+
+def _functions(runs: Iterable[RegionCounts]) -> tuple[str, ...]:
+    """Those that wait, the longest first."""
+    insns = by_key(
+        (strip_suffixes(one.name), one.cost.insns)
+        for region in runs
+        for one in region.functions
+        if one.context == "own" and one.cost.insns
+    )
+    return _most({name: sum(of) for name, of in insns.items() if name in WAITING})
+
+
+def _locks(runs: Iterable[Conflicts]) -> tuple[str, ...]:
+    """What they access meanwhile, as locks: without the lock's own fields."""
+    accesses = by_key(
+        (lock_of(use.place), sum(one.total for one in use.cpus))
+        for conflicts in runs
+        for line in conflicts.lines
+        for use in line.uses
+        if strip_suffixes(use.function) in WAITING and not _OF_OWNER.match(use.place)
+    )
+    return _most({name: sum(of) for name, of in accesses.items()})
+
+
+def _most(counts: dict[str, int]) -> tuple[str, ...]:
+    return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
+
+
+def lock_of(place: str) -> str:
+    """Return the lock that a field is of, by its name: "inode.i_rwsem" of its owner."""
+    while match := _PART.search(place):
+        place = place[: match.start()]
+    return place
