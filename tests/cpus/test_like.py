@@ -22,8 +22,11 @@ def mine(text: str = "", like: str = "zen3") -> CPU:
 
 def renamed(cpu: CPU) -> CPU:
     """What has nothing of its own but a name."""
-    sources = {field: text for field, text in cpu.sources.items() if field != "core"}
-    return msgspec.structs.replace(cpu, name="mine", title="my own", core=None, sources=sources)
+    own = ("core", "transfer")
+    sources = {field: text for field, text in cpu.sources.items() if field not in own}
+    return msgspec.structs.replace(
+        cpu, name="mine", title="my own", core=None, transfer=None, sources=sources
+    )
 
 
 @pytest.mark.parametrize("cpu", list_cpus().values(), ids=lambda cpu: cpu.name)

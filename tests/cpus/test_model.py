@@ -7,7 +7,7 @@ import pytest
 
 from kdelta.cpus import Cache, load_cpu
 from kdelta.cpus.file import CPUFileError, decode_cpu
-from kdelta.cpus.model import MissPrice, Price
+from kdelta.cpus.model import LineTransfer, MissPrice, Price
 from kdelta.spec.errors import UserError
 from tests.cpus.good_file import GOOD
 
@@ -131,3 +131,28 @@ def test_no_text_at_all() -> None:
 def test_a_cache_of_impossible_geometry(sets: int, ways: int, line_bytes: int) -> None:
     with pytest.raises(UserError, match="a cache has"):
         Cache(sets, ways, line_bytes)
+
+
+TRANSFER = '[transfer]\nnear_ns = [16, 23]\nfar_ns = [84, 197]\nsource = "man section 9"\n\n'
+
+
+def test_lines_take_so_long_from_cpu_to_cpu() -> None:
+    cpu = decode_cpu((GOOD.replace("[qemu]", f"{TRANSFER}[qemu]")).encode())
+    assert cpu.transfer == LineTransfer((16, 23), (84, 197))
+    assert cpu.sources["transfer"] == "Somebody, Manual, document 12, section 9"
+    assert decode_cpu(GOOD.encode()).transfer is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[16, 23]", "[23, 16]"),
+        ("[84, 197]", "[8, 19]"),
+        ("[84, 197]", "[-1, 197]"),
+        ('source = "man section 9"', 'source = ""'),
+    ],
+)
+def test_transfers_that_cannot_be_are_refused(old: str, new: str) -> None:
+    text = GOOD.replace("[qemu]", f"{TRANSFER.replace(old, new)}[qemu]")
+    with pytest.raises(CPUFileError, match="transfer"):
+        decode_cpu(text.encode())

@@ -29,18 +29,18 @@ def waits(microseconds: int, name: str = FOLDER) -> tuple[Waiting | None, RunCou
 
 def test_two_cpus_wait_for_a_folder_where_turns_are_short() -> None:
     assert waits(0)[0] is None
-    found, counts = waits(4)
+    found, counts = waits(20)
     assert found
     assert found.locks[0] == "shmem_inode_info.vfs_inode.i_rwsem"
     assert "rwsem_spin_on_owner" in found.functions
     assert found.insns.value > 10
     assert {region.idle_ticks() for region in counts.regions} == {0}
-    again, _ = waits(4)
+    again, _ = waits(20)
     assert again == found
 
 
 def test_what_shares_nothing_waits_for_nothing() -> None:
-    assert waits(4, "getppid-processes")[0] is None
+    assert waits(20, "getppid-processes")[0] is None
 
 
 @pytest.mark.slow

@@ -13,12 +13,13 @@ from kdelta.counts.conflicts import (
     FieldUse,
     Place,
 )
+from kdelta.cpus.model import LineTransfer
 from kdelta.infer.conflicts.changes import Contended, compare_all
 from kdelta.infer.conflicts.waiting import Waiting
 from kdelta.infer.effects.estimate import estimate
 from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.spec.run import RunStatus
-from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
+from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport, ReportedTransfer
 from tests.report.example import MACHINE, stored
 
 OLD, NEW = "deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64"
@@ -106,7 +107,9 @@ OTHER = side(
 def conflicts_report() -> ConflictsReport:
     """One kernel."""
     machine = {**MACHINE, "cpus": 2}
-    return ConflictsReport("pairs", 2, machine, (BASE,), warnings=("a region never ended (1)",))
+    on = ReportedTransfer("zen4", LineTransfer((15, 19), (68, 79.5)), "a review, page 3")
+    warnings = ("a region never ended (1)",)
+    return ConflictsReport("pairs", 2, machine, (BASE,), warnings=warnings, on=on)
 
 
 def _runs(one: ConflictSide) -> list[list[Contended]]:

@@ -57,7 +57,7 @@ def conflicts(
             "compare them pair by pair",
         )
     request = asked(kernels=tuple(kernels), program=program)
-    request = msgspec.structs.replace(request, lab=on_cpu(request.lab, like.cpu))
+    request = msgspec.structs.replace(request, lab=on_cpu(request.lab, like.cpu), cpu=like.cpu)
     explain = {} if shown.explain is None else {"explain": shown.explain}
     report = run_study("conflicts", run_conflicts, request, printed, shown=explain)
     return 0 if all(side.conflicts for side in report.sides) else RUNS_FAILED

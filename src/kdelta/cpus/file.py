@@ -22,6 +22,7 @@ from kdelta.cpus.model import (
     Core,
     Frontend,
     KernelPath,
+    LineTransfer,
     MissKind,
     MissPrice,
     Price,
@@ -74,6 +75,11 @@ class _Miss(SourcedTable, frozen=True, kw_only=True):
     calibrated: bool
 
 
+class _Transfer(SourcedTable, frozen=True, kw_only=True):
+    near_ns: tuple[float, float]
+    far_ns: tuple[float, float]
+
+
 class _SpecialPrices(SourcedTable, frozen=True, kw_only=True):
     kinds: tuple[str, ...]
     cycles: tuple[float, float]
@@ -106,6 +112,7 @@ class _CPUTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     qemu: Qemu = Qemu()
     path: tuple[KernelPath, ...] = ()
     core: Core | None = None
+    transfer: _Transfer | None = None
 
 
 class CPUFileError(ValueError):
@@ -113,7 +120,7 @@ class CPUFileError(ValueError):
 
 
 def decode_cpu(text: bytes) -> CPU:
-    """A CPU from the text of its file; raises CPUFileError, which names the field."""
+    """Return the CPU of a file with that text; raises CPUFileError, which names the field."""
     own, raw = _parsed(text)
     _check_names(raw)
     sources = _sources(raw, own)
@@ -146,6 +153,7 @@ def decode_cpu(text: bytes) -> CPU:
         sizes={
             field: sizes for field in ("l1i", "l1d", "l2") if (sizes := getattr(raw, field).sizes)
         },
+        transfer=_transfer(raw.transfer) if raw.transfer else None,
         core=raw.core and msgspec.structs.replace(raw.core, source=sources["core"]),
         **_data_tlbs(raw),
     )
@@ -335,6 +343,14 @@ def _rate(strings: _Strings) -> Price:
     return Price(_positive(field, low), high)
 
 
+def _transfer(table: _Transfer) -> LineTransfer:
+    near = _interval("transfer.near_ns", table.near_ns)
+    far = _interval("transfer.far_ns", table.far_ns)
+    if far[1] < near[1]:
+        raise CPUFileError("`transfer`: far_ns ends below near_ns")
+    return LineTransfer(near, far)
+
+
 def _sources(raw: _CPUTables, own: Iterable[str]) -> dict[str, str]:
     """Where each field's figures are from, in full: the file names each document once. `own` are
     the keys of the file's own documents, each of which has to be the source of something.
@@ -344,7 +360,7 @@ def _sources(raw: _CPUTables, own: Iterable[str]) -> dict[str, str]:
         "frontend": raw.frontend_source,
         **{
             name: table.source
-            for name in (*tables_of_raw, "base", "clock", "strings")
+            for name in (*tables_of_raw, "base", "clock", "strings", "transfer")
             if (table := getattr(raw, name))
         },
         **{f"misses.{kind}": miss.source for kind, miss in raw.misses.items()},

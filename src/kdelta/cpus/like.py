@@ -10,7 +10,7 @@ import msgspec
 
 SUFFIX = ".toml"
 
-_OF_ONE_CPU = ("name", "title", "core")
+_OF_ONE_CPU = ("name", "title", "core", "transfer")
 """What no CPU takes from another."""
 
 Table = dict[str, Any]

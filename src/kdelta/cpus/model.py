@@ -60,6 +60,18 @@ class MissPrice(msgspec.Struct, frozen=True):
     calibrated: bool
 
 
+class LineTransfer(msgspec.Struct, frozen=True):
+    """How long a CPU waits for a line that another one wrote, in nanoseconds, from the least to the
+    most that was measured.
+
+    near  CPUs that share a last-level cache
+    far   CPUs of other clusters, or of another socket
+    """
+
+    near: tuple[float, float]
+    far: tuple[float, float]
+
+
 class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What makes an emulated machine look like this CPU to a kernel.
 
@@ -159,6 +171,7 @@ class CPU(msgspec.Struct, frozen=True):
     clock_mhz    at which such a core runs; None where no device is meant
     sizes        "l1i", "l1d", "l2" -> what sizes it comes in, in bytes, where a licensee chooses
     core         by what such a core is known
+    transfer     how long a line takes from CPU to CPU; None where that is not known
     """
 
     name: str
@@ -186,6 +199,7 @@ class CPU(msgspec.Struct, frozen=True):
     dtlb_store: Cache | None = None
     stlb: Cache | None = None
     core: Core | None = None
+    transfer: LineTransfer | None = None
 
     @property
     def least_recent(self) -> "CPU":

@@ -11,7 +11,6 @@ from kdelta.counts.by_key import by_key
 from kdelta.counts.conflicts import Conflicts, ContendedLine, FieldUse
 from kdelta.infer.conflicts.changes import Contention, RegionChange
 from kdelta.infer.conflicts.interrupts import all_sent
-from kdelta.infer.conflicts.waiting import Waiting
 from kdelta.measures.conflicts.words import because
 from kdelta.report import cells, words
 from kdelta.report import parts as common
@@ -34,6 +33,7 @@ from kdelta.report.names import kernel_name, side_names
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
 from kdelta.studies.conflicts.model import ConflictSide, ConflictsReport
+from kdelta.studies.conflicts.waiting import cost_sections, waiting_sections
 
 FEW = 3
 """So many regions are explained unasked."""
@@ -76,7 +76,8 @@ def document(stored: Stored) -> Document:
         ),
         sections=(
             Section("regions", "Regions whose CPUs contend for memory", _table(report)),
-            *_waiting(report),
+            *waiting_sections(report),
+            *cost_sections(report),
             *_details(report, sides),
         ),
         environment=common.environment(stored, report.machine, runs),
@@ -138,10 +139,6 @@ def _named(report: ConflictsReport) -> tuple[str, ...]:
         (one,) = report.sides
         return (kernel_name(one.spec, one.release),)
     return side_names(report.sides).names
-
-
-def _regions(report: ConflictsReport) -> list[str]:
-    return list(dict.fromkeys(one.region for side in report.sides for one in side.conflicts))
 
 
 def _tone(report: ConflictsReport) -> str:
@@ -266,49 +263,9 @@ def _rows_of_two(report: ConflictsReport) -> Iterator[tuple[Cell, ...]]:
         )
 
 
-def _waiting(report: ConflictsReport) -> Iterator[Section]:
-    """Yield the section of regions in which CPUs wait for each other."""
-    found = [{one.region: one for one in side.waits} for side in report.sides]
-    names = list(dict.fromkeys(name for waits in found for name in waits))
-    if not any(side.short_turns for side in report.sides):
-        return
-    one = len(report.sides) == 1
-    titles = ("instructions",) if one else side_names(report.sides).columns
-    columns = (
-        Column("region", "name"),
-        *(Column(title, "number", "in which a CPU waits, an iteration") for title in titles),
-        *(
-            (Column("waits", "number", "how often a CPU begins to wait, an iteration"),)
-            if one
-            else ()
-        ),
-        Column("for"),
-        Column("in"),
-    )
-    rows = tuple(tuple(_waiting_row(name, found)) for name in names)
-    turns = "With turns of 500 to 50,000 instructions, drawn by seed"
-    blocks: tuple[Block, ...] = (Prose(f"{turns}, no CPU waits for another in any region."),)
-    if rows:
-        caption = f"{turns}: what a CPU executes while another one has the lock"
-        blocks = (Table("waiting-table", caption, columns, rows, filtered=True),)
-    yield Section("waiting", "Regions whose CPUs wait for each other", blocks)
-
-
-def _waiting_row(name: str, found: Sequence[Mapping[str, Waiting]]) -> Iterator[Cell]:
-    yield Cell(name)
-    every = [waits[name] for waits in found if name in waits]
-    for waits in found:
-        yield cells.number(waits[name].insns.value) if name in waits else cells.number(0)
-    if len(found) == 1:
-        yield cells.number(every[0].times.value)
-    yield Cell(words.some(list(dict.fromkeys(lock for one in every for lock in one.locks)), 2))
-    by = dict.fromkeys(function for one in every for function in one.functions)
-    yield Cell(words.some(list(by), 2))
-
-
 def _details(report: ConflictsReport, names: Sequence[str]) -> Iterator[Section]:
     """A section a region: its lines, in the last of the kernels that has it."""
-    for region in _regions(report):
+    for region in report.regions:
         folds = tuple(
             block
             for name, side in zip(names, report.sides, strict=True)
@@ -399,6 +356,10 @@ def _notes(report: ConflictsReport) -> Iterator[str]:
         "long hardware would wait for them is not known. A lock is found taken where a turn ended "
         "before it was given back: how often that is depends on the turns, not on hardware."
     )
+    if report.on and report.on.transfer:
+        yield f"How long lines take from CPU to CPU: {report.on.source}."
+    elif report.on:
+        yield f"How long a line takes from CPU to CPU on {report.on.cpu} is not known."
     found = [one for side in report.sides for one in side.conflicts]
     once = dict.fromkeys(one.region for one in found if one.iterations < _LEAST_ITERATIONS)
     if once:

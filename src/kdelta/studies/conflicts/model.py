@@ -6,6 +6,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.conflicts import Conflicts
+from kdelta.cpus.model import LineTransfer
 from kdelta.infer.conflicts.changes import RegionChange
 from kdelta.infer.conflicts.waiting import Waiting
 from kdelta.report.model import Facts, KernelRuns
@@ -43,10 +44,19 @@ class ConflictSide(msgspec.Struct, frozen=True):
         return sum(TURN in one.run.machine for one in self.side.runs)
 
 
+class ReportedTransfer(msgspec.Struct, frozen=True):
+    """How long lines take from CPU to CPU on a CPU that was named; None where that is not known."""
+
+    cpu: str
+    transfer: LineTransfer | None = None
+    source: str = ""
+
+
 class ConflictsReport(msgspec.Struct, frozen=True):
     """One kernel, or two and how they differ, region by region, on so many CPUs.
 
     same_kernel  both are one kernel: nothing was changed
+    on           the CPU that was named, if any
     """
 
     workload: str
@@ -56,3 +66,9 @@ class ConflictsReport(msgspec.Struct, frozen=True):
     changes: tuple[RegionChange, ...] = ()
     same_kernel: bool = False
     warnings: tuple[str, ...] = ()
+    on: ReportedTransfer | None = None
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Return those that any of the kernels has."""
+        return tuple(dict.fromkeys(one.region for side in self.sides for one in side.conflicts))

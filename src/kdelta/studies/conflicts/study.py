@@ -8,6 +8,7 @@ import msgspec
 
 from kdelta.counts.conflicts import Conflicts
 from kdelta.counts.model import RegionCounts, merged_regions
+from kdelta.cpus.model import CPU
 from kdelta.infer.conflicts.changes import Contended, compare_all
 from kdelta.infer.conflicts.waiting import Waiting, waiting
 from kdelta.kernels.kbuild.failure import NoKernel
@@ -25,7 +26,7 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.option import without
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
-from kdelta.studies.conflicts.model import TURN, ConflictSide, ConflictsReport
+from kdelta.studies.conflicts.model import TURN, ConflictSide, ConflictsReport, ReportedTransfer
 
 PAIRS = "pairs"
 """The workload whose operations are executed by two CPUs at once."""
@@ -36,12 +37,15 @@ RUNS = 3
 
 
 class ConflictsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Kernel specs as text, one or two, and what is run in them."""
+    """Kernel specs as text, one or two, and what is run in them. cpu: by whose latencies costs are
+    estimated.
+    """
 
     kernels: tuple[str, ...]
     workload: Workload = PAIRS
     operations: Operations = ()
     program: Program | None = None
+    cpu: CPU | None = None
     lab: Annotated[LabRequest, without("data_lines", "trace_limit", "mode")] = LabRequest(
         perturbations=RUNS, machine=MachineOptions(cpus=2)
     )
@@ -74,7 +78,14 @@ async def run_conflicts(request: ConflictsRequest, lab: Lab) -> ConflictsReport:
     lab = await lab.settled(good, plans)
     done = iter(await lab.runs(good, plans))
     results = [next(done) if isinstance(kernel, Kernel) else [] for kernel in kernels]
-    return _report(request.kernels, kernels, results, lab, work)
+    report = _report(request.kernels, kernels, results, lab, work)
+    return msgspec.structs.replace(report, on=_on(request.cpu))
+
+
+def _on(cpu: CPU | None) -> ReportedTransfer | None:
+    if cpu is None:
+        return None
+    return ReportedTransfer(cpu.name, cpu.transfer, cpu.sources.get("transfer", ""))
 
 
 def _report(
