@@ -39,7 +39,7 @@ def test_pairs_run_on_two_cpus_unless_something_else_is_asked_for(study: Study) 
     (asked,) = study.asked
     assert asked.kernels == (KERNEL,)
     assert (asked.work.workload, asked.work.operations) == ("pairs", ())
-    assert (asked.lab.machine.cpus, asked.lab.perturbations) == (2, 1)
+    assert (asked.lab.machine.cpus, asked.lab.perturbations) == (2, 3)
 
 
 def test_operations_cpus_and_kernels_are_passed_on(study: Study, capsys: Captured) -> None:
@@ -99,3 +99,21 @@ def test_slips_are_refused_before_anything_is_fetched(
     monkeypatch.setattr(Lab, "kernel", fetched)
     assert cli.ended(["conflicts", *words]) == 2
     assert why in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", KERNEL, "deb:linux-image-6.12-cloud-amd64"],
+        ["series", "deb-src:linux-source-6.12", "no.patch"],
+        ["profile", KERNEL],
+    ],
+)
+def test_pairs_on_one_cpu_are_refused_before_a_kernel_is_there(
+    words: list[str], own_cache: Path, capsys: Captured
+) -> None:
+    assert cli.ended([*words, "-w", "pairs"]) == 2
+    error = capsys.readouterr().err
+    assert "cannot run pairs on 1 CPU: it needs 2" in error
+    assert "add --smp 2" in error
+    assert not (own_cache / "kernels").exists()

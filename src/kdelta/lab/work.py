@@ -32,7 +32,7 @@ from kdelta.lab.smp import must_offer_cpus
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.phase import PhaseRule
-from kdelta.spec.run import CALLS
+from kdelta.spec.run import CALLS, MachineOptions
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
 from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
@@ -70,9 +70,9 @@ class Work(msgspec.Struct, frozen=True):
         """By which the work of its regions is split."""
         return () if self.program else self._described.phases
 
-    def check(self, specs: Iterable[str] = ()) -> None:
-        """UserError for what is not there, or cannot run on the kernels of these specs, before
-        anything is fetched, built or booted.
+    def check(self, specs: Iterable[str] = (), machine: MachineOptions | None = None) -> None:
+        """Raise UserError for what is not there, or cannot run on the kernels of these specs, or on
+        that machine, before anything is fetched, built or booted.
         """
         if self.program:
             check_program(self.program, [arch_of(parse_kernel_spec(one)) for one in specs])
@@ -80,6 +80,8 @@ class Work(msgspec.Struct, frozen=True):
         described = self._described
         for name in self.operations:
             described.operation(name)
+        if machine:
+            must_offer_cpus(described, machine)
 
     def must_run_on(self, kernel: Kernel) -> None:
         """UserError with what a kernel lacks, as far as its config shows."""
@@ -131,14 +133,15 @@ def works_of(
     operations: tuple[str, ...] = (),
     program: Program | None = None,
     specs: Iterable[str] = (),
+    machine: MachineOptions | None = None,
 ) -> list[Work]:
     """Return the program, or the workloads where there is none, each with these operations;
-    UserError for what is not there, or cannot run on the kernels of these specs.
+    UserError for what is not there, or cannot run on the kernels of these specs, or that machine.
     """
     works = [Work(name, operations) for name in workloads]
     works = [Work(operations=operations, program=program)] if program else works
     for work in works:
-        work.check(specs)
+        work.check(specs, machine)
     return works
 
 

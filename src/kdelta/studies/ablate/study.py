@@ -77,7 +77,12 @@ _OUTCOMES = {
 
 async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
     """Measure what turns one config into another; what of it is there already is not made again."""
-    works = works_of(request.workloads, program=request.program, specs=[request.tree])
+    works = works_of(
+        request.workloads,
+        program=request.program,
+        specs=[request.tree],
+        machine=request.lab.machine,
+    )
     lab = lab.asked(request.lab)
     measures = measures_of(
         MeasureRequest(

@@ -115,7 +115,9 @@ class Commits(SearchStudy):
         asked = lab_like(request.lab, request.cpu)
         cpus = asked.machine.cpus
         self.measures = measures_of(MeasureRequest(request.cpu, request.layouts, guest_cpus=cpus))
-        works = works_of(request.workloads, request.operations, request.program)
+        works = works_of(
+            request.workloads, request.operations, request.program, machine=asked.machine
+        )
         self.judges = measures_of(
             MeasureRequest(timed=request.timed, works=tuple(works), guest_cpus=cpus)
         )

@@ -77,7 +77,7 @@ async def run_compare(
         raise UserError("nothing to compare with", "name a base kernel and at least one other")
     request.timed.check()
     work = Work(request.workload, request.operations, request.program)
-    work.check((request.base, *request.others))
+    work.check((request.base, *request.others), request.lab.machine)
     _must_replay(request)
     check_kernels((request.base, *request.others), progress.log)
     cpus: Sequence[CPU | None] = request.cpus or (None,)

@@ -65,7 +65,7 @@ async def run_conflicts(request: ConflictsRequest, lab: Lab) -> ConflictsReport:
     if request.lab.machine.cpus == 1:
         raise UserError("cannot look for conflicts of one CPU: there is no other", "--smp 2")
     work = request.work
-    work.check(request.kernels)
+    work.check(request.kernels, request.lab.machine)
     machine = msgspec.structs.replace(request.lab.machine, short_turns=True)
     asked = msgspec.structs.replace(request.lab, conflicts=True, machine=machine)
     lab, progress = lab.asked(asked), lab.progress

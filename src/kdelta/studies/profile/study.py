@@ -123,7 +123,7 @@ async def kernel_run(spec: str, what: Work, lab: Lab) -> RunResult | None:
     """The run of a kernel, which may have failed; None without a kernel, which is reported to
     progress.
     """
-    what.check([spec])
+    what.check([spec], lab.request.machine)
     progress = lab.progress
     expect_kernels(progress, [spec])
     progress.expect("run", 1)

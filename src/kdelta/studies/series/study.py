@@ -68,9 +68,13 @@ _EQUAL = "equal images: with all patches the kernel is, byte for byte, what it i
 async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     """Return the effects of a series' patches; what of it is there already is not made again."""
     request.timed.check()
-    works = works_of(request.workloads, program=request.program, specs=[request.tree])
-    cpus = request.lab.machine.cpus
-    measures = measures_of(MeasureRequest(timed=request.timed, works=tuple(works), guest_cpus=cpus))
+    machine = request.lab.machine
+    works = works_of(
+        request.workloads, program=request.program, specs=[request.tree], machine=machine
+    )
+    measures = measures_of(
+        MeasureRequest(timed=request.timed, works=tuple(works), guest_cpus=machine.cpus)
+    )
     lab = lab.asked(recording(request.lab, measures))
     for measure in measures:
         measure.check(lab, ())
