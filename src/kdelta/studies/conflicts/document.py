@@ -39,6 +39,8 @@ FEW = 3
 """So many regions are explained unasked."""
 _NAMED = 3
 _MOST_LINES = 20
+_MOST_REGIONS = 8
+"""Of what follows the table of all regions."""
 _LEAST_ITERATIONS = 4
 _COUNTED = (
     "accesses of kernel code to a line of 64 bytes that one CPU writes and another one accesses; "
@@ -96,6 +98,8 @@ def printed(stored: Stored) -> Document:
     if ALL in stored.shown:
         return found
     found = shortened(found, "lines", "rows", _MOST_LINES)
+    for section in ("waiting", "costs"):
+        found = shortened(found, section, "rows", _MOST_REGIONS)
     report = stored.one(ConflictsReport)
     details = [one for one in found.sections if one.id.startswith("lines")]
     most = stored.shown.get("explain", FEW if len(details) <= FEW else 0)

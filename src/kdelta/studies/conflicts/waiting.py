@@ -22,7 +22,10 @@ def waiting_sections(report: ConflictsReport) -> Iterator[Section]:
     if not any(side.short_turns for side in report.sides):
         return
     found = [{one.region: one for one in side.waits} for side in report.sides]
-    names = dict.fromkeys(name for waits in found for name in waits)
+    names = sorted(
+        dict.fromkeys(name for waits in found for name in waits),
+        key=lambda name: -max(waits[name].insns.value for waits in found if name in waits),
+    )
     times = Column("waits", "number", "how often a CPU begins to wait, an iteration")
     columns = (
         Column("region", "name"),
