@@ -84,10 +84,14 @@ def test_locks_are_what_is_looked_at_meanwhile() -> None:
         ("task_struct.on_cpu", "rwsem_spin_on_owner", 900),
         ("task_struct.thread_info.flags", "rwsem_spin_on_owner", 900),
         ("sb.s_umount.count", "up_read", 900),
+        ("task_struct.__state", "rwsem_down_write_slowpath", 900),
+        ("task_struct.pi_lock", "native_queued_spin_lock_slowpath", 10),
+        ("kernel stack", "rwsem_down_write_slowpath", 900),
+        ("qnodes of CPU 1+0x8", "native_queued_spin_lock_slowpath", 900),
     )
     found = waiting([(counts(osq_lock=100), accesses)])
     assert found
-    assert found.locks == ("inode.i_rwsem", "dentry.d_lockref.lock")
+    assert found.locks == ("inode.i_rwsem", "dentry.d_lockref.lock", "task_struct.pi_lock")
 
 
 @pytest.mark.parametrize(

@@ -130,10 +130,12 @@ def test_planted_conflicts_are_found_and_nothing_else(repository: Path, store: S
     assert not report.failure
     found = conflicts_of(report)
     assert set(found) == {f"sys: planted {n}" for n in (ALL_CPUS, ONE_LINE, FLUSH, OF_FIRST)}
-    # A counter that both CPUs read and write once; as many accesses where they only share a line.
-    exact = {subject: one.value for subject, one in found.items() if one.exact}
-    assert exact["sys: planted 10"] == 4
-    assert exact["sys: planted 36"] == 4
+    # Both CPUs read and write once, whether it is one variable or only one line. What both flush
+    # later varies by some accesses, and so does what is counted on top of it.
+    for number in (ALL_CPUS, ONE_LINE):
+        assert found[f"sys: planted {number}"].exact
+        assert found[f"sys: planted {number}"].value == 4
+    assert all(one.value > 0 for one in found.values())
     reasons = {
         one.commit.subject: effect.reason
         for one in report.found

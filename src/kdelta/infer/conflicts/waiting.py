@@ -44,8 +44,10 @@ _PART = re.compile(
 )
 """A field of a lock, whatever it is in."""
 
-_OF_OWNER = re.compile(r"^task_struct\??\.(thread_info|on_cpu)\b")
-"""What one who spins looks at of the task that has the lock: whether it executes."""
+_NO_LOCK = re.compile(r"^task_struct\??\.(?!\w*lock\b)|^kernel stack|^(qnodes|osq_node)\b")
+"""What one who spins looks at besides: how the tasks that have the lock or wait for it are, and the
+places in which these queue up.
+"""
 
 
 class Waited(msgspec.Struct, frozen=True):
@@ -110,7 +112,7 @@ def _locks(runs: Iterable[Conflicts]) -> tuple[str, ...]:
         for conflicts in runs
         for line in conflicts.lines
         for use in line.uses
-        if strip_suffixes(use.function) in WAITING and not _OF_OWNER.match(use.place)
+        if strip_suffixes(use.function) in WAITING and not _NO_LOCK.match(use.place)
     )
     return _most({name: sum(of) for name, of in accesses.items()})
 

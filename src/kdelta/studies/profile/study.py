@@ -120,8 +120,8 @@ async def kernel_profile(
 
 
 async def kernel_run(spec: str, what: Work, lab: Lab) -> RunResult | None:
-    """The run of a kernel, which may have failed; None without a kernel, which is reported to
-    progress.
+    """Return the run of a kernel, which may have failed; None without a kernel, which is reported
+    to progress.
     """
     what.check([spec], lab.request.machine)
     progress = lab.progress
