@@ -165,8 +165,8 @@ static struct heap_place object_at(uint64_t vaddr)
 
     if (!read_bytes(head, page, sizeof page))
         return (struct heap_place){ 0 };
-    if (page[1] & 1) /* compound_head */
-        head = page[1] - 1;
+    if (page[1] & 1) /* a tail: compound_head, or as of 7.2 a mask that makes its head of its own address */
+        head = page[1] >> 32 == UINT32_MAX ? head & (page[1] - 1) : page[1] - 1;
     if (!read_u64(head + at.cache, &cache))
         return (struct heap_place){ 0 };
     for (uint32_t i = 0; i < n_caches; i++)
