@@ -375,5 +375,6 @@ def _notes(report: ConflictsReport) -> Iterator[str]:
     if any(not line.fields[0].is_named for one in found for line in one.steady):
         yield (
             "Memory without a name of its own goes by the function that writes it: content of "
-            "pages, objects of kmalloc, or what a kernel without BTF does not describe."
+            "pages, objects of kmalloc, or what a kernel without BTF or CONFIG_KALLSYMS_ALL does "
+            "not describe."
         )
