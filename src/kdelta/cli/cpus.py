@@ -35,6 +35,7 @@ _LABELS = {
     "base": "base rate",
     "clock": "clock",
     "strings": "string operations",
+    "transfer": "line transfer",
     "dtlb": "TLB, data",
     "dtlb_large": "TLB, data, large pages",
     "dtlb_store": "TLB, stores",
@@ -152,6 +153,11 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
         yield "clock", f"{cpu.clock_mhz:g} MHz"
     strings = cpu.string_bytes_per_cycle
     yield "strings", f"{strings.low:g} to {strings.high:g} bytes a cycle"
+    if cpu.transfer:
+        near, far = (
+            f"{low:g} to {high:g} ns" for low, high in (cpu.transfer.near, cpu.transfer.far)
+        )
+        yield "transfer", f"{near} from a near CPU, {far} from a far one"
     for kind, miss in cpu.misses.items():
         word = "measured" if miss.calibrated else "not measured"
         yield f"misses.{kind}", f"{miss.hidden:g} to {miss.exposed:g} cycles, {word}"
