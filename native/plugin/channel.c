@@ -7,6 +7,7 @@
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
+#include "turns.h"
 
 #define MESSAGE_MAX_BYTES (64u << 20)
 #define JOB_PAGE_BYTES 4096u
@@ -74,6 +75,24 @@ static void message(void)
     dropped = 0;
 }
 
+static void begin(const struct site *site)
+{
+    if (site->block) {
+        turns_shorten(true);
+        region_begin((const char *)sent.data, sent.size, site);
+    } else if (channel_counting) {
+        output_warning("a region began before it was announced; it is not counted", 1);
+    }
+}
+
+static void end(const struct site *site)
+{
+    if (!site->block)
+        return;
+    region_end(site);
+    turns_shorten(false);
+}
+
 void channel_mark(unsigned int vcpu, void *data)
 {
     const struct site *site = data;
@@ -88,15 +107,14 @@ void channel_mark(unsigned int vcpu, void *data)
         message();
         break;
     case MARK_BEGIN:
-        if (site->block)
-            region_begin((const char *)sent.data, sent.size, site);
-        else if (channel_counting)
-            output_warning("a region began before it was announced; it is not counted", 1);
+        begin(site);
         break;
     case MARK_ITER:
-    case MARK_END:
         if (site->block)
-            (site->mark == MARK_ITER ? region_iteration : region_end)(site);
+            region_iteration(site);
+        return;
+    case MARK_END:
+        end(site);
         return;
     case MARK_JOIN:
         task_join();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
- * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off|now] [cpus=N [turns=on]] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
+ * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off|now] [cpus=N [turns=on [turns-monitor=SOCKET]]] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
  * [conflicts=on] [calls=kernel|all [calls-limit=NODES]]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
  * is translated again, with counters. With count=now that is from the start, with count=off never.
  */
@@ -289,6 +289,8 @@ static bool take(const char *argument, struct options *options)
         cpus_set((unsigned)strtoul(value, NULL, 10));
     else if (!strcmp(argument, "turns=on"))
         turns_want();
+    else if ((value = value_of(argument, "turns-monitor")))
+        turns_may_be_short(value);
     else if ((value = value_of(argument, "trace-limit")))
         options->limit = strtoull(value, NULL, 10);
     else if ((value = value_of(argument, "data-line")))

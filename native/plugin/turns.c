@@ -10,6 +10,10 @@
  * notified the main loop and next wants QEMU's global lock. Then the main loop goes on until it has nothing to do. RCU's thread, which
  * kicks a CPU that keeps it waiting, goes on while all CPUs are idle.
  *
+ * How long a CPU's turn among the CPUs is, QEMU decides by when the next timer of the guest's clock expires. A region's turns are short
+ * while a timer of the host's side is on, which expires again and again; outside of regions it would make an idle guest slow, whose clock
+ * goes on by one timer at a time. It is switched by QEMU's monitor, so in the main loop, while the CPU that marks the region waits.
+ *
  * These threads are stopped in functions of the C library and of GLib that are replaced here: this library has to be loaded before
  * QEMU's other ones.
  */
@@ -29,9 +33,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor.h"
+
 #define REPLACES __attribute__((visibility("default")))
 #define MOST_FILES 1024
 #define RCU_SLEEP_US 10000 /* what RCU's thread sleeps between looks, as no other thread does (call_rcu_thread in QEMU's sources) */
+
+/* What expires is the timer of a filter (filter-buffer) called "turn". */
+#define SWITCH(to) \
+    "{\"execute\": \"qom-set\", \"arguments\": {\"path\": \"/objects/turn\", \"property\": \"status\", \"value\": \"" to "\"}}\n"
 
 /* pthread_cond_wait has an older version, too. */
 #if defined __x86_64__
@@ -57,6 +67,7 @@ static struct {
     bool notified;           /* by the CPUs' thread, which alone uses this */
     pthread_mutex_t *global; /* QEMU's global lock */
     bool main_needs_cpus;    /* it waits for what the CPUs' thread does */
+    const char *monitor;     /* the path of one, by which turns are made short; NULL where they never are */
     bool is_event[MOST_FILES], wakes_main[MOST_FILES]; /* files for events; those that the main loop waits for */
 } turns = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
@@ -151,13 +162,15 @@ static bool begin_round(void)
     return turns.begun;
 }
 
-static void cpus_stop(void)
+/* Until cpus_go_on; `idle`: since there is nothing to execute. */
+static void cpus_stop(bool idle)
 {
     enter();
     turns.notified = false;
     if (turns.holder == CPUS)
         turns.holder = NONE;
-    turns.cpus_wait = turns.cpus_idle = true;
+    turns.cpus_wait = true;
+    turns.cpus_idle = idle;
     leave();
 }
 
@@ -175,7 +188,7 @@ REPLACES int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
     waited_with = mutex;
     if (mutex != turns.global || (self != CPUS && self != MAIN_LOOP))
         return original.wait(condition, mutex);
-    self == CPUS ? cpus_stop() : end_round(true);
+    self == CPUS ? cpus_stop(true) : end_round(true);
     int result = original.wait(condition, mutex);
 
     pthread_mutex_unlock(mutex); /* the other one may need it to end its turn */
@@ -311,4 +324,19 @@ void turns_must_have_begun(void)
 {
     if (turns.wanted && !turns.begun)
         refuse("QEMU does not report a CPU in the thread that executes it, as QEMU 10 does");
+}
+
+void turns_may_be_short(const char *monitor)
+{
+    turns.monitor = monitor;
+}
+
+/* The CPU has executed some of its turn; RCU's thread, which might kick it, waits as before. */
+void turns_shorten(bool on)
+{
+    if (!turns.monitor || !turns.begun)
+        return;
+    cpus_stop(false);
+    monitor_execute(turns.monitor, on ? SWITCH("on") : SWITCH("off"));
+    cpus_go_on();
 }

@@ -12,10 +12,9 @@ from tests.machines.bench import NEW, OLD, counts_of, guest, run_job, syscalls_j
 from tests.machines.stress import stressed
 from tests.machines.test_conflicts import NOT_BLOCKING, conflicts, run_pairs
 
-# While all CPUs are idle, their clock goes on by one period of the timer at a time.
-pytestmark = [pytest.mark.guest, pytest.mark.slow]
+pytestmark = pytest.mark.guest
 
-FOLDER = "create-unlink-same-folder"
+FOLDER, ALONE = "create-unlink-same-folder", "getppid-processes"
 ACROSS = ("pipe-round-trip", "fork-exit-wait", "getppid")
 
 
@@ -23,29 +22,31 @@ def with_turns(microseconds: int, cpus: int = 2, spec: str = NEW) -> Guest:
     return msgspec.structs.replace(guest(spec, cpus=cpus), turn_us=microseconds)
 
 
-def waits(microseconds: int, name: str = FOLDER) -> tuple[Waiting | None, RunCounts]:
-    outcome, counts = run_pairs(name, where=with_turns(microseconds))
-    return waiting([(merged_regions(counts)[name], conflicts(outcome)[name])]), counts
+def waits(microseconds: int) -> tuple[dict[str, Waiting | None], RunCounts]:
+    """What waits in a region of each name."""
+    outcome, counts = run_pairs(FOLDER, ALONE, where=with_turns(microseconds))
+    regions, contended = merged_regions(counts), conflicts(outcome)
+    return {name: waiting([(regions[name], contended[name])]) for name in (FOLDER, ALONE)}, counts
 
 
-def test_two_cpus_wait_for_a_folder_where_turns_are_short() -> None:
-    assert waits(0)[0] is None
-    found, counts = waits(20)
-    assert found
-    assert found.locks[0] == "shmem_inode_info.vfs_inode.i_rwsem"
-    assert "rwsem_spin_on_owner" in found.functions
-    assert found.insns.value > 10
+def test_two_cpus_wait_for_a_folder_and_for_nothing_that_they_do_not_share() -> None:
+    found, counts = waits(100)
+    assert (folder := found[FOLDER])
+    assert folder.locks[0] == "shmem_inode_info.vfs_inode.i_rwsem"
+    assert "rwsem_spin_on_owner" in folder.functions
+    assert folder.insns.value > 10
+    assert found[ALONE] is None
     assert {region.idle_ticks() for region in counts.regions} == {0}
-    again, _ = waits(20)
-    assert again == found
 
 
-def test_what_shares_nothing_waits_for_nothing() -> None:
-    assert waits(20, "getppid-processes")[0] is None
+@pytest.mark.slow
+def test_nothing_waits_where_turns_are_long_and_shorter_ones_repeat() -> None:
+    assert waits(0)[0][FOLDER] is None
+    assert waits(20)[0] == waits(20)[0]
 
 
-@pytest.mark.parametrize("cpus", [2, 4])
-@pytest.mark.parametrize("spec", [OLD, NEW])
+@pytest.mark.slow
+@pytest.mark.parametrize(("cpus", "spec"), [(2, OLD), (4, NEW)])
 @pytest.mark.parametrize("microseconds", [1, 30])
 def test_runs_repeat_besides_a_busy_host(microseconds: int, spec: str, cpus: int) -> None:
     where = with_turns(microseconds, cpus, spec)
@@ -57,6 +58,7 @@ def test_runs_repeat_besides_a_busy_host(microseconds: int, spec: str, cpus: int
     assert {region.idle_ticks() for region in counts.regions} == {0}
 
 
+@pytest.mark.slow
 def test_counts_from_a_snapshot_and_from_power_on_are_equal() -> None:
     where = with_turns(7)
     job = syscalls_job("--clock", *ACROSS)

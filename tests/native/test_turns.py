@@ -17,7 +17,8 @@ STEPS = "3000"
 def turning(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The program, and the library that is to be loaded before."""
     folder, plugin = tmp_path_factory.mktemp("turning"), native_folder() / "plugin"
-    library = compile_c(folder / "turns.so", [plugin / "turns.c"], "-shared", "-fPIC")
+    sources = [plugin / "turns.c", plugin / "monitor.c"]
+    library = compile_c(folder / "turns.so", sources, "-shared", "-fPIC")
     return compile_c(folder / "turning", [HERE / "turning.c"], "-pthread"), library
 
 

@@ -197,6 +197,11 @@ class Setting(msgspec.Struct, frozen=True):
     recording: Recording = NOTHING_MORE
 
 
+# The plugin's way to have short turns only within regions: in QEMU's own folder, for the path of a
+# socket may not be long.
+_TURNS_MONITOR = "turns"
+
+
 def _escape(path: Path | str) -> str:
     """A value in a QEMU option list: commas are doubled."""
     return str(path).replace(",", ",,")
@@ -226,6 +231,8 @@ def _plugin_option(
     options += recording.options(arch_machine(guest.arch).data_line_bytes)
     if guest.cpus > 1:
         options += [f"cpus={guest.cpus}", *(["turns=on"] if turns else [])]
+    if count and turns and guest.turn_us:
+        options.append(f"turns-monitor={_TURNS_MONITOR}")
     return ",".join(_escape(option) for option in options)
 
 
@@ -284,6 +291,9 @@ def command_line(
         "-plugin",
         _plugin_option(guest, folder, snapshot, count=count, recording=recording, turns=turns),
     ]  # fmt: skip
+    if count and turns and guest.turn_us:
+        listening = f"socket,id=turns,path={_TURNS_MONITOR},server=on,wait=off"
+        argv += ["-chardev", listening, "-mon", "chardev=turns,mode=control"]
     if keep:
         argv += _memory(guest, Snapshot(folder).ram, shared=True)
     elif snapshot:
@@ -402,14 +412,15 @@ async def prepare(
 
 
 async def _shorten_turns(qemu: Emulator, turn_us: int) -> None:
-    """Have a timer expire so often, by the guest's clock: the CPUs share what is left until the
-    next one. It is that of a filter which holds back packets, in a network without a card, of
-    which no guest finds anything.
+    """Make a timer that expires so often, by the guest's clock, while a region is measured: the
+    CPUs share what is left until the next one. It is that of a filter which holds back packets,
+    in a network without a card, of which no guest finds anything; the plugin switches it.
     """
     if turn_us:
         await qemu.command("netdev_add", type="hubport", id="turns", hubid=0)
         buffer = {"qom-type": "filter-buffer", "id": "turn", "netdev": "turns"}
         await qemu.command("object-add", **buffer, interval=turn_us)
+        await qemu.command("qom-set", path="/objects/turn", property="status", value="off")
 
 
 async def to_the_end(
