@@ -49,6 +49,7 @@ Changes on a source, in their order:
   +KCFLAGS=-O3  +CC=clang  +LLVM=1       for make; without + for all kernels
   +order:FILE  +shuffle:SEED             functions in that or a random order,
   +align:64  +sections                   aligned; as without, to compare with
+  +dshuffle:SEED                         variables in a random order
   +kernel-mode                           programs can run in ring 0 (x86-64)
 
 \b

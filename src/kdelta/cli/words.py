@@ -28,6 +28,7 @@ _CHANGES = (
     *(
         "+order:",
         "+shuffle:",
+        "+dshuffle:",
         "+align:",
         "+sections",
         "+kernel-mode",

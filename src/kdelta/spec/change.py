@@ -17,7 +17,7 @@ CHANGE_FORMS = (
     "+defconfig (a target of the tree's make), "
     "+KCFLAGS=..., +CC=..., +LLVM=1, +kernel-mode (programs in ring 0), +allow-unknown (leave out "
     "options that the tree does not have), +fuzz:N (patches as by patch -F N); "
-    "for a relink +sections, +order:FILE, +shuffle:SEED, +align:N; "
+    "for a relink +sections, +order:FILE, +shuffle:SEED, +dshuffle:SEED (variables), +align:N; "
     "of any kernel, built or not, +cmdline:PARAMETER (what it is booted with)"
 )
 
@@ -33,7 +33,7 @@ _FILE = re.compile(
 )
 _BASE = "base:"
 _CONFIG_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*config")
-_RELINK = re.compile(r"(sections|order|shuffle|align)(?::(.*))?")
+_RELINK = re.compile(r"(sections|order|shuffle|dshuffle|align)(?::(.*))?")
 _FUZZ = re.compile(r"fuzz(?::(.*))?")
 _CMDLINE = re.compile(r"cmdline(?::(.*))?")
 _BOOT_PARAMETER = re.compile(r"[a-z_][\w.-]*(?:=.*)?")
@@ -54,7 +54,9 @@ ALLOW_UNKNOWN = "allow-unknown"
 MOST_FUZZ = 99
 """Of +fuzz. Diffs have three lines of context as a rule, and more fuzz than context is no more."""
 LAST_SEED = 2**32 - 2
-"""Of +shuffle: to ld.lld, zero means a seed by chance, and 2**32 - 1 the reverse order."""
+"""Of +shuffle and +dshuffle. To ld.lld, zero means a seed by chance, and 2**32 - 1 the reverse
+order.
+"""
 ALIGNMENTS = (16, 32, 64, 128, 256)
 
 
@@ -163,6 +165,14 @@ class ShuffleChange(_Change, frozen=True, tag="shuffle"):
     seed: int
 
 
+class DataShuffleChange(_Change, frozen=True, tag="dshuffle"):
+    """Variables in random order, the same for a seed from 1 to LAST_SEED."""
+
+    TEXT = "+dshuffle:{seed}"
+
+    seed: int
+
+
 class AlignChange(_Change, frozen=True, tag="align"):
     """Functions begin at multiples of that many bytes, one of ALIGNMENTS."""
 
@@ -182,7 +192,7 @@ class CmdlineChange(_Change, frozen=True, tag="cmdline"):
         return f"+cmdline:{' '.join(self.parameters)}"
 
 
-RelinkChange = SectionsChange | OrderChange | ShuffleChange | AlignChange
+RelinkChange = SectionsChange | OrderChange | ShuffleChange | DataShuffleChange | AlignChange
 SourceChange = (
     OptionChange
     | FileChange
@@ -249,8 +259,8 @@ def _relink(kind: str, value: str | None, text: str) -> RelinkChange:
             raise UserError(f"+sections takes no value: {text!r}", "write +sections")
         return SectionsChange()
     if not value:
-        examples = {"order": "order:FILE", "shuffle": "shuffle:1", "align": "align:64"}
-        raise UserError(f"no value in {text!r}", f"for example +{examples[kind]}")
+        examples = {"order": "order:FILE", "align": "align:64"}
+        raise UserError(f"no value in {text!r}", f"for example +{examples.get(kind, f'{kind}:1')}")
     if kind == "order":
         return OrderChange(value)
     number = int(value) if re.fullmatch(r"[0-9]{1,10}", value) else 0
@@ -264,7 +274,7 @@ def _relink(kind: str, value: str | None, text: str) -> RelinkChange:
             f"not a seed: {text!r}",
             f"a number from 1 to {LAST_SEED}; the order that the kernel is linked in is +sections",
         )
-    return ShuffleChange(number)
+    return ShuffleChange(number) if kind == "shuffle" else DataShuffleChange(number)
 
 
 def parse_variable(word: str) -> VariableChange | None:

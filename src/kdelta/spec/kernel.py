@@ -40,7 +40,7 @@ _EXAMPLES = {
     "pkg": ("linux-VERSION.pkg.tar.zst", "MIRROR/core/os/x86_64/core.db"),
 }
 
-_GLUED = re.compile(r"(deb(?:-src)?:.+?)(\+(?:(?:order|shuffle|align|cmdline):.+|sections))")
+_GLUED = re.compile(r"(deb(?:-src)?:.+?)(\+(?:(?:order|d?shuffle|align|cmdline):.+|sections))")
 """A package with a change after it, as no package is called."""
 
 

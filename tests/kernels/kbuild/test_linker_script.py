@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.kernels.kbuild.linker_script import all_but, with_function_sections
+from kdelta.kernels.kbuild.linker_script import (
+    all_but,
+    with_data_sections,
+    with_function_sections,
+)
 
 # As include/asm-generic/vmlinux.lds.h has it: its shape from 6.12 and from 4.14.
 NEW = """
@@ -50,6 +54,21 @@ LATER = """
 \t\t*(.text.hot .text.hot.*) \\
 \t\t*(TEXT_MAIN .text.fixup)
 #define INIT_TEXT *(.text.startup .text.startup.*)
+"""
+# The shape from 6.12: what once warned is zeroed between two symbols.
+DATA = """
+#define DATA_MAIN .data
+#define SDATA_MAIN .sdata
+#define BSS_MAIN .bss
+#define DATA_DATA \\
+\t*(.xiptext) \\
+\t*(DATA_MAIN) \\
+\t*(.data.decrypted) \\
+\t*(.data..shared_aligned) \\
+\t__start_once = .; \\
+\t*(.data.once) \\
+\t__end_once = .;
+#define BSS(bss_align) .bss : { *(.bss..page_aligned) *(.bss.prominit*) *(BSS_MAIN) *(COMMON) }
 """
 THUNKS = "SECTIONS { .text : { TEXT_TEXT *(.text.__x86.indirect_thunk) *(.text..__x86.*) } }"
 
@@ -165,3 +184,34 @@ def test_changing_it_twice_changes_nothing_more() -> None:
 @pytest.mark.parametrize("script", ["", "#define TEXT_MAIN .text\n", OLD.replace("MAIN", "OTHER")])
 def test_a_script_of_another_kind(script: str) -> None:
     assert with_function_sections(script) is None
+
+
+def data_patterns(script: str) -> list[str]:
+    return [
+        word
+        for name in ("DATA_MAIN", "BSS_MAIN")
+        for word in re.findall(rf"define {name}(.*)", script)[0].split()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("section", "is_main"),
+    [
+        (".data", True), (".data.jiffies_lock", True), (".data.once_only", True),
+        (".data.__already_done.5", True), (".bss.buffer", True), (".bss.prom", True),
+        (".data.once", False), (".data.decrypted", False), (".data..percpu", False),
+        (".data.rel.ro", False), (".bss..page_aligned", False), (".bss.prominit_one", False),
+    ],
+)  # fmt: skip
+def test_variables_are_main_data(section: str, is_main: bool) -> None:
+    changed = with_data_sections(DATA)
+    assert changed is not None
+    assert takes(data_patterns(changed), section) == is_main
+    assert with_data_sections(changed) == changed
+
+
+def test_what_another_script_names_is_no_main_data() -> None:
+    changed = with_data_sections(DATA, [".data : { *(.data.init_task) }"])
+    assert changed is not None
+    assert not takes(data_patterns(changed), ".data.init_task")
+    assert with_data_sections(DATA.replace("BSS_MAIN .bss", "BSS .bss")) is None

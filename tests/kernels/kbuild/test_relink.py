@@ -15,6 +15,7 @@ from tests.conftest import FakeProgram
 from tests.kernels.trees import compiled, failure, fake_tree, kernel, made
 
 NAMES = [f"work_{number}" for number in range(12)]
+VARIABLES = [f"held_{number}" for number in range(12)]
 COLD = ["complain", "give_up"]
 MORE = """/* SPDX-License-Identifier: GPL-2.0-or-later */
 extern int seen;
@@ -187,6 +188,35 @@ def test_plain_and_relinked_kernels_do_not_disturb_each_other(tree: Path) -> Non
     assert folders == ["out-x86", "out-x86-sections"]
     Path(first.image).unlink()
     assert kernel(tree)[0].identity == first.identity
+
+
+def variables(built: BuiltKernel) -> list[str]:
+    """Those of `VARIABLES` in its image, by address, with what marks the others' place."""
+    words = ["nm", "-n", str(built.path / built.image)]
+    rows = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [name for row in rows if (name := row.split()[2]) in (*VARIABLES, "_once", "warned")]
+
+
+def test_variables_are_shuffled_and_functions_are_not(tree: Path) -> None:
+    held = [f"int {name} = {n + 1};\n" for n, name in enumerate(VARIABLES)]
+    once = '__attribute__((section(".data.once"))) int warned = 1;\n'
+    (tree / "kernel/held.c").write_text("".join([*held, once]))
+    with (tree / "kernel/Makefile").open("a") as file:
+        file.write("obj-y += held.o\n")
+    _, base = kernel(tree, "+sections")
+    _, one = kernel(tree, "+dshuffle:1")
+    _, two = kernel(tree, "+dshuffle:2")
+    orders = [variables(built) for built in (base, one, two)]
+    assert orders[0][:-2] in (VARIABLES, VARIABLES[::-1]), "compilers may begin with the last"
+    assert len({tuple(order) for order in orders}) == 3
+    assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(orders[0]))}
+    assert [order[-2:] for order in orders] == [["_once", "warned"]] * 3
+    assert functions(one) == functions(base)
+    assert compiled(two) == []
+    assert linked(one).data_seed == 1
+    assert linked(one).variables >= len(VARIABLES)
+    assert "variables shuffled by seed 1" in "\n".join(linked(one).lines)
+    assert linked(base).data_seed is None
 
 
 def test_an_order_and_a_seed_together(tree: Path) -> None:

@@ -143,7 +143,7 @@ class BuildRequest(msgspec.Struct, frozen=True):
 
     def _asked(self) -> dict[str, object]:
         """What is asked of the link."""
-        return {} if self.relink is None else {"relink": msgspec.to_builtins(self.relink)}
+        return {} if self.relink is None else {"relink": self.relink.facts()}
 
     def failed(self, status: RunStatus, detail: str, log_file: Path | None = None) -> NoKernel:
         """What could not be made of it."""
@@ -185,7 +185,7 @@ def _requested(spec: SourceSpec, log: Log) -> BuildRequest | NoKernel:
     if isinstance(source, PatchFailure):
         return _not_built(spec, f"{source.patch}: {source.detail}", RunStatus.DOES_NOT_APPLY)
     if (relink := relink_of(spec.changes)) is not None:
-        changed = relinkable(source, toolchain(_variables(spec)).folder, log)
+        changed = relinkable(source, toolchain(_variables(spec)).folder, relink, log)
         if isinstance(changed, str):
             return _not_built(spec, changed, RunStatus.BUILD_FAILED)
         source = changed

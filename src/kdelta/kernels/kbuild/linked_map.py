@@ -1,35 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a relinked kernel's functions lie as was asked, and its sections where they belong."""
+"""Whether a relinked kernel's functions and variables lie as was asked, and its sections where they
+belong.
+"""
 
 import bisect
 import collections
 import hashlib
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from kdelta.kernels.kbuild.relink import Relink
-from kdelta.kernels.objects.digest import Digest
+from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.elf import (
     ALLOC,
     EXECUTABLE,
     FUNCTION,
     NO_TYPE,
+    OBJECT,
     RESERVED,
     UNDEFINED,
     Elf,
     read_elf,
 )
+from kdelta.kernels.objects.objects import CodePiece
 from kdelta.spec.errors import LabError
 
 KINDS = ("hot", "main", "unlikely")
 
 _ALL_BITS = (1 << 64) - 1
 _OWN = re.compile(r"\.text\.\w")
+_OWN_DATA = re.compile(r"\.(data|bss)\.\w")
 _KIND = re.compile(r"\.text\.(hot|unlikely|split|startup|exit)(?:\.|$)")
 _COLD = ("unlikely", "split", "startup", "exit")
 _ALSO_FUNCTIONS = (".text.startup", ".text.exit")  # see linker_script
@@ -41,7 +46,7 @@ _BOUNDS = {
 }
 _PADDING = "__pfx_"
 _ENOUGH = 100
-"""Functions, from which on neighbours of one object tell whether the order is another one."""
+"""Functions, or variables: that many neighbours of one object show whether the order is another."""
 
 _TOGETHER = 0.5
 _SHOWN = 5
@@ -60,6 +65,9 @@ class Linked(msgspec.Struct, frozen=True):
     fixed         those of functions that a relink does not move (noinstr, init, entry code)
     unknown       those that the kernel has no function of
     aligned       by kind of text how many functions begin at multiples of `align`, of how many
+    data_seed     as asked; of others the next two are zero
+    variables     in sections of their own
+    data_together the share of them that lie behind one of the same object
     """
 
     functions: int
@@ -73,15 +81,23 @@ class Linked(msgspec.Struct, frozen=True):
     fixed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     aligned: dict[str, tuple[int, int]] = {}
+    data_seed: int | None = None
+    variables: int = 0
+    data_together: float = 0.0
 
     @property
     def lines(self) -> list[str]:
-        """What came of it, for people."""
+        """Return what came of it, for people."""
         said = [f"relinked: {self.functions} functions are sections of their own"]
         if self.seed is not None:
             said.append(
                 f"shuffled by seed {self.seed}: {self.together:.1%} of them lie behind one of the "
                 "same object"
+            )
+        if self.data_seed is not None:
+            said.append(
+                f"{self.variables} variables shuffled by seed {self.data_seed}: "
+                f"{self.data_together:.1%} of them lie behind one of the same object"
             )
         if self.order_sha256:
             said.append(f"{self.ordered} functions lie in the order asked for")
@@ -97,8 +113,10 @@ class Linked(msgspec.Struct, frozen=True):
         ]
 
 
-class _Function(msgspec.Struct, frozen=True):
-    """A function of vmlinux: where it is, the section it had, and the object (its path)."""
+class _Piece(msgspec.Struct, frozen=True):
+    """A function of vmlinux, or a variable: where it is, the section it had, and the object (its
+    path).
+    """
 
     name: str
     address: int
@@ -123,16 +141,16 @@ class _Function(msgspec.Struct, frozen=True):
 def linked_map(
     vmlinux: Path, digest: Digest, relink: Relink, *, middle: bool = False
 ) -> Linked | str:
-    """How the functions of a vmlinux lie, or what is wrong with it: sections that are not where
-    they belong, or functions that did not move. `digest` is that of its objects. `middle`: what is
-    put into an order lies in the middle of the rest, not before it.
+    """Return how the functions of a vmlinux lie, or what is wrong with it: sections that are not
+    where they belong, or functions that did not move. `digest` is that of its objects. `middle`:
+    what is put into an order lies in the middle of the rest, not before it.
 
     LabError when it is no ELF file.
     """
     if (elf := read_elf(vmlinux)) is None:
         raise LabError(f"{vmlinux} is no ELF file of a kernel", "build it again")
     symbols = _symbols(elf)
-    named = _functions(symbols, digest)
+    named = _pieces(symbols, digest, lambda held: held.functions)
     by_address = {one.address: one for one in named.values()}
     functions = [by_address[address] for address in sorted(by_address)]
     movable = [one for one in functions if one.kind]
@@ -144,11 +162,34 @@ def linked_map(
     if wrong:
         return wrong
     found = _described(movable, named, symbols, relink, middle=middle)
+    if relink.data_seed is not None:
+        found = _with_data(found, elf, digest, relink.data_seed)
     return _unmoved(found) or found
 
 
+def _with_data(found: Linked, elf: Elf, digest: Digest, seed: int) -> Linked:
+    pieces = _pieces(_variables(elf), digest, lambda held: held.data).values()
+    own = sorted(
+        (one for one in pieces if _OWN_DATA.match(one.section)), key=lambda one: one.address
+    )
+    return msgspec.structs.replace(
+        found, data_seed=seed, variables=len(own), data_together=_together(own)
+    )
+
+
+def _variables(elf: Elf) -> dict[str, list[int]]:
+    """The addresses of each variable's name."""
+    found: dict[str, list[int]] = {}
+    columns = (elf.symbols.kind, elf.symbols.value)
+    rows = zip(elf.symbols.names, *(column.tolist() for column in columns), strict=True)
+    for name, kind, value in rows:
+        if kind == OBJECT:
+            found.setdefault(name, []).append(value & _ALL_BITS)
+    return found
+
+
 def _symbols(elf: Elf) -> dict[str, list[int]]:
-    """The addresses of each name."""
+    """The addresses of each name of code, or of the linker script."""
     columns = (elf.symbols.section, elf.symbols.value, elf.symbols.kind)
     found: dict[str, list[int]] = {}
     rows = zip(elf.symbols.names, *(column.tolist() for column in columns), strict=True)
@@ -162,29 +203,33 @@ def _symbols(elf: Elf) -> dict[str, list[int]]:
     return found
 
 
-def _functions(symbols: Mapping[str, Sequence[int]], digest: Digest) -> dict[str, _Function]:
-    """The functions by name; one that has several names is there under each."""
+def _pieces(
+    symbols: Mapping[str, Sequence[int]],
+    digest: Digest,
+    of: Callable[[ObjectDigest], Mapping[str, CodePiece]],
+) -> dict[str, _Piece]:
+    """Those of objects by name; one that has several names is there under each."""
     of_name: dict[str, list[tuple[str, str]]] = {}
     for path, held in digest.objects.items():
         if not held.module:
-            for name, code in held.functions.items():
+            for name, code in of(held).items():
                 of_name.setdefault(name, []).append((code.section, path))
-    found: dict[str, _Function] = {}
+    found: dict[str, _Piece] = {}
     for name, places in of_name.items():
         addresses = symbols.get(name, ())
         if len(addresses) == 1 == len(places):
-            found[name] = _Function(name, addresses[0], *places[0])
+            found[name] = _Piece(name, addresses[0], *places[0])
     return found
 
 
 def _orphans(sections: Iterable[str]) -> str:
-    found = [name for name in sections if name.startswith(".text.")]
+    found = [one for one in sections if one.startswith(".text.") or _OWN_DATA.match(one)]
     return f"the linker script leaves {len(found)} sections: {_few(found)}" if found else ""
 
 
 def _outside(
-    functions: Sequence[_Function],
-    movable: Sequence[_Function],
+    functions: Sequence[_Piece],
+    movable: Sequence[_Piece],
     symbols: Mapping[str, Sequence[int]],
 ) -> str:
     """Which function is not between the boundary symbols of its section, or in another's."""
@@ -213,7 +258,7 @@ def _span(section: str, symbols: Mapping[str, Sequence[int]]) -> tuple[int, int]
     return (start[0], end[0]) if len(start) == 1 == len(end) else None
 
 
-def _mixed(movable: Sequence[_Function]) -> str:
+def _mixed(movable: Sequence[_Piece]) -> str:
     """Which function lies among those of another kind."""
     firsts = [next(run) for _, run in itertools.groupby(movable, lambda one: one.kind)]
     for at, first in enumerate(firsts):
@@ -223,24 +268,22 @@ def _mixed(movable: Sequence[_Function]) -> str:
 
 
 def _described(
-    movable: Sequence[_Function],
-    named: Mapping[str, _Function],
+    movable: Sequence[_Piece],
+    named: Mapping[str, _Piece],
     symbols: Mapping[str, Sequence[int]],
     relink: Relink,
     *,
     middle: bool,
 ) -> Linked:
     own = [one for one in movable if one.is_own]
-    pairs = [(a, b) for a, b in itertools.pairwise(own) if a.kind == b.kind]
-    behind = sum(a.object == b.object for a, b in pairs)
-    asked: dict[int, _Function] = {}
+    asked: dict[int, _Piece] = {}
     for one in (named[name] for name in relink.order if name in named):
         asked.setdefault(one.address, one)
     kept, displaced = _in_order([one for one in asked.values() if one.kind], movable, middle=middle)
     text = "".join(f"{name}\n" for name in relink.order).encode()
     return Linked(
         functions=len(own),
-        together=behind / len(pairs) if pairs else 0.0,
+        together=_together(own),
         seed=relink.seed,
         align=relink.align,
         order_sha256=hashlib.sha256(text).hexdigest() if relink.order else "",
@@ -252,15 +295,21 @@ def _described(
     )
 
 
+def _together(own: Sequence[_Piece]) -> float:
+    pairs = [(a, b) for a, b in itertools.pairwise(own) if a.kind == b.kind]
+    behind = sum(a.object == b.object for a, b in pairs)
+    return behind / len(pairs) if pairs else 0.0
+
+
 def _in_order(
-    asked: Sequence[_Function], movable: Sequence[_Function], *, middle: bool
-) -> tuple[int, list[_Function]]:
+    asked: Sequence[_Piece], movable: Sequence[_Piece], *, middle: bool
+) -> tuple[int, list[_Piece]]:
     """How many lie in the order asked for, and before those that were not asked for, or side by
     side in the middle of these; the others.
 
     What is in a section with others need only be in order: it brings them along.
     """
-    displaced: list[_Function] = []
+    displaced: list[_Piece] = []
     for kind in KINDS:
         wanted = [one for one in asked if one.kind == kind]
         own = [one.address for one in movable if one.kind == kind and one.is_own]
@@ -306,7 +355,7 @@ def _chain(index: int, before: Sequence[int]) -> Iterator[int]:
 
 
 def _aligned(
-    own: Sequence[_Function], symbols: Mapping[str, Sequence[int]], align: int
+    own: Sequence[_Piece], symbols: Mapping[str, Sequence[int]], align: int
 ) -> dict[str, tuple[int, int]]:
     """By kind, how many begin at a multiple, with the padding before them, and of how many."""
     counts: collections.Counter[str] = collections.Counter()
@@ -324,6 +373,11 @@ def _unmoved(found: Linked) -> str:
         return (
             f"the linker did not shuffle the functions: {found.together:.0%} of "
             f"{found.functions} lie behind one of the same object"
+        )
+    if found.variables >= _ENOUGH and found.data_together > _TOGETHER:
+        return (
+            f"the linker did not shuffle the variables: {found.data_together:.0%} of "
+            f"{found.variables} lie behind one of the same object"
         )
     moved = found.ordered + len(found.displaced)
     if moved >= _ENOUGH and found.ordered < moved * _TOGETHER:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A kernel's linker script made to take functions that are sections of their own (.text.NAME).
+"""A kernel's linker script made to take functions that are sections of their own (.text.NAME),
+and variables (.data.NAME, .bss.NAME).
 
 Compilers put a function that is rarely called into .text.unlikely.NAME, and linker scripts give
 meanings to more such names. What the script takes as main text must leave those alone, and a
@@ -15,7 +16,13 @@ ARCH_SCRIPTS = ("arch/{arch}/kernel/vmlinux.lds.S", "arch/{arch}/include/asm/vml
 """Those of an architecture; not all have the second."""
 
 _MAIN = re.compile(r"^(#[ \t]*define[ \t]+TEXT_MAIN\b)(?:.*\\\n)*.*$", re.MULTILINE)
-_NAMED = re.compile(r"(?<![\w.])\.text\.(\w[\w.]*?)(\.?\*)?(?=[\s)\\]|$)", re.MULTILINE)
+_NAMED = r"(?<![\w.])\.{kind}\.(\w[\w.]*?)(\.?\*)?(?=[\s)\\]|$)"
+_DATA = {
+    kind: re.compile(rf"^(#[ \t]*define[ \t]+{kind.upper()}_MAIN\b)(?:.*\\\n)*.*$", re.MULTILINE)
+    for kind in ("data", "bss")
+}
+# What compilers call so besides variables, in code that can be moved.
+_DATA_BY_COMPILER = ("rel",)
 _TEXT = re.compile(r"^#[ \t]*define[ \t]+TEXT_TEXT\b(?:.*\\\n)*.*$", re.MULTILINE)
 _TEXT_PART = re.compile(r"^#[ \t]*define[ \t]+TEXT_\w+(?:.*\\\n)*.*$", re.MULTILINE)
 
@@ -31,32 +38,52 @@ _FIRST = string.digits + string.ascii_uppercase + "_" + string.ascii_lowercase
 
 
 def with_function_sections(script: str, others: Iterable[str] = ()) -> str | None:
-    """The text of include/asm-generic/vmlinux.lds.h with a TEXT_MAIN that also takes .text.NAME of
-    each function; None if it has no TEXT_MAIN and TEXT_TEXT (kernels before 4.14).
+    """Return the text of include/asm-generic/vmlinux.lds.h with a TEXT_MAIN that also takes
+    .text.NAME of each function; None if it has no TEXT_MAIN and TEXT_TEXT (kernels before 4.14).
 
     others: texts of scripts that use it. Section names that one of these texts has stay where they
     are, and cold functions (.text.unlikely.NAME) get to where the cold ones of no name are.
     """
     if not _MAIN.search(script) or not _TEXT.search(script):
         return None
-    words, starts = _taken([_MAIN.sub("", script), *others])
+    words, starts = _taken("text", [_MAIN.sub("", script), *others], _BY_COMPILER)
+    words.difference_update(_ALSO_FUNCTIONS)
     patterns = " ".join([".text", *(f".text.{one}" for one in all_but(words, starts))])
     changed = _WITH_MAIN.sub(lambda match: _apart(match[1].split()), script)
     changed = _TEXT_PART.sub(lambda match: _with_named(match[0], script), changed)
     return _MAIN.sub(lambda match: f"{match[1]} {patterns}", changed)
 
 
-def _taken(scripts: Iterable[str]) -> tuple[set[str], set[str]]:
-    """What .text.* is not main text: whole words after .text., and how words start."""
+def with_data_sections(script: str, others: Iterable[str] = ()) -> str | None:
+    """Return that text with a DATA_MAIN and a BSS_MAIN that also take .data.NAME and .bss.NAME of
+    each variable; None if it lacks one of them. others: as above.
+    """
+    texts, changed = [script, *others], script
+    for kind, main in _DATA.items():
+        if not main.search(changed):
+            return None
+        words, starts = _taken(kind, [main.sub("", text) for text in texts], _DATA_BY_COMPILER)
+        names = " ".join([f".{kind}", *(f".{kind}.{one}" for one in all_but(words, starts))])
+        changed = main.sub(rf"\1 {names}", changed)
+    return changed
+
+
+def _taken(
+    kind: str, scripts: Iterable[str], by_compiler: Iterable[str]
+) -> tuple[set[str], set[str]]:
+    """What has a place of its own among the sections .KIND.NAME: whole names, and how names start;
+    those of the compiler have a dot behind.
+    """
     words: set[str] = set()
-    starts = {f"{word}." for word in _BY_COMPILER}
+    starts = {f"{word}." for word in by_compiler}
+    named = re.compile(_NAMED.format(kind=kind), re.MULTILINE)
     for script in scripts:
-        for word, star in _NAMED.findall(_COMMENT.sub("", script)):
+        for word, star in named.findall(_COMMENT.sub("", script)):
             if star == "*":
                 starts.add(word)
             elif star:
                 starts.add(f"{word}.")
-            elif word not in _ALSO_FUNCTIONS:
+            else:
                 words.add(word)
     return words, starts
 

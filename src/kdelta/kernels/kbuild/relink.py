@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels whose functions lie in another order: compiled with a section for each, linked by lld.
+"""Kernels whose functions or variables lie in another order: compiled with a section for each,
+linked by lld.
 
 All that is linked from one tree, config and toolchain shares its objects, so a second order takes a
 link only. The tree's linker script must take the sections, and its makefile the linker's options:
@@ -17,12 +18,24 @@ import msgspec
 
 from kdelta.host.command import Log, run
 from kdelta.host.files import expanded, lab_errors, make_folder
-from kdelta.kernels.kbuild.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
+from kdelta.kernels.kbuild.linker_script import (
+    ARCH_SCRIPTS,
+    SCRIPT,
+    with_data_sections,
+    with_function_sections,
+)
 from kdelta.kernels.kbuild.order_file import read_order
 from kdelta.kernels.kbuild.toolchain import takes, toolchain
 from kdelta.kernels.objects.elf import read_elf
 from kdelta.kernels.sources.source import Source, source_file, with_files
-from kdelta.spec.change import AlignChange, Change, OrderChange, RelinkChange, ShuffleChange
+from kdelta.spec.change import (
+    AlignChange,
+    Change,
+    DataShuffleChange,
+    OrderChange,
+    RelinkChange,
+    ShuffleChange,
+)
 from kdelta.spec.errors import LabError, UserError
 
 LINKER = "ld.lld"
@@ -36,17 +49,27 @@ _COMPILED = "CFLAGS_KERNEL"
 # Input sections whose order is drawn: functions and assembler files (.text). Thunks (.text..NAME)
 # are each the only one that their description in the linker script takes.
 _SHUFFLED = ".text*"
+# Variables, those of each CPU by object, since the kernel names their sections.
+_SHUFFLED_DATA = (".data*", ".bss*")
 
 
 class Relink(msgspec.Struct, frozen=True):
     """What is asked of a link. `order`: functions that come first, in that order; `seed`: the
-    others in random order; `align`: functions at multiples of that many bytes. None of them: the
-    order in which the kernel's objects are linked.
+    others in random order; `align`: functions at multiples of that many bytes; `data_seed`:
+    variables in random order. None of them: the order in which the kernel's objects are linked.
     """
 
     order: tuple[str, ...] = ()
     seed: int | None = None
     align: int | None = None
+    data_seed: int | None = None
+
+    def facts(self) -> dict[str, object]:
+        """Return it as what keys a kernel."""
+        found: dict[str, object] = msgspec.to_builtins(self)
+        if self.data_seed is None:
+            del found["data_seed"]
+        return found
 
 
 def relink_of(changes: Iterable[Change]) -> Relink | None:
@@ -61,13 +84,15 @@ def relink_of(changes: Iterable[Change]) -> Relink | None:
             found = msgspec.structs.replace(found, order=read_order(expanded(change.path)))
         elif isinstance(change, ShuffleChange):
             found = msgspec.structs.replace(found, seed=change.seed)
+        elif isinstance(change, DataShuffleChange):
+            found = msgspec.structs.replace(found, data_seed=change.seed)
         elif isinstance(change, AlignChange):
             found = msgspec.structs.replace(found, align=change.bytes)
     return found if asked else None
 
 
 def relinking_variables(variables: Mapping[str, str], relink: Relink) -> dict[str, str]:
-    """The variables of make with which a kernel for that link is compiled and linked.
+    """Return the variables of make with which a kernel for that link is compiled and linked.
 
     UserError for a linker of the user's that is not lld.
     """
@@ -86,13 +111,16 @@ def relinking_variables(variables: Mapping[str, str], relink: Relink) -> dict[st
         least = f"-fmin-function-alignment={relink.align}"
         compiler = toolchain(values).compiler
         flags.append(least if takes(*compiler, least) else f"-falign-functions={relink.align}")
+    if relink.data_seed is not None:
+        flags.append("-fdata-sections")
     values[_COMPILED] = " ".join(flags).strip()
     return values
 
 
-def relinkable(source: Source, arch: str, log: Log) -> Source | str:
-    """The source with a linker script for functions in sections of their own, and a makefile that
-    passes on `FLAGS`; or why it cannot be had. `arch` is the folder below arch/.
+def relinkable(source: Source, arch: str, relink: Relink, log: Log) -> Source | str:
+    """Return the source with a linker script for sections of each function, and of each variable
+    where these are to move, and with a makefile that passes on `FLAGS`; or why there is none.
+    `arch` is the folder below arch/.
     """
     makefile = f"arch/{arch}/Makefile"
     arch_scripts = [source_file(source, one.format(arch=arch)) or "" for one in ARCH_SCRIPTS]
@@ -103,6 +131,13 @@ def relinkable(source: Source, arch: str, log: Log) -> Source | str:
     if (changed := with_function_sections(script or "", arch_scripts)) is None:
         return (
             "its functions cannot be moved: the macros TEXT_TEXT and TEXT_MAIN are not in the "
+            f"tree's {SCRIPT} (kernels have them since 4.14)"
+        )
+    if relink.data_seed is not None and not (
+        changed := with_data_sections(changed, arch_scripts) or ""
+    ):
+        return (
+            "its variables cannot be moved: the macros DATA_MAIN and BSS_MAIN are not in the "
             f"tree's {SCRIPT} (kernels have them since 4.14)"
         )
     return with_files(source, {SCRIPT: changed, makefile: f"{rules}{_ADDED}"}, log)
@@ -137,7 +172,9 @@ def orders_in_the_middle(compiler: tuple[str, ...], linker: str) -> bool:
 
 
 def link_words(relink: Relink, out: Path) -> list[str]:
-    """The word for make that says in which order to link; writes the ordering file into `out`."""
+    """Return the word for make that says in which order to link; writes the ordering file into
+    `out`.
+    """
     flags = []
     if relink.order:
         text = "".join(f"{name}\n" for name in relink.order)
@@ -150,4 +187,6 @@ def link_words(relink: Relink, out: Path) -> list[str]:
         flags += [f"--symbol-ordering-file={out / name}", "--no-warn-symbol-ordering"]
     if relink.seed is not None:
         flags.append(f"--shuffle-sections={_SHUFFLED}={relink.seed}")
+    if relink.data_seed is not None:
+        flags += [f"--shuffle-sections={one}={relink.data_seed}" for one in _SHUFFLED_DATA]
     return [f"{FLAGS}={' '.join(flags)}"]

@@ -58,7 +58,7 @@ class Toolchain(msgspec.Struct, frozen=True):
 
     @property
     def flavour(self) -> str:
-        """What output folders are distinguished by: objects of one are no use to another."""
+        """Return what output folders are distinguished by: objects of one are no use to another."""
         words = [self.arch]
         if self.compiler[-1] not in ("gcc", f"{kernel_arch(self.arch).cross_compile}gcc"):
             words.append(Path(self.compiler[-1]).name)
@@ -69,6 +69,8 @@ class Toolchain(msgspec.Struct, frozen=True):
             words += [f"align{found[1]}" for flag in built_in if (found := _ALIGN.fullmatch(flag))][
                 -1:
             ]
+        if "-fdata-sections" in built_in:
+            words.append("data")
         return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in w) for w in words)
 
     @property

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #define TEXT_MAIN .text
+#define DATA_MAIN .data
+#define BSS_MAIN .bss
 
 #define NOINSTR_TEXT							\
 		__noinstr_text_start = .;				\

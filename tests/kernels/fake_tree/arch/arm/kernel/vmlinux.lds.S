@@ -16,7 +16,7 @@ SECTIONS
 		INIT_TEXT
 		_einittext = .;
 	}
-	.data : { *(.data .data.*) }
-	.bss : { *(.bss .bss.*) }
+	.data : { *(DATA_MAIN) _once = .; *(.data.once) *(.data.rel*) }
+	.bss : { *(BSS_MAIN) }
 	/DISCARD/ : { *(.comment .note.GNU-stack .ARM.exidx* .ARM.extab* .ARM.attributes) }
 }

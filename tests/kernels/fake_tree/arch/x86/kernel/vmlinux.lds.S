@@ -16,8 +16,8 @@ SECTIONS
 		INIT_TEXT
 		_einittext = .;
 	}
-	.data : { *(.data .data.*) }
+	.data : { *(DATA_MAIN) _once = .; *(.data.once) *(.data.rel*) }
 	.notes : { *(.note.Xen) }
-	.bss : { *(.bss .bss.*) }
+	.bss : { *(BSS_MAIN) }
 	/DISCARD/ : { *(.comment .note.gnu.property .note.GNU-stack .eh_frame) }
 }
