@@ -140,6 +140,32 @@ def test_what_shares_a_line_alone_is_false(tmp_path: Path) -> None:
     assert {use.place for use in line.uses} == {"global_count", "neighbour"}
 
 
+def apart(line: int, written: int, read: int, times: int = 10) -> list[Row]:
+    """CPU 0 writes four bytes at one place, CPU 1 reads as many at another."""
+    bits = [0xF << at for at in (written, read)]
+    return [(line, 0, WRITER, 0, times, 0, bits[0]), (line, 1, READER, times, 0, bits[1], 0)]
+
+
+@pytest.mark.parametrize(
+    ("line", "rows", "is_placed"),
+    [
+        ((0, DATA, 0), apart(0, 0, 0x20), True),
+        ((0, DATA, 0), apart(0, 0, 0x10), False),  # of one variable, wherever that is
+        ((0, DATA, 0), [*apart(0, 0, 0x10), *apart(0, 0x20, 0x30)], False),
+        ((0, DATA, 0), [*apart(0, 0, 0x10, 2), *apart(0, 0, 0x20)], True),
+        ((0, OWN_AREAS[1] + 0x140, 0), apart(0, 0, 0x20), False),
+        ((3, DIRECT + 0x50000, DIRECT + 0x50000), apart(0, 0, 8), False),  # where the heap has it
+        ((0, DIRECT + 0x60000, 0), apart(0, 0, 8), False),
+        ((0, DATA, 0), shared(0), False),
+    ],
+)
+def test_false_sharing_is_placement_where_no_variable_has_it_alone(
+    tmp_path: Path, line: tuple[int, int, int], rows: list[Row], is_placed: bool
+) -> None:
+    (found,) = read(tmp_path, region("r", 10), conflicts_chunk([line], rows))
+    assert [one.is_placed for one in found.steady] == [is_placed]
+
+
 @pytest.mark.parametrize(("times", "steady"), [(10, True), (5, True), (4, False), (1, False)])
 def test_a_line_is_steady_from_half_of_the_iterations_on(
     tmp_path: Path, times: int, steady: bool

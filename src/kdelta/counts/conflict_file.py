@@ -34,6 +34,7 @@ _ACCESS = np.dtype(
     + [(name, "<u8") for name in ("insn", "reads", "writes", "bytes_read", "bytes_written")]
 )
 _LOCKED = "lock"
+_LINKED = frozenset({"variable", "per-CPU"})
 _STACK = 0xFFFFFFFF
 """In place of a cache: a kernel stack."""
 
@@ -89,11 +90,14 @@ def _types(section: memoryview) -> KernelTypes | None:
 
 
 class _Access(msgspec.Struct, frozen=True):
-    """A row of the file, named. place: see FieldUse; is_named: it is a variable or has a field."""
+    """A row of the file, named. place: see FieldUse; is_named: it is a variable or has a field.
+    of: the variable or object, by name and address.
+    """
 
     line: int
     cpu: int
     where: Place
+    of: tuple[str, int]
     place: str
     is_named: bool
     function: str
@@ -162,9 +166,9 @@ class _Reader:
             done = CpuAccesses(reads, writes, writes if special == self._locked else 0)
             place, is_named = self._names.place(named)
             cpu = self._order[cpu]
-            found.append(
-                _Access(number, cpu, named.place, place, is_named, function, done, read, written)
-            )
+            of = named.name, first - named.offset_bytes
+            at = (number, cpu, named.place, of)
+            found.append(_Access(*at, place, is_named, function, done, read, written))
         return found
 
     def _guess(self, cache: SlabCache, line: np.void, rows: Sequence[np.void]) -> int | None:
@@ -201,8 +205,18 @@ class _Reader:
         uses.sort(key=lambda use: (-sum(one.total for one in use.cpus), use.function, use.place))
         where = next(one.where for one in unit if one.place == fields[0].place)
         is_steady = self._is_steady(unit, iterations)
-        line = ContendedLine(where, tuple(fields), is_true, is_steady, 1, tuple(uses))
+        is_placed = not is_true and self._is_placed(unit, iterations)
+        line = ContendedLine(
+            where, tuple(fields), is_true, is_steady, 1, tuple(uses), is_placed=is_placed
+        )
         return (line.name, is_true, is_steady), line
+
+    def _is_placed(self, unit: Sequence[_Access], iterations: int) -> bool:
+        """See ContendedLine. Where an object is in memory, the linker does not decide."""
+        variables = by_key((one.of, one) for one in unit)
+        return all(one.where in _LINKED for one in unit) and not any(
+            self._is_steady(same, iterations) for same in variables.values()
+        )
 
     def _is_steady(self, unit: Iterable[_Access], iterations: int) -> bool:
         done = self._by_cpu(unit)
@@ -248,6 +262,7 @@ def _joined(lines: Sequence[ContendedLine]) -> ContendedLine:
         first.is_steady,
         sum(line.count for line in lines),
         tuple(FieldUse(*key, added_up(rows)) for key, rows in uses.items()),
+        is_placed=all(line.is_placed for line in lines),
     )
 
 

@@ -70,6 +70,8 @@ class ContendedLine(msgspec.Struct, frozen=True):
     is_steady    in each such line one CPU writes and another one accesses, each in half of the
                  iterations or more often; else now and then
     count        of lines
+    is_placed    its bytes are not shared, and no variable in it is contended for on its own: that
+                 several lie in it is the linker's doing
     """
 
     where: Place
@@ -78,6 +80,7 @@ class ContendedLine(msgspec.Struct, frozen=True):
     is_steady: bool
     count: int
     uses: tuple[FieldUse, ...]
+    is_placed: bool = False
 
     @property
     def name(self) -> str:

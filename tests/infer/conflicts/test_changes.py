@@ -32,10 +32,12 @@ def field(
     return ContestedField(place, named, function, accesses, accesses // 2)
 
 
-def line(*fields: ContestedField, true: bool = True, steady: bool = True) -> ContendedLine:
+def line(
+    *fields: ContestedField, true: bool = True, steady: bool = True, placed: bool = False
+) -> ContendedLine:
     done = CpuAccesses(5, 5), CpuAccesses(10)
     uses = tuple(FieldUse(one.place, one.function, done) for one in fields)
-    return ContendedLine("object", fields, true, steady, 1, uses)
+    return ContendedLine("object", fields, true, steady, 1, uses, is_placed=placed)
 
 
 def found(*lines: ContendedLine, region: str = "stat", iterations: int = 10) -> Conflicts:
@@ -185,6 +187,34 @@ def test_how_often_is_told_if_each_run_tells() -> None:
     assert compare_contended(*runs).contention is Contention.MORE_OFTEN
     runs[1][0] = Contended(few)
     assert compare_contended(*runs).contention is Contention.SAME
+
+
+PLACED = line(field("jiffies"), true=False, placed=True)
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "word"),
+    [
+        (found(A), found(A, PLACED), Contention.PLACEMENT),
+        (found(A, PLACED), found(A), Contention.PLACEMENT),
+        (found(PLACED), found(PLACED), Contention.SAME),
+        (found(A, PLACED), found(A, B), Contention.MORE),
+        (found(A, B), found(A, PLACED), Contention.FEWER),
+        (found(A), found(A, line(field("jiffies"), true=False)), Contention.MORE),
+    ],
+)
+def test_what_the_linker_put_into_a_line_is_no_more_and_no_less(
+    base: Conflicts, other: Conflicts, word: Contention
+) -> None:
+    assert changed(base, other).contention is word
+
+
+def test_what_came_and_went_by_placement_is_named_and_not_searched_for() -> None:
+    change = changed(found(A), found(A, PLACED))
+    assert [one.place for one in change.placed] == ["jiffies"]
+    assert (change.added, change.gone, change.parted) == ((), (), ())
+    assert [one.place for one in changed(found(PLACED), found()).parted] == ["jiffies"]
+    assert Contended(found(A, PLACED)).accesses == Contended(found(A)).accesses
 
 
 def test_a_region_that_accesses_too_much_is_not_the_same() -> None:

@@ -3,12 +3,12 @@
 
 import enum
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.conflicts import Conflicts
+from kdelta.counts.conflicts import Conflicts, ContendedLine
 from kdelta.infer.conflicts.interrupts import all_sent
 
 _OF_CPU = re.compile(r" of CPU \d+")
@@ -20,8 +20,8 @@ _LEAST = Fraction(1, 2)
 
 class Contention(enum.StrEnum):
     """How CPUs contend in a region, compared with another kernel: for more fields or fewer, for
-    others, for the same and write them more or less often, or the same; or runs of one kernel
-    differ, so that they do not tell.
+    others, for the same and write them more or less often, or the same; or only which variables
+    share a line; or runs of one kernel differ, so that they do not tell.
     """
 
     MORE = "more"
@@ -29,6 +29,7 @@ class Contention(enum.StrEnum):
     OTHERS = "others"
     MORE_OFTEN = "more often"
     LESS_OFTEN = "less often"
+    PLACEMENT = "data placement only"
     SAME = "same"
     UNRESOLVED = "unresolved"
 
@@ -69,10 +70,17 @@ class RegionChange(msgspec.Struct, frozen=True):
     gone: tuple[FieldChange, ...] = ()
     moved: tuple[FieldChange, ...] = ()
     open: tuple[FieldChange, ...] = ()
+    placed: tuple[FieldChange, ...] = ()
+    parted: tuple[FieldChange, ...] = ()
 
 
 Sent = Mapping[str, Fraction]
 """Interrupts an iteration, by kind."""
+
+
+Fields = Mapping[str, tuple[str, Often]]
+"""Fields, and how often they are accessed, by what other kernels have them by, too: a field's name,
+whichever CPU's it is; and, of an object that has no names, the function that writes it."""
 
 
 class Contended(msgspec.Struct, frozen=True):
@@ -83,19 +91,26 @@ class Contended(msgspec.Struct, frozen=True):
 
     @property
     def accesses(self) -> Fraction:
-        """Return how often an iteration accesses what is contended for in each, and interrupts."""
+        """Return how often an iteration accesses what is contended for in each, wherever variables
+        are, and interrupts.
+        """
         fields = sum((often.accesses for _, often in self.fields.values()), Fraction(0))
         return fields + all_sent(self.sent)
 
     @property
-    def fields(self) -> dict[str, tuple[str, Often]]:
-        """Return the fields that are contended for in each iteration, and how often, by what other
-        kernels have them by, too: a field's name, whichever CPU's it is; and, of an object that has
-        no names, the function that writes it.
-        """
+    def fields(self) -> "Fields":
+        """Return the fields that are contended for in each iteration wherever variables are."""
+        return self._fields(line for line in self.conflicts.steady if not line.is_placed)
+
+    @property
+    def placed(self) -> "Fields":
+        """Return variables that are so for their place in memory alone."""
+        return self._fields(line for line in self.conflicts.steady if line.is_placed)
+
+    def _fields(self, lines: Iterable[ContendedLine]) -> "Fields":
         fields: dict[str, tuple[str, Often]] = {}
         iterations = self.conflicts.iterations
-        for line in self.conflicts.steady:
+        for line in lines:
             for one in line.fields:
                 place = _OF_CPU.sub("", one.name).replace("?", "")
                 key = place if one.is_named else f"{one.function}()"
@@ -116,27 +131,39 @@ class _Found(enum.Enum):
     OPEN = enum.auto()
 
 
+_FieldsOf = Callable[[Contended], Fields]
+
+
 def compare_contended(base: Sequence[Contended], other: Sequence[Contended]) -> RegionChange:
     """Return how a region of one kernel differs from the same of another, by one or more runs of
     each. A field came or went if all runs say so.
     """
+    found = _found(base, other, lambda one: one.fields)
+    placed = _found(base, other, lambda one: one.placed)
+    for kind in dict.fromkeys(kind for one in (*base, *other) for kind in one.sent):
+        sent = [[_sent(one, kind) for one in side] for side in (base, other)]
+        found[_of_interrupts(*sent)].append(FieldChange(f"{kind} interrupts", *map(_mean, sent)))
+    region = base[0].conflicts.region
+    lists = (tuple(found[of]) for of in (_Found.ADDED, _Found.GONE, _Found.MOVED, _Found.OPEN))
+    where = {"placed": tuple(placed[_Found.ADDED]), "parted": tuple(placed[_Found.GONE])}
+    every = RegionChange(region, Contention.SAME, *lists, **where)
+    cut = any(one.conflicts.is_cut for one in (*base, *other))
+    word = Contention.UNRESOLVED if cut else _contention(every)
+    return msgspec.structs.replace(every, contention=word)
+
+
+def _found(
+    base: Sequence[Contended], other: Sequence[Contended], of: _FieldsOf
+) -> dict[_Found, list[FieldChange]]:
     found: dict[_Found, list[FieldChange]] = {word: [] for word in _Found}
-    fields = [[one.fields for one in side] for side in (base, other)]
+    fields = [[of(one) for one in side] for side in (base, other)]
     for key in dict.fromkeys(key for side in fields for one in side for key in one):
         rows = [[one.get(key) for one in side] for side in fields]
         place = next(one[0] for row in rows for one in row if one)
         often = [[one[1] if one else None for one in row] for row in rows]
         change = FieldChange(place, *map(_mean, often))
         found[_of_field(*often)].append(change)
-    for kind in dict.fromkeys(kind for one in (*base, *other) for kind in one.sent):
-        sent = [[_sent(one, kind) for one in side] for side in (base, other)]
-        found[_of_interrupts(*sent)].append(FieldChange(f"{kind} interrupts", *map(_mean, sent)))
-    region = base[0].conflicts.region
-    lists = (tuple(found[of]) for of in (_Found.ADDED, _Found.GONE, _Found.MOVED, _Found.OPEN))
-    every = RegionChange(region, Contention.SAME, *lists)
-    cut = any(one.conflicts.is_cut for one in (*base, *other))
-    word = Contention.UNRESOLVED if cut else _contention(every)
-    return msgspec.structs.replace(every, contention=word)
+    return found
 
 
 def _of_field(base: Sequence[Often | None], other: Sequence[Often | None]) -> _Found:
@@ -181,7 +208,7 @@ def _contention(change: RegionChange) -> Contention:
         return Contention.FEWER
     moved = sum((one.other.writes - one.base.writes for one in change.moved), Fraction(0))
     if abs(moved) < _LEAST:
-        return Contention.SAME
+        return Contention.PLACEMENT if change.placed or change.parted else Contention.SAME
     return Contention.MORE_OFTEN if moved > 0 else Contention.LESS_OFTEN
 
 

@@ -29,6 +29,7 @@ _WORDS = {
     Contention.FEWER: Word.FASTER,
     Contention.LESS_OFTEN: Word.FASTER,
     Contention.OTHERS: Word.MIXED,
+    Contention.PLACEMENT: Word.PLACEMENT_ONLY,
     Contention.SAME: Word.SAME,
     Contention.UNRESOLVED: Word.UNRESOLVED,
 }

@@ -17,6 +17,12 @@ def because(change: RegionChange) -> str:
     ]
     if marked:
         return some(marked, _NAMED)
+    if change.contention is Contention.PLACEMENT:
+        placed = [
+            *(f"+{one.place}" for one in change.placed),
+            *(f"-{one.place}" for one in change.parted),
+        ]
+        return f"shares a line with other variables: {some(placed, _NAMED)}"
     if change.contention is Contention.UNRESOLVED:
         places = [one.place for one in change.open]
         if not places:

@@ -60,6 +60,7 @@ _TONES = {
     Contention.OTHERS: "mixed",
     Contention.UNRESOLVED: "unresolved",
 }
+_IN_TABLE = {**_TONES, Contention.PLACEMENT: "placement"}
 
 
 def document(stored: Stored) -> Document:
@@ -191,6 +192,8 @@ def _compared(changes: Sequence[RegionChange], names: Sequence[str], where: str)
         f"{found[Contention.MORE_OFTEN]} write the same more often, "
         f"{found[Contention.LESS_OFTEN]} less often; {found[Contention.SAME]} are the same."
     )
+    if placed := [one.region for one in changes if one.contention is Contention.PLACEMENT]:
+        yield f"Data placement only: {words.some(placed, 6)}."
     if open_ := [one.region for one in changes if one.contention is Contention.UNRESOLVED]:
         yield f"Unresolved: {words.some(open_, 6)}."
     if same := [one.region for one in changes if one.contention is Contention.SAME]:
@@ -262,7 +265,7 @@ def _rows_of_two(report: ConflictsReport) -> Iterator[tuple[Cell, ...]]:
         yield (
             Cell(change.region),
             *(Cell(str(count), count) for count in counts),
-            Cell(change.contention.value, tone=_TONES.get(change.contention, "same")),
+            Cell(change.contention.value, tone=_IN_TABLE.get(change.contention, "same")),
             Cell(because(change)),
         )
 
@@ -325,7 +328,7 @@ def _line_row(line: ContendedLine, iterations: int) -> tuple[Cell, ...]:
     several = f" ({line.count} lines)" if line.count > 1 else ""
     return (
         Cell(line.name + several),
-        Cell("true" if line.is_true else "false"),
+        Cell("true" if line.is_true else "placement" if line.is_placed else "false"),
         *(cells.number(Fraction(count, iterations)) for count in figures),
         cells.number(Fraction(sum(one.locked for one in cpus), iterations)),
         Cell(_functions(line.uses)),
