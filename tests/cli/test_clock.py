@@ -163,6 +163,7 @@ def fake_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: int, **fa
     monkeypatch.setattr(secrets, "randbelow", drawn.randrange)
 
 
+@pytest.mark.slow
 def test_floor_by_operation(
     tmp_path: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

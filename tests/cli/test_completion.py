@@ -167,6 +167,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("kdelta nonesuch ", [""]),
     ],
 )
+@pytest.mark.slow
 def test_bash_itself(line: str, reply: list[str], cached: str, program: Path) -> None:
     assert cached
     done = subprocess.run(

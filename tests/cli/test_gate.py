@@ -446,6 +446,7 @@ def test_git_bisect_finds_the_commit_around_one_that_does_not_build(tmp_path: Pa
 
 
 @pytest.mark.build
+@pytest.mark.slow
 def test_git_bisect_finds_the_commit(tmp_path: Path) -> None:
     said = _bisect(tmp_path, ["100", "90", "80", "99", "101", "200", "200"])
     assert re.search("is the first bad commit(?s:.*) commit 4\n", said)

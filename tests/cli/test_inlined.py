@@ -115,6 +115,7 @@ def test_what_one_kernel_inlined_is_compared_with_the_others_function(
     assert found["total"] == plain["total"] == ["+40", "+24.0%"]
 
 
+@pytest.mark.slow
 def test_lines_are_those_of_the_function_wherever_it_was_compiled(
     tmp_path: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
@@ -128,6 +129,7 @@ def test_lines_are_those_of_the_function_wherever_it_was_compiled(
     assert sum(one.b - one.a for one in lines) == 40
 
 
+@pytest.mark.slow
 def test_without_debug_info_nothing_is_inlined_and_that_is_reported(
     tmp_path: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

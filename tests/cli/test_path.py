@@ -11,6 +11,7 @@ from tests.kernels.git_trees import commit, write_tree
 
 
 @pytest.mark.parametrize("path", [".:{}", "..:{}:"])
+@pytest.mark.slow
 def test_programs_of_the_working_folder_and_of_a_tree_are_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:

@@ -130,6 +130,7 @@ def test_keys_are_obeyed_and_the_terminal_is_given_back(
     assert termios.tcgetattr(one.slave) == one.before
 
 
+@pytest.mark.slow
 def test_it_follows_the_size_of_the_terminal(session: Callable[..., Session]) -> None:
     one = session()
     one.shows("?:help")
@@ -142,6 +143,7 @@ def test_it_follows_the_size_of_the_terminal(session: Callable[..., Session]) ->
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.slow
 def test_the_terminal_is_given_back_however_it_ends(
     session: Callable[..., Session], end: signal.Signals
 ) -> None:
@@ -153,6 +155,7 @@ def test_the_terminal_is_given_back_however_it_ends(
     assert termios.tcgetattr(one.slave) == one.before
 
 
+@pytest.mark.slow
 def test_it_stops_and_goes_on(session: Callable[..., Session]) -> None:
     one = session()
     one.shows("?:help")

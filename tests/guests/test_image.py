@@ -59,6 +59,7 @@ def test_programs_that_are_compiled_again_make_another_image(
     assert second.identity == hashlib.sha256(second.path.read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_damaged_image_is_made_again(own_cache: Path) -> None:
     assert own_cache
     image = base_image(X86)

@@ -86,6 +86,7 @@ def test_pin_that_cannot_be_fetched_is_not_promised(
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _path: type("U", (), {"free": 1 << 20}))
     disk = by_name()["disk"]

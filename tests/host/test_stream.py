@@ -77,6 +77,7 @@ def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     ("stubborn", "stays"),
     [(False, False), pytest.param(True, True, marks=pytest.mark.slow)],
 )
+@pytest.mark.slow
 def test_an_interrupt_ends_all_processes(tmp_path: Path, *, stubborn: bool, stays: bool) -> None:
     started, unfinished = tmp_path / "started", tmp_path / "unfinished"
     program = TWO.format(before='trap "" TERM;' if stubborn else "", started=started)

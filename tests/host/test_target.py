@@ -48,6 +48,7 @@ def test_a_program_is_compiled_for_it(name: str, tmp_path: Path) -> None:
 
 
 @every
+@pytest.mark.slow
 def test_the_agent_is_compiled_for_it_without_a_warning(name: str) -> None:
     assert build("agent", strict=True, by=Compiler(name)).is_file()
 
@@ -93,6 +94,7 @@ def test_no_such_architecture() -> None:
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_the_doctor_tells_which_kernels_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {check.name: check for check in checks()}
     others = [name for name in targets() if not target(name).is_host]

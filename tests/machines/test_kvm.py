@@ -125,6 +125,7 @@ def test_device_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_kernel_is_booted(
     script: str, why: str, fake_program: FakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_kernel_is_booted(
     assert kvm.why_no_kvm(KERNEL, "host") == why.replace("PROGRAM", str(program))
 
 
+@pytest.mark.slow
 def test_unpacked_qemu_that_hangs_is_named_and_not_what_starts_it(tmp_path: Path) -> None:
     program = tmp_path / "it"
     program.write_text("#!/bin/sh\necho Decompressing Linux; exec sleep 60\n")

@@ -105,6 +105,7 @@ COMPILERS = {
     "optimise", ["-O2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("-O0", "-Os"))]
 )
 @pytest.mark.parametrize("name", COMPILERS)
+@pytest.mark.slow
 def test_the_plugin_finds_all_marks_of_other_architectures(
     tmp_path: Path, name: str, optimise: str
 ) -> None:

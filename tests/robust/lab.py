@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.dirs import cache_dir, data_dir
+from kdelta.machines.arch import arch_machine
 from kdelta.store.check import must_be_whole
 from kdelta.store.model import Run
 from kdelta.store.store import Store
@@ -149,9 +150,11 @@ def shared_cache(own: Path, user: Path, *names: str) -> None:
 
 def run_words(program: Path, *options: str, kernel: str = OLD) -> list[str]:
     """The words of `kdelta run`, as a model for which a boot needs no other boot before it, and
-    without the uncounted run that finds files, which would be another guest.
+    that other tests boot, too; and without the uncounted run that finds files, which would be
+    another guest.
     """
-    return ["run", kernel, "--qemu-cpu", "qemu64", "--no-find", *options, "--", str(program)]
+    model = arch_machine("x86_64").board("").cpu
+    return ["run", kernel, "--qemu-cpu", model, "--no-find", *options, "--", str(program)]
 
 
 def snapshots() -> list[Path]:

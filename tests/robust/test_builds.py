@@ -142,6 +142,7 @@ def test_a_disk_that_fills_up(
     assert built.release == "6.12.99"
 
 
+@pytest.mark.slow
 def test_what_verbose_shows_can_be_pasted(tree: Path) -> None:
     """It does in the output folder what kdelta does there."""
     ended = kdelta("build", "-v", tree)

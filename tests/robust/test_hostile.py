@@ -26,6 +26,7 @@ def test_hostile_input_is_refused_or_read(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [one for one in INPUTS if one not in LARGE])
+@pytest.mark.slow
 def test_each_kind_is_made_by_its_seed(kind: str, tmp_path: Path) -> None:
     made = []
     for name in ("one", "other"):

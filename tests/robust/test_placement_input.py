@@ -43,6 +43,7 @@ def refused(
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("right", _WRONG)
+@pytest.mark.slow
 def test_a_cpu_of_impossible_geometry(
     command: str,
     right: str,

@@ -214,6 +214,7 @@ EXPONENTIAL: Draw = lambda random, shape: random.exponential(1000, shape)  # noq
 
 
 @pytest.mark.parametrize("draw", [NORMAL, EXPONENTIAL], ids=["normal", "exponential"])
+@pytest.mark.slow
 def test_spread_without_a_difference(draw: Draw) -> None:
     pairs = 4000
     random = np.random.default_rng(4)

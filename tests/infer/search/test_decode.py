@@ -63,6 +63,7 @@ def found(planted: Planted, spread: int = 0) -> dict[Term, Fraction]:
 
 @settings(deadline=None, max_examples=30)
 @given(st.dictionaries(st.sampled_from(NAMES), st.integers(-900, 900).filter(bool)))
+@pytest.mark.slow
 def test_each_in_a_function_of_its_own(effects: dict[str, int]) -> None:
     planted = {f"f{name}": {only(name): value} for name, value in effects.items()}
     assert found(planted) == {only(name): value for name, value in effects.items()}

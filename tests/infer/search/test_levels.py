@@ -97,6 +97,7 @@ Search = Callable[[Kernels], tuple[RegionSum, dict[str, Estimate]]]
 @pytest.mark.parametrize("gap", [100, 840])
 @pytest.mark.parametrize("share", [0.2, 0.5])
 @pytest.mark.parametrize("effect", [84, 126, 1050])
+@pytest.mark.slow
 def test_a_culprit_among_two_levels_is_found_or_left_open(
     search: Search, gap: int, share: float, effect: int
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_culprit_among_two_levels_is_found_or_left_open(
 
 
 @pytest.mark.parametrize("search", [bisected, ablated, series])
+@pytest.mark.slow
 def test_a_culprit_that_is_larger_than_the_levels_is_found_alone(search: Search) -> None:
     for seed in range(3):
         kernels = Kernels(seed, 1050, 100, 0.5)

@@ -123,6 +123,7 @@ def test_additive_effects_are_found(world: World) -> None:
 
 
 @given(worlds_with_pairs())
+@pytest.mark.slow
 def test_pairs_do_not_make_it_log_what_is_not_true(world: World) -> None:
     found = searched(world, Limits(interaction_builds=40))
     check_what_is_reported(world, found)

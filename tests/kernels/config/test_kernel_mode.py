@@ -70,6 +70,7 @@ def test_the_change_has_a_text() -> None:
     assert str(spec) == "deb-src:linux-source-6.12 +kernel-mode +CONFIG_A=y"
 
 
+@pytest.mark.slow
 def test_patches_are_applied_and_the_fragment_is_merged(tree: Path) -> None:
     kernel(tree)
     found, built = kernel(tree, "+kernel-mode", "+CONFIG_DEBUG_KERNEL=y")
@@ -87,12 +88,14 @@ def test_a_users_patch_is_applied_in_its_turn(tree: Path) -> None:
     assert found.detail.startswith(f"{before.name}: mm/pages.c, hunk 1")
 
 
+@pytest.mark.slow
 def test_asking_twice_is_asking_once(tree: Path) -> None:
     assert kernel(tree, "+kernel-mode", "+kernel-mode")[0].identity == (
         kernel(tree, "+kernel-mode")[0].identity
     )
 
 
+@pytest.mark.slow
 def test_another_version_to_which_the_patches_apply(tree: Path) -> None:
     of_version(tree, "6.13")
     assert isinstance(made(tree, "+kernel-mode"), Kernel)
@@ -139,6 +142,7 @@ def test_a_config_file_that_conflicts_is_refused_too(tree: Path, tmp_path: Path)
     assert "CONFIG_KERNEL_MODE=y was not granted" in found.detail
 
 
+@pytest.mark.slow
 def test_a_whole_config_does_not_undo_it(tree: Path) -> None:
     found, _ = kernel(tree, "+kernel-mode", "+defconfig")
     assert parse_config(Path(found.config or "").read_text())["CONFIG_KERNEL_MODE"] == "y"

@@ -60,6 +60,7 @@ def test_the_same_spec_again_runs_no_make(tree: Path, fake_program: FakeProgram)
     assert failure(tree).status is RunStatus.CONFIG_REFUSED, "the fake make is not used at all"
 
 
+@pytest.mark.slow
 def test_boot_parameters_build_nothing(tree: Path, fake_program: FakeProgram) -> None:
     plain, record = kernel(tree, *DEBUG)
     fake_program("make", "#!/bin/sh\n[ $1 = --version ] && exec /usr/bin/make $1\nexit 1\n")
@@ -90,6 +91,7 @@ def test_the_same_kernel_wherever_and_whenever_it_is_built(
     assert incremental.identity == fresh.identity
 
 
+@pytest.mark.slow
 def test_the_same_kernel_with_and_without_ccache(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +130,7 @@ def test_a_missing_header_of_the_builds_own_is_the_labs(
     assert "libelf-dev" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_what_a_users_shell_has_set_changes_nothing(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +148,7 @@ def test_only_what_an_option_reaches_is_compiled_again(tree: Path) -> None:
     assert compiled(second) == ["kernel/core.o", "kernel/debug_list.o"]
 
 
+@pytest.mark.slow
 def test_only_what_a_patch_reaches_is_compiled_again(tree: Path) -> None:
     plain, _ = kernel(tree)
     fix = patch(tree, "kernel/lock.c", "\t*it += 1;", "\t*it += 2;")
@@ -153,6 +157,7 @@ def test_only_what_a_patch_reaches_is_compiled_again(tree: Path) -> None:
     assert patched.identity != plain.identity
 
 
+@pytest.mark.slow
 def test_requests_that_come_to_the_same_config_share_a_kernel(tree: Path) -> None:
     first, _ = kernel(tree, "+CONFIG_DEBUG_KERNEL=y")
     second, _ = kernel(tree, "+CONFIG_DEBUG_KERNEL=y", "+# CONFIG_DEBUG_LIST is not set")
@@ -161,6 +166,7 @@ def test_requests_that_come_to_the_same_config_share_a_kernel(tree: Path) -> Non
     assert len(built_kernels()) == 1
 
 
+@pytest.mark.slow
 def test_flags_make_another_kernel(tree: Path) -> None:
     plain, _ = kernel(tree)
     other, built = kernel(tree, "+KCFLAGS=-O1 -fno-inline")
@@ -168,6 +174,7 @@ def test_flags_make_another_kernel(tree: Path) -> None:
     assert built.variables == {"KCFLAGS": "-O1 -fno-inline"}
 
 
+@pytest.mark.slow
 def test_a_kernel_that_was_removed_is_built_again(tree: Path) -> None:
     first, built = kernel(tree)
     (built.path / "vmlinux").write_bytes(b"damaged")
@@ -274,6 +281,7 @@ def test_a_missing_config_is_the_users_slip(tree: Path) -> None:
         made(tree, "+./mine.config")
 
 
+@pytest.mark.slow
 def test_the_trees_own_config_is_where_a_kernel_starts(tree: Path) -> None:
     (tree / ".config").write_text("CONFIG_ZERO_PAGES=y\n")
     found, built = kernel(tree)
@@ -281,6 +289,7 @@ def test_the_trees_own_config_is_where_a_kernel_starts(tree: Path) -> None:
     assert built.base == "the tree's .config"
 
 
+@pytest.mark.slow
 def test_logs_stay_in_the_cache(tree: Path) -> None:
     kernel(tree)
     assert [path.suffix for path in cache_dir("logs").iterdir()] == [".log"]

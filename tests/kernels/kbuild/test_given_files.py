@@ -34,6 +34,7 @@ def tree(tmp_path: Path) -> Path:
     return fake_tree(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_patch_makes_one_kernel_whatever_its_file_is_called(tree: Path) -> None:
     folder = tree.parent
     files = {"member.patch": PLAIN, "README.md": PLAIN, "t.mbox": MAILBOX, "queue": SERIES}
@@ -65,6 +66,7 @@ def test_a_fragment_goes_over_the_base_that_is_named_before(tree: Path) -> None:
         assert (granted["CONFIG_OLD_DRIVER"], granted["CONFIG_ZERO_PAGES"]) == ("y", "y")
 
 
+@pytest.mark.slow
 def test_what_was_asked_for_and_not_granted_is_all_listed(tree: Path) -> None:
     fragment, base = tree.parent / "x.config", tree.parent / "board"
     base.write_text("CONFIG_DEBUG_LIST=y\nCONFIG_OLD_DRIVER=y\nCONFIG_FORMER=y\n")
@@ -90,6 +92,7 @@ def test_what_was_asked_for_and_not_granted_is_all_listed(tree: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_notes_of_a_kernel_are_of_the_spec_that_asks_for_it(tree: Path) -> None:
     text = "CONFIG_DEBUG_KERNEL=y\nCONFIG_DEBUG_LIST=y\n"
     (tree.parent / "one.config").write_text(text)
@@ -108,6 +111,7 @@ def test_notes_of_a_kernel_are_of_the_spec_that_asks_for_it(tree: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_hunks_with_fuzz_stand_in_the_log_and_the_record_of_their_kernel(tree: Path) -> None:
     word = f"+{tree.parent}/a.patch"
     (tree.parent / "a.patch").write_text(diff().replace(" {", " [").replace("lock(", "look("))
@@ -123,6 +127,7 @@ def test_hunks_with_fuzz_stand_in_the_log_and_the_record_of_their_kernel(tree: P
     assert kernel(tree, word)[0].identity == found.identity
 
 
+@pytest.mark.slow
 def test_patches_that_undo_each_other_change_nothing_and_that_is_reported(tree: Path) -> None:
     (tree.parent / "a.patch").write_text(diff())
     back = diff().replace("-\tclear_pages(2)", "-\tclear_pages(3)")

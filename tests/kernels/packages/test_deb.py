@@ -227,6 +227,7 @@ def test_without_network_nothing_is_repeated(lab: Lab, pauses: list[float]) -> N
     assert pauses == []
 
 
+@pytest.mark.slow
 def test_older_lists_are_used_while_the_mirror_is_renewed(
     lab: Lab, own_cache: Path, pauses: list[float]
 ) -> None:
@@ -379,6 +380,7 @@ def start_fetch(lab: Lab) -> "subprocess.Popen[str]":
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
+@pytest.mark.slow
 def test_two_processes_fetch_once(lab: Lab) -> None:
     """The download goes on only when the other process has said that it waits."""
     lab.change(before_download=wait_for(lab.folder / "waits"))
@@ -391,6 +393,7 @@ def test_two_processes_fetch_once(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_interrupted_download(lab: Lab, own_cache: Path, how: signal.Signals) -> None:
     """Stopped in the middle of a download; the next call starts afresh and leaves no trace."""
     pipe = lab.folder / "started"

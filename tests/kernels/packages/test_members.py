@@ -178,6 +178,7 @@ def test_what_is_no_package_is_refused(sandbox: Sandbox, content: bytes, said: s
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+@pytest.mark.slow
 def test_an_image_that_unpacks_without_end_is_given_up(
     pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

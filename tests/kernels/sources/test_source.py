@@ -329,6 +329,7 @@ def start_import(tree: Path) -> "subprocess.Popen[str]":
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("step", ["init", "update-index", "write-tree"])
+@pytest.mark.slow
 def test_interrupted_import(
     tree: Path, fake_program: FakeProgram, tmp_path: Path, how: signal.Signals, step: str
 ) -> None:

@@ -260,6 +260,7 @@ source_of(parse_kernel_spec(sys.argv[1]), lambda line: None)
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("step", ["download", "unpack"])
+@pytest.mark.slow
 def test_interrupted_fetch(
     mirror: Mirror, fake_program: FakeProgram, own_cache: Path, how: signal.Signals, step: str
 ) -> None:

@@ -206,6 +206,7 @@ def test_what_is_no_static_program_is_not_packed(program: str, arch: str, words:
         bundle_of_program(Path(program), Compiler(arch))
 
 
+@pytest.mark.slow
 def test_the_initramfs_is_named_by_its_content(own_cache: Path) -> None:
     path = initramfs_of(b"a job", HERE)
     assert path.is_relative_to(own_cache)

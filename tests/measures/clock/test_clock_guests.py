@@ -55,13 +55,14 @@ def booted(kernel: Kernel, work: Work, seconds: float = 300) -> TimedRun:
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
     [
         X86,
-        pytest.param("deb:linux-image-cloud-arm64:arm64", marks=pytest.mark.slow),
-        pytest.param("deb:linux-image-armmp:armhf", marks=pytest.mark.slow),
-        pytest.param("deb:linux-image-6.12-cloud-amd64", marks=pytest.mark.slow),
+        "deb:linux-image-cloud-arm64:arm64",
+        "deb:linux-image-armmp:armhf",
+        "deb:linux-image-6.12-cloud-amd64",
     ],
 )
 def test_a_kernel_times_operations(spec: str) -> None:

@@ -55,6 +55,7 @@ def has_ended(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
     hanging = script(tmp_path, "sleep 55 & echo $! >pid; wait", seconds=1.0)
     with pytest.raises(LabError, match="bundle did not end within 1 seconds"):

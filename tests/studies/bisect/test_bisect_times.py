@@ -113,6 +113,7 @@ class Cycles(Measure):
         return Judgement(self.found([Effect("open", Word.SLOWER, as_linked=Interval(0.2, 0.4))]))
 
 
+@pytest.mark.slow
 def test_the_clock_is_given_what_kernels_were_searched_by(
     planted: Planted, lab: PlantedLab, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +159,7 @@ def test_nothing_is_timed_where_nothing_is_found(
     assert "times are not known: no commit was found" in report.notes
 
 
+@pytest.mark.slow
 def test_commits_that_are_not_distinguished_are_not_timed(
     planted: Planted, lab: PlantedLab, clock: FakeClock
 ) -> None:

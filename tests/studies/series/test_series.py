@@ -62,6 +62,7 @@ def test_what_each_patch_does(queue: Queue, lab: SeriesLab) -> None:
     assert "0005-lock-three 0002-lock-one" in flat
 
 
+@pytest.mark.slow
 def test_series_that_changes_no_byte_ends_at_once(
     queue: Queue, lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def with_clock(request: SeriesRequest) -> SeriesRequest:
     return msgspec.structs.replace(request, timed=TIMED, lab=LabRequest(machine=MACHINE))
 
 
+@pytest.mark.slow
 def test_patches_that_do_something_and_both_ends_are_timed(
     queue: Queue, lab: SeriesLab, clock: FakeClock
 ) -> None:
