@@ -135,8 +135,8 @@ class Lab:
         return found
 
     def _must_have_qemu(self, arch: str) -> None:
-        """Raise unless the machine's CPU is one of that architecture, and the plugin loads into the
-        QEMU for it, which is fetched if need be.
+        """Raise unless the machine's CPU is one of that architecture, the plugin loads into the
+        QEMU for it, which is fetched if need be, and that runs as many CPUs as are asked for.
         """
         cpu = self.request.machine.cpu
         like = [one for one in list_cpus().values() if cpu and one.qemu.cpu == cpu]
@@ -144,6 +144,7 @@ class Lab:
             must_be_for(like[0], arch)
         emulator = find_qemu(target(arch), self.request.machine.qemu, self.progress.log)
         _ = emulator.plugin_apis
+        must_take_turns(self.request, arch, emulator)
         if cpu and not like:
             emulator.must_have_cpu(cpu)
 

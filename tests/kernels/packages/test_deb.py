@@ -398,7 +398,7 @@ def test_interrupted_download(lab: Lab, own_cache: Path, how: signal.Signals) ->
     """Stopped in the middle of a download; the next call starts afresh and leaves no trace."""
     pipe = lab.folder / "started"
     os.mkfifo(pipe)
-    lab.change(before_download=f"echo half > half.deb; echo > {pipe}; sleep 600")
+    lab.change(before_download=f"echo half > half.deb; echo > {pipe}; exec sleep 600")
     with start_fetch(lab) as process:
         pipe.read_text()
         os.killpg(process.pid, how)

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kdelta.counts.model import merged_regions
+from kdelta.counts.by_key import by_key
+from kdelta.counts.conflicts import Conflicts
+from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.infer.conflicts.changes import (
     Contended,
     Contention,
@@ -21,6 +23,7 @@ from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.request import LabRequest
 from kdelta.measures.conflicts.words import because
 from kdelta.measures.model import Effect, Judgement, Measure, MeasureRequest, RunPair, RunSide
+from kdelta.store.model import Run
 from kdelta.store.store import Store
 
 _WORDS = {
@@ -40,19 +43,40 @@ def of_request(asked: MeasureRequest) -> "CpuConflicts | None":
     return CpuConflicts() if asked.guest_cpus > 1 else None
 
 
-def contended_of(store: Store, done: Iterable[RunResult]) -> dict[str, list[Contended]]:
-    """Return by region what CPUs contended for in each of these runs that went well and recorded
-    it.
-    """
-    found: dict[str, list[Contended]] = {}
+class RecordedRegion(msgspec.Struct, frozen=True):
+    """A region of a run that recorded accesses of its CPUs."""
+
+    run: Run
+    counts: RegionCounts
+    conflicts: Conflicts
+
+    @property
+    def contended(self) -> Contended:
+        """Return what CPUs contended for."""
+        return Contended(self.conflicts, sent_interrupts(self.counts))
+
+
+def recorded_regions(store: Store, done: Iterable[RunResult]) -> list[RecordedRegion]:
+    """Return the regions of these runs, of those that went well and recorded accesses."""
+    found = []
     for one in done:
         if one.counts is None or CONFLICTS not in one.run.attachments:
             continue
         regions = merged_regions(one.counts)
-        for conflicts in conflicts_of(store, one.run):
-            sent = sent_interrupts(regions[conflicts.region])
-            found.setdefault(conflicts.region, []).append(Contended(conflicts, sent))
+        found += [
+            RecordedRegion(one.run, regions[conflicts.region], conflicts)
+            for conflicts in conflicts_of(store, one.run)
+        ]
     return found
+
+
+def contended_in(recorded: Iterable[RecordedRegion]) -> dict[str, list[Contended]]:
+    """Return by region what CPUs contended for in each run."""
+    return by_key((one.conflicts.region, one.contended) for one in recorded)
+
+
+def _contended_of(store: Store, done: Iterable[RunResult]) -> dict[str, list[Contended]]:
+    return contended_in(recorded_regions(store, done))
 
 
 class CpuConflicts(Measure):
@@ -68,10 +92,10 @@ class CpuConflicts(Measure):
         return msgspec.structs.replace(asked, conflicts=True)
 
     def lacks(self, lab: Lab, side: RunSide) -> str:
-        return "" if contended_of(lab.store, side.done) else "no run recorded accesses of its CPUs"
+        return "" if _contended_of(lab.store, side.done) else "no run recorded accesses of its CPUs"
 
     def judge(self, lab: Lab, pair: RunPair) -> Judgement | None:
-        base, other = (contended_of(lab.store, side.done) for side in (pair.base, pair.other))
+        base, other = (_contended_of(lab.store, side.done) for side in (pair.base, pair.other))
         if not base or not other:
             return None
         wanted = base.keys() if pair.regions is None else pair.regions
@@ -81,7 +105,7 @@ class CpuConflicts(Measure):
         )
 
     def figures(self, lab: Lab, side: RunSide) -> dict[str, Estimate]:
-        found = contended_of(lab.store, side.done)
+        found = _contended_of(lab.store, side.done)
         return {name: estimate([one.accesses for one in runs]) for name, runs in found.items()}
 
 

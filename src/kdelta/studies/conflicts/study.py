@@ -1,31 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What CPUs contend for under a kernel, or under two that are compared."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 
-from kdelta.counts.conflicts import Conflicts
-from kdelta.counts.model import RegionCounts, merged_regions
+from kdelta.counts.by_key import by_key
 from kdelta.cpus.model import CPU
 from kdelta.infer.conflicts.changes import Contended, compare_all
 from kdelta.infer.conflicts.waiting import Waiting, waiting
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Operations, Workload
-from kdelta.lab.attachments import conflicts_of
 from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.reports import machine_facts, reported_side
 from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
-from kdelta.measures.conflicts.measure import contended_of
+from kdelta.measures.conflicts.measure import (
+    RecordedRegion,
+    contended_in,
+    recorded_regions,
+)
+from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import without
 from kdelta.spec.run import MachineOptions
-from kdelta.store.store import Store
 from kdelta.studies.conflicts.model import TURN, ConflictSide, ConflictsReport, ReportedTransfer
 
 PAIRS = "pairs"
@@ -95,10 +97,15 @@ def _report(
     lab: Lab,
     work: Work,
 ) -> ConflictsReport:
-    found = [contended_of(lab.store, done) for done in results]
+    recorded = [recorded_regions(lab.store, done) for done in results]
+    found = [contended_in(regions) for regions in recorded]
     sides = [
-        _side(spec, kernel, done, runs, lab.store)
-        for spec, kernel, done, runs in zip(specs, kernels, results, found, strict=True)
+        _side(reported_side(spec, None, (), kernel.text, lab.store))
+        if isinstance(kernel, NoKernel)
+        else _side(reported_side(spec, kernel, done, "", lab.store), regions, runs)
+        for spec, kernel, done, regions, runs in zip(
+            specs, kernels, results, recorded, found, strict=True
+        )
     ]
     good = [one for done in results for one in done if one.counts]
     identities = [side.side.identity for side in sides]
@@ -116,31 +123,21 @@ def _report(
 
 
 def _side(
-    spec: str,
-    kernel: Kernel | NoKernel,
-    done: Sequence[RunResult],
-    found: Mapping[str, Sequence[Contended]],
-    store: Store,
+    side: KernelRuns,
+    recorded: Sequence[RecordedRegion] = (),
+    found: Mapping[str, Sequence[Contended]] = {},
 ) -> ConflictSide:
     """A kernel, with the figures of its first run."""
-    if isinstance(kernel, NoKernel):
-        return ConflictSide(reported_side(spec, None, (), kernel.text, store))
     return ConflictSide(
-        reported_side(spec, kernel, done, "", store),
+        side,
         tuple(runs[0].conflicts for runs in found.values()),
         {region: dict(runs[0].sent) for region, runs in found.items()},
-        tuple(_waits(done, store)),
+        tuple(_waits(recorded)),
     )
 
 
-def _waits(done: Sequence[RunResult], store: Store) -> Iterator[Waiting]:
+def _waits(recorded: Iterable[RecordedRegion]) -> Iterator[Waiting]:
     """Yield the regions in which a CPU waits for another one, of runs with short turns."""
-    regions: dict[str, list[tuple[RegionCounts, Conflicts]]] = {}
-    for one in done:
-        if one.counts is None or TURN not in one.run.machine:
-            continue
-        counts = merged_regions(one.counts)
-        for conflicts in conflicts_of(store, one.run):
-            name = conflicts.region
-            regions.setdefault(name, []).append((counts[name], conflicts))
+    short = [one for one in recorded if TURN in one.run.machine]
+    regions = by_key((one.conflicts.region, (one.counts, one.conflicts)) for one in short)
     yield from filter(None, map(waiting, regions.values()))
