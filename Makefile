@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-clock campaign-clock-boots campaign-clock-faults campaign-clock-ratio campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-alike campaign-exactness campaign-pairs campaign-properties campaign-starts campaign-round-trips campaign-forced campaign-lacking campaign-many-runs campaign-clock campaign-clock-boots campaign-clock-faults campaign-clock-ratio campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -165,6 +165,9 @@ campaign-properties: setup  ## try 1,000 new random examples of each property te
 
 campaign-exactness: setup  ## repeat traced runs under load and look whether all are equal
 	$(BIN)/python scripts/proofs/exactness.py --out $(OUT) --trials $(TRIALS)
+
+campaign-pairs: setup  ## repeat runs of all pairs on 2 and 4 CPUs under load: all are equal
+	$(BIN)/python scripts/proofs/exact_pairs.py
 
 campaign-corruptions: setup  ## damage files of cache and store: each is named, and gone after a repair
 	$(BIN)/python scripts/proofs/corruptions.py --out build/corruptions

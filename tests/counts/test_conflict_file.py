@@ -70,8 +70,10 @@ def conflicts_chunk(
     )  # fmt: skip
 
 
-def read(folder: Path, *chunks: bytes, types: bytes | None = None) -> tuple[Conflicts, ...]:
-    (folder / "symbols").write_text(SYMBOLS)
+def read(
+    folder: Path, *chunks: bytes, types: bytes | None = None, symbols: str = SYMBOLS
+) -> tuple[Conflicts, ...]:
+    (folder / "symbols").write_text(symbols)
     section = MadeTypes().kernel().section() if types is None else types
     head = chunk(b"HEAD", struct.pack("<I", 1) + b"\0lock\0")
     content = b"".join((head, chunk(b"BTF ", section), *chunks, chunk(b"END ", b"")))
@@ -138,6 +140,14 @@ def test_what_shares_a_line_alone_is_false(tmp_path: Path) -> None:
     assert not line.is_true
     assert line.name == "global_count"  # that is written
     assert {use.place for use in line.uses} == {"global_count", "neighbour"}
+
+
+@pytest.mark.parametrize("empty", ["__key.0", "__key", "_edata", "__start_once", "__bss_start"])
+def test_what_takes_no_space_names_nothing(tmp_path: Path, empty: str) -> None:
+    symbols = SYMBOLS + f"{DATA:x} b {empty}\n{DATA + 0x40:x} b {empty}\n"
+    content = conflicts_chunk([(0, DATA, 0), (0, DATA + 0x40, 0)], [*shared(0), *shared(1)])
+    (found,) = read(tmp_path, region("r", 10), content, symbols=symbols)
+    assert sorted(names(found)) == sorted(["global_count", empty])
 
 
 def apart(line: int, written: int, read: int, times: int = 10) -> list[Row]:

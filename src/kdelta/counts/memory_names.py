@@ -23,6 +23,16 @@ _MODULES_START = 0xFFFFFFFF_A0000000  # Documentation/arch/x86/x86_64/mm.rst, as
 _WRAPPERS = re.compile(r"(?:\.(?:rlock|raw_lock|val|counter|refs|seqcount|sequence))+$")
 """What a lock or a counter consists of says nothing that its own name does not."""
 
+# What takes no space has the address of whatever the linker puts there: the keys of locks without
+# lockdep, and where sections begin and end.
+_EMPTY = re.compile(
+    r"__key(?:\.\d+)?|_[se](?:data|bss)|__(?:start|stop|begin|end)_\w+"
+    r"|__\w+_(?:start|stop|begin|end)"
+)
+
+PAGE_CONTENT = "content of a page"
+"""What is in a page that is no object's, as far as is known."""
+
 _STRUCTS = {
     "filp": "file",
     "files_cache": "files_struct",
@@ -104,13 +114,15 @@ class MemoryNames:
     ) -> None:
         """symbols: all of /proc/kallsyms, as `parse_symbols` returns them."""
         symbols = list(symbols)
+        full = {one[0] for one in symbols if not _EMPTY.fullmatch(one[2])}
+        variables = [one for one in symbols if one[0] not in full or not _EMPTY.fullmatch(one[2])]
         marks = {name: address for address, _, name, origin in symbols if origin == KERNEL}
         self._image = marks.get("_text", marks.get("_stext", 0)), marks.get("_end", 0)
         self._own = marks.get("__per_cpu_start", 0), marks.get("__per_cpu_end", 0)
         first, last = self._own
-        own = [one for one in symbols if first <= one[0] < last and one[3] == KERNEL]
+        own = [one for one in variables if first <= one[0] < last and one[3] == KERNEL]
         self._own_table = SymbolTable(own)
-        self._table = SymbolTable(one for one in symbols if one[0] >= _KERNEL_HALF)
+        self._table = SymbolTable(one for one in variables if one[0] >= _KERNEL_HALF)
         self._types = types
 
     def at(self, address: Address, memory: MemoryMap) -> Named:
@@ -130,7 +142,7 @@ class MemoryNames:
             offset = (vaddr - memory.pages) % PAGE_STRUCT_BYTES
             return Named("page", "page", offset, self._struct("page"))
         if memory.direct_map <= vaddr < memory.direct_map + _DIRECT_MAP_BYTES:
-            return Named("memory", "content of a page", 0)
+            return Named("memory", PAGE_CONTENT, 0)
         return Named("memory", "", 0)
 
     def _struct(self, name: str) -> int | None:

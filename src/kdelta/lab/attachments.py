@@ -30,8 +30,9 @@ TRACES = "traces"
 PROFILES = "profiles"
 """The attachment of a run that keeps what each function executed on each path of calls."""
 
-CONFLICTS = "conflicts"
-"""The attachment of a run that keeps which lines of memory its CPUs contended for."""
+CONFLICTS = "conflicts-2"
+"""The attachment of a run that keeps which lines of memory its CPUs contended for, by the present
+rules for names: that of older ones is made again."""
 
 SYMBOLS = "symbols"
 """The attachment of a traced or profiled run that keeps the kernel's /proc/kallsyms: what explains

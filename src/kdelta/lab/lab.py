@@ -135,9 +135,7 @@ class Lab:
         return found
 
     def _must_have_qemu(self, arch: str) -> None:
-        """Raise unless the machine's CPU is one of that architecture, the plugin loads into the
-        QEMU for it, which is fetched if need be, and that runs as many CPUs as are asked for.
-        """
+        """Raise unless the QEMU for it has the machine's CPU, as many, and loads the plugin."""
         cpu = self.request.machine.cpu
         like = [one for one in list_cpus().values() if cpu and one.qemu.cpu == cpu]
         if like and arch not in {one.arch for one in like}:

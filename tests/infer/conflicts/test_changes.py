@@ -217,6 +217,26 @@ def test_what_came_and_went_by_placement_is_named_and_not_searched_for() -> None
     assert Contended(found(A, PLACED)).accesses == Contended(found(A)).accesses
 
 
+HEAP = line(field("content of a page", function="___slab_alloc", named=False))
+UNKNOWN = line(field("unknown memory", function="do_count", named=False))
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "word"),
+    [
+        (found(A), found(A, HEAP), Contention.UNRESOLVED),
+        (found(A, HEAP), found(A), Contention.UNRESOLVED),
+        (found(HEAP), found(HEAP), Contention.SAME),
+        (found(A, HEAP), found(A, B), Contention.MORE),
+        (found(A), found(A, UNKNOWN), Contention.MORE),  # a variable, whose name is not known
+    ],
+)
+def test_pages_of_an_unknown_heap_say_neither_more_nor_less(
+    base: Conflicts, other: Conflicts, word: Contention
+) -> None:
+    assert changed(base, other).contention is word
+
+
 def test_a_region_that_accesses_too_much_is_not_the_same() -> None:
     cut = msgspec.structs.replace(found(A), is_cut=True)
     assert changed(found(A), cut).contention is Contention.UNRESOLVED

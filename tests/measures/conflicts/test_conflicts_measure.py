@@ -120,7 +120,7 @@ def test_verdicts_name_the_fields(
 def test_runs_that_do_not_agree_are_unresolved(blobs: Blobs, lab: Lab) -> None:
     found = effect(lab, side(blobs, conflicts()), side(blobs, conflicts(), conflicts(LOCK)))
     assert found.word is Word.UNRESOLVED
-    assert found.reason == f"in some of a kernel's runs alone: {LOCK}"
+    assert found.reason == f"not in all of a kernel's runs, or without a name: {LOCK}"
 
 
 def test_runs_that_did_not_record_it_say_nothing(blobs: Blobs, lab: Lab) -> None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.conflicts import Conflicts, ContendedLine
+from kdelta.counts.memory_names import PAGE_CONTENT
 from kdelta.infer.conflicts.interrupts import all_sent
 
 _OF_CPU = re.compile(r" of CPU \d+")
@@ -61,7 +62,8 @@ class FieldChange(msgspec.Struct, frozen=True):
 class RegionChange(msgspec.Struct, frozen=True):
     """What differs in a region: fields that only the other kernel contends for, those that it does
     not any more, and those of both that it writes more or less often. Interrupts that are sent more
-    or less often are added or gone. `open`: those of which the runs of a kernel differ.
+    or less often are added or gone. `open`: those of which the runs of a kernel differ, and
+    memory without a name.
     """
 
     region: str
@@ -161,9 +163,18 @@ def _found(
         rows = [[one.get(key) for one in side] for side in fields]
         place = next(one[0] for row in rows for one in row if one)
         often = [[one[1] if one else None for one in row] for row in rows]
-        change = FieldChange(place, *map(_mean, often))
-        found[_of_field(*often)].append(change)
+        word = _of_field(*often)
+        if word is not _Found.SAME and not _is_firm(place):
+            word = _Found.OPEN
+        found[word].append(FieldChange(place, *map(_mean, often)))
     return found
+
+
+def _is_firm(place: str) -> bool:
+    """Whether a place is the same memory in another kernel. Which pages a heap that is not known
+    has, and which of its objects lie in a line, depends on all that was allocated before.
+    """
+    return not place.startswith(PAGE_CONTENT)
 
 
 def _of_field(base: Sequence[Often | None], other: Sequence[Often | None]) -> _Found:

@@ -27,7 +27,7 @@ def because(change: RegionChange) -> str:
         places = [one.place for one in change.open]
         if not places:
             return "more memory is accessed than is followed: lines may be missing"
-        return f"in some of a kernel's runs alone: {some(places, _NAMED)}"
+        return f"not in all of a kernel's runs, or without a name: {some(places, _NAMED)}"
     moved = sorted(change.moved, key=lambda one: -abs(one.other.writes - one.base.writes))
     return some([_often(one) for one in moved], _MOVED) if moved else ""
 
