@@ -107,6 +107,7 @@ def test_judge_machine_that_moves_warned(tmp_path: Path, own_data: Path, capsys:
         ),
     ],
 )
+@pytest.mark.slow
 def test_clock_refuses(
     words: tuple[str, ...], message: str, own_data: Path, own_cache: Path, capsys: Captured
 ) -> None:

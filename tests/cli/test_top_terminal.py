@@ -169,6 +169,7 @@ def test_it_stops_and_goes_on(session: Callable[..., Session]) -> None:
     assert one.ends() == 0
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_too_small_is_reported(session: Callable[..., Session]) -> None:
     one = session(40, 12)
     assert one.ends() == 2

@@ -21,6 +21,7 @@ def test_all_that_the_set_up_installs_is_there() -> None:
 
 
 @pytest.mark.usefixtures("own_cache")  # in which the pinned QEMU is not
+@pytest.mark.slow
 def test_every_lack_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     found = by_name()

@@ -48,6 +48,7 @@ def pinned_compiler(arch: str = "x86_64") -> Compiler:
 
 
 @pytest.mark.parametrize("flags", [STATIC_FLAGS, ()])
+@pytest.mark.slow
 def test_program_of_several_sources_runs(tmp_path: Path, flags: tuple[str, ...]) -> None:
     built = build_program(program(tmp_path / "sources", flags, pinned_compiler()))
     if flags:  # the host may have an older C library than a dynamic program wants

@@ -149,6 +149,7 @@ def test_features_taken_away_by_a_parameter_are_not_forced(own_data: Path, boots
         UserError("cannot boot as asked: it does not know nosuch=1", ""),
     ],
 )
+@pytest.mark.slow
 def test_a_kernel_that_does_not_boot_decides_nothing(
     own_data: Path, boots: Boots, outcome: KdeltaError | GuestOutcome
 ) -> None:

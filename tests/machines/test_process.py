@@ -115,6 +115,7 @@ async def _complaints_of_the_loop(folder: Path) -> list[dict[str, Any]]:
     return complaints
 
 
+@pytest.mark.slow
 def test_connection_to_an_ended_qemu_is_dropped_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

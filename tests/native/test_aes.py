@@ -137,6 +137,7 @@ def test_a_program_by_the_kernels_flags_stands_besides_it(aes: Path, tmp_path: P
     assert execute(program, "user-kflags-decrypt").returncode == 1
 
 
+@pytest.mark.slow
 def test_a_cipher_that_is_wrong_is_no_workload(tmp_path: Path) -> None:
     for source in AES.folder.glob("*.[ch]"):
         (tmp_path / source.name).write_text(source.read_text().replace("0x63", "0x62"))

@@ -111,6 +111,7 @@ ACCESSES = st.lists(
 
 @given(ACCESSES)
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_conflicts_are_those_of_every_access(conflicting: Path, accesses: Sequence[Access]) -> None:
     assert found(conflicting, accesses) == expected(accesses)
 

@@ -119,6 +119,7 @@ def test_the_plugin_finds_all_marks_of_other_architectures(
 
 
 @pytest.mark.parametrize("name", COMPILERS)
+@pytest.mark.slow
 def test_arm_ends_the_block_on_other_architectures(tmp_path: Path, name: str) -> None:
     source = '#include "kdelta.h"\nvoid user(void) { kdelta_begin("ab"); kdelta_end(); }\n'
     target = TARGETS[name]

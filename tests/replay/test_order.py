@@ -70,6 +70,7 @@ def orders_of(rows: list[Row], trace: Trace, cache: Cache, names: str) -> dict[s
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.slow
 def test_the_search_finds_the_best_order_of_all(seed: int) -> None:
     rows = lines(a=2, b=3, c=1, d=2, e=2)
     calls = ["a", "e"] * 5 + ["b", "d"] * 4 + ["c", "b", "a"] * 3 + ["e", "d", "c"] * 2

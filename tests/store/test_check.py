@@ -79,6 +79,7 @@ def error_of(folder: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kind", ["bit", "cut", "empty"])
+@pytest.mark.slow
 def test_damaged_database_is_named_or_as_it_was(folder: Path, kind: str, seed: int) -> None:
     before = read(folder)
     path = folder / DATABASE

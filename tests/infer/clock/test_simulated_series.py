@@ -36,6 +36,7 @@ def test_e_values_have_a_mean_of_about_one_without_an_effect(name: str) -> None:
 
 @pytest.mark.parametrize("name", HONEST)
 @pytest.mark.parametrize("effect", ["none", "beyond"])
+@pytest.mark.slow
 def test_verdicts_and_intervals_are_seldom_wrong(name: str, effect: str) -> None:
     row = judged(name, effect, 60)
     assert row.wrong <= 2 * ALPHA

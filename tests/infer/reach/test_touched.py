@@ -93,6 +93,7 @@ def test_what_is_ruled_out_changes_nothing_that_is_executed(planted: Planted) ->
 
 
 @given(planted(), st.frozensets(st.sampled_from(OPTIONS)))
+@pytest.mark.slow
 def test_a_kernel_between_the_ends_rules_out_less(
     planted: Planted, between: frozenset[str]
 ) -> None:

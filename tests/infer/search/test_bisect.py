@@ -136,6 +136,7 @@ def effect_of(done: Finished, commit: str, region: str = "a") -> int:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 40, 1000, 1023, 1024, 1025])
+@pytest.mark.slow
 def test_one_culprit_takes_log2(count: int) -> None:
     for at in {1, 2, count // 2, count - 1, count} & set(range(1, count + 1)):
         name = f"c{at:04}"
@@ -199,6 +200,7 @@ def merged(random_: random.Random, count: int) -> dict[str, tuple[str, ...]]:
 
 
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 80), culprits=st.integers(1, 3))
+@pytest.mark.slow
 def test_culprits_among_merges(seed: int, count: int, culprits: int) -> None:
     random_ = random.Random(seed)
     parents = merged(random_, count)
@@ -214,6 +216,7 @@ def test_culprits_among_merges(seed: int, count: int, culprits: int) -> None:
     assert len(done.asked) <= len(names) * (logs(len(inside)) + 3)
 
 
+@pytest.mark.slow
 def test_what_fails_is_searched_around() -> None:
     effects = {"c0020": {"a.f": 30}}
     for bad in range(1, 40):

@@ -152,6 +152,7 @@ def test_failures_are_searched_around(world: World) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(failing_worlds(), st.integers(0, 12))
+@pytest.mark.slow
 def test_no_more_builds_than_allowed(world: World, limit: int) -> None:
     found = searched(world, Limits(max_builds=limit))
     check_what_is_reported(world, found)
@@ -160,6 +161,7 @@ def test_no_more_builds_than_allowed(world: World, limit: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(2, 12), seeds, priors)
+@pytest.mark.slow
 def test_spread_is_not_taken_for_an_effect_nor_an_interaction(
     count: int, seed: int, prior: float
 ) -> None:

@@ -45,6 +45,7 @@ def test_a_kernel_is_built_and_kept(tree: Path) -> None:
     assert "kernel/core.o" in compiled(built)
 
 
+@pytest.mark.slow
 def test_nothing_is_written_into_the_tree(tree: Path) -> None:
     before = listing(tree)
     kernel(tree, *DEBUG)
@@ -232,6 +233,7 @@ def test_a_compile_error_names_its_line_and_the_log(tree: Path) -> None:
     assert isinstance(made(tree), Kernel), "the next kernel is built as ever"
 
 
+@pytest.mark.slow
 def test_a_link_error_names_the_symbol(tree: Path) -> None:
     broken = patch(tree, "kernel/core.c", "\tclear_pages(2);", "\tclear_all_pages(2);")
     fix = patch(tree, "kernel/core.c", "int clear_pages(int count);", "int clear_all_pages(int c);")

@@ -110,6 +110,7 @@ def test_what_will_not_be_built_is_known_before(
     assert not list(own_cache.glob("trees/*/src"))
 
 
+@pytest.mark.slow
 def test_what_is_built_is_not_asked_again(tmp_path: Path, own_cache: Path) -> None:
     tree = fake_tree(tmp_path)
     kernel(tree, "+CONFIG_DEBUG_KERNEL=y")
@@ -119,6 +120,7 @@ def test_what_is_built_is_not_asked_again(tmp_path: Path, own_cache: Path) -> No
     assert not list(own_cache.glob("trees/*/kconfig"))
 
 
+@pytest.mark.slow
 def test_a_patch_of_code_asks_nothing_new(
     tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

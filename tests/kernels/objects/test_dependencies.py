@@ -218,6 +218,7 @@ def test_they_are_kept_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own_cache")
+@pytest.mark.slow
 def test_a_build_leaves_them_with_its_kernel(tmp_path: Path) -> None:
     _, built = kernel(fake_tree(tmp_path), "+CONFIG_DEBUG_KERNEL=y", "+CONFIG_DEBUG_LIST=y")
     found = load_dependencies(built.path / DEPENDENCIES)

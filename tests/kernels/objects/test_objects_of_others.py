@@ -113,6 +113,7 @@ def test_relocations_are_those_of_readelf(tmp_path: Path, arch: str) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("-ffunction-sections",)])
+@pytest.mark.slow
 def test_a_change_shows_in_what_it_changes(
     tmp_path: Path, arch: str, more: tuple[str, ...]
 ) -> None:

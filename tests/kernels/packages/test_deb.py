@@ -110,6 +110,7 @@ def test_neither_network_nor_cache(lab: Lab, own_cache: Path) -> None:
         (f"deb:{IMAGE}=9-9", f"{IMAGE} has no version 9-9", "there is: "),
     ],
 )
+@pytest.mark.slow
 def test_a_bad_package_is_named_before_another_one_is_fetched(
     lab: Lab, second: str, said: str, hint: str
 ) -> None:

@@ -37,6 +37,7 @@ def arm_lab(lab: Lab, request: pytest.FixtureRequest) -> Lab:
     return lab
 
 
+@pytest.mark.slow
 def test_a_package_of_another_architecture(arm_lab: Lab, own_cache: Path) -> None:
     kernel = arm_lab.obtain(f"deb:{ARM_IMAGE}:armhf")
     assert (kernel.arch, kernel.release, kernel.image_format) == ("arm", ARM_RELEASE, "zImage")
@@ -52,11 +53,13 @@ def test_a_package_of_another_architecture(arm_lab: Lab, own_cache: Path) -> Non
     assert arm_lab.obtain(f"deb:{ARM_IMAGE}:armhf") == kernel
 
 
+@pytest.mark.slow
 def test_the_list_names_a_kernel_as_it_is_asked_for(arm_lab: Lab) -> None:
     kernel = arm_lab.obtain(f"deb:{ARM_IMAGE}:armhf")
     assert kernels_text(cached_kernels(), []).startswith(f"{kernel.spec}\n")
 
 
+@pytest.mark.slow
 def test_architectures_have_kernels_of_their_own(arm_lab: Lab) -> None:
     arm_lab.obtain(f"deb:{ARM_IMAGE}:armhf")
     with pytest.raises(UserError, match=f"apt knows no package {ARM_IMAGE}"):

@@ -174,6 +174,7 @@ def test_kdeltas_own_lists_are_asked_when_the_systems_do_not_know(lab: Lab) -> N
         ({"fakecc-gcc-77": "78", "gcc": "77"}, "gcc"),
     ],
 )
+@pytest.mark.slow
 def test_the_compiler_of_the_kernels_major_version(
     lab: Lab, fake_program: FakeProgram, there: dict[str, str], taken: str
 ) -> None:

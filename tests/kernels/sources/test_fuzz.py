@@ -46,6 +46,7 @@ def differs(tree: Path, *lines: str) -> str:
 
 
 @pytest.mark.parametrize(("line", "fuzz"), [(OUTER, 1), (INNER, 2)])
+@pytest.mark.slow
 def test_patch_that_needs_fuzz_applies_with_as_much(
     tree: Path, patch: Path, line: str, fuzz: int
 ) -> None:

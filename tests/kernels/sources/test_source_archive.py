@@ -134,6 +134,7 @@ def test_archive_beyond_a_limit_is_refused(
 
 @pytest.mark.parametrize("suffix", [".tar.xz", ".tar.gz", ".tar.zst", ".tar"])
 @pytest.mark.parametrize("block", [4, 5, 6, 6.5])
+@pytest.mark.slow
 def test_archive_that_is_cut_off(tree: Path, suffix: str, block: float, own_cache: Path) -> None:
     """In a file, in a header, between two files."""
     archive = packed(tree, suffix)

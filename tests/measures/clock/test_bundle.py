@@ -162,6 +162,7 @@ def built_with_marks(folder: Path) -> Path:
 
 
 @pytest.mark.long
+@pytest.mark.slow
 def test_program_of_the_user_is_packed(tmp_path: Path) -> None:
     program = built_with_marks(tmp_path)
     write_bundle(bundle_of_program(program, HERE), HERE.arch, tmp_path / "own.tar")

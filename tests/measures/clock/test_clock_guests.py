@@ -177,6 +177,7 @@ def test_all_operations_of_a_workload_are_timed() -> None:
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_a_kernel_that_does_not_boot_timed_nothing() -> None:
     kernel = kernel_of(f"{X86} +cmdline:mem=8M")
     with pytest.raises(LabError, match="was booted and timed nothing"):

@@ -101,6 +101,7 @@ def test_program_that_changes_while_it_is_timed_is_not_timed(tmp_path: Path) -> 
     assert "is from another bundle than" in note
 
 
+@pytest.mark.slow
 def test_regions_that_only_the_path_has_are_named(tmp_path: Path) -> None:
     old, new = (times(1e6, seed=seed, name="inner") for seed in (1, 2))
     made = timed(tmp_path, old, new)

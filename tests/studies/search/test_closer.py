@@ -91,6 +91,7 @@ def ruled_out(found: dict[str, Reach]) -> dict[str, str]:
     return {name: one.why for name, one in found.items() if isinstance(one, Excluded)}
 
 
+@pytest.mark.slow
 def test_the_text_of_files_and_the_config_that_they_grant(bench: Bench) -> None:
     bench.change("comment", "kernel/lock.c", "/* SPDX", "/* A lock. SPDX")
     bench.change("list", "mm/Makefile", "pages.o", "pages.o\nobj-$(CONFIG_SLOW) += slow.o")
@@ -188,6 +189,7 @@ def test_all_of_it_together(bench: Bench) -> None:
     assert found(recompile=False) == {"comment", "help", "dead"}
 
 
+@pytest.mark.slow
 def test_lines_of_warnings_count_where_warnings_were_looked_up(bench: Bench) -> None:
     bench.change("line", "kernel/core.c", "void start", "/* One more. */\n\nvoid start")
     assert set(ruled_out(bench.by_compiling())) == {"line"}
@@ -201,6 +203,7 @@ def test_without_a_build_nothing_is_compiled(bench: Bench) -> None:
     assert not ruled_out(bench.by_compiling())
 
 
+@pytest.mark.slow
 def test_data_that_only_the_other_end_reads_counts(bench: Bench) -> None:
     bench.change("data", "drivers/old.c", "static int old;", "int old_limit = 5;\nstatic int old;")
     more = {"drivers/old.c": (bench.tree / "drivers/old.c").read_text() + "int old_limit = 4;\n"}

@@ -119,6 +119,7 @@ def files_of(path: Path) -> list[Path]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("damage", damages.KINDS)
+@pytest.mark.slow
 def test_damaged_file_is_named_and_taken_out_of_use(kind: str, damage: str) -> None:
     chance = random.Random(f"{kind} {damage}")
     one, other = KINDS[kind]("a"), KINDS[kind]("b")
@@ -137,6 +138,7 @@ def test_damaged_file_is_named_and_taken_out_of_use(kind: str, damage: str) -> N
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_pipe_or_device_is_damage(kind: str, odd: str) -> None:
     one = KINDS[kind]("a")
     for path in files_of(one):
