@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta gate`: each exit code, and how `git bisect run` takes them."""
 
+import functools
 import io
 import os
 import re
@@ -25,6 +26,7 @@ from kdelta.infer.cycles.placement_model import (
     ComparedEnsembles,
     CycleVerdict,
     Draws,
+    PlacementEffect,
 )
 from kdelta.infer.effects.chance import of_relinked
 from kdelta.infer.effects.effects import Word, compare
@@ -270,6 +272,11 @@ def more_of(count: float) -> ComparedEnsembles:
     return ComparedEnsembles(draws[0], draws[1], Bounds(count, count, count))
 
 
+@functools.cache
+def _an_effect() -> PlacementEffect:
+    return cycle_effects(report().others[0].effects)[0]
+
+
 def on_zen3(
     word: Word,
     code: CodeChange = CodeChange.DIFFERENT,
@@ -282,9 +289,8 @@ def on_zen3(
     """
     plain = comparison(side(1000, 1000), side(1001, 1001))
     assert plain.effects
-    (effect, *_) = cycle_effects(report().others[0].effects)
     effect = msgspec.structs.replace(
-        effect,
+        _an_effect(),
         region="open-close",
         verdict=CycleVerdict(word, **verdict),
         relative=Interval(*relative),
