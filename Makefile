@@ -42,7 +42,7 @@ pins: pin
 kernels: setup
 	@scripts/setup-kernels $(TEST_KERNELS)
 
-test: kernels  ## the tests, with real kernels in QEMU: 6 to 7 minutes on 2 cores
+test: kernels  ## the tests, with real kernels in QEMU: about 6 minutes on 2 cores
 	$(BIN)/pytest -m "$(QUICK)" $(PYTEST_FLAGS)
 
 test-fast: pin  ## most of them that need no guest, no network and no kernel build: 2 minutes
