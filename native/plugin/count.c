@@ -316,6 +316,7 @@ void region_begin(const char *name, size_t length, const struct site *site)
     memset(&r->sum, 0, sizeof r->sum);
     memset(&r->whole, 0, sizeof r->whole);
     memset(r->by_cpu, 0, sizeof r->by_cpu);
+    memset(r->idle_by_cpu, 0, sizeof r->idle_by_cpu);
     r->began_on = now.cpu;
     task_claim();
     REPORT(begin, site);

@@ -146,14 +146,15 @@ static bool takes_region(void)
 /* The CPU that began the region comes first. */
 static void cpus_of(const struct region *region)
 {
-    struct iteration rows[MOST_CPUS];
-    size_t n = 0;
+    struct { struct iteration of; uint64_t idle; } rows[MOST_CPUS];
 
-    rows[n++] = region->by_cpu[region->began_on];
-    for (unsigned i = 0; i < n_cpus; i++)
-        if (i != region->began_on)
-            rows[n++] = region->by_cpu[i];
-    chunk("CPUS", rows, n * sizeof *rows);
+    for (unsigned i = 0, at = 1; i < n_cpus; i++) {
+        unsigned row = i == region->began_on ? 0 : at++;
+
+        rows[row].of = region->by_cpu[i];
+        rows[row].idle = region->idle_by_cpu[i];
+    }
+    chunk("CPUS", rows, n_cpus * sizeof *rows);
 }
 
 bool output_region(const struct region *region)

@@ -100,8 +100,11 @@ void segment_account(enum context context, uint64_t rest)
     now.run_flushed[0] = reached[0];
     now.run_flushed[1] = reached[1];
     add(&now.region.sum, context, kernel, user);
-    if (n_cpus > 1)
-        add(&now.region.by_cpu[now.cpu], context, kernel, user);
+    if (n_cpus == 1)
+        return;
+    add(&now.region.by_cpu[now.cpu], context, kernel, user);
+    if (context == OTHER && now.idles)
+        now.region.idle_by_cpu[now.cpu] += kernel + user;
 }
 
 void segment_close(enum context context)

@@ -18,6 +18,7 @@ struct region {
     struct iteration *iterations, sum, whole;
     size_t n_iterations, capacity, iterations_lost;
     struct iteration by_cpu[MOST_CPUS]; /* the whole of it */
+    uint64_t idle_by_cpu[MOST_CPUS];    /* of others, what the idle task executed */
     unsigned began_on;           /* the CPU */
     struct block **blocks;       /* touched in the region */
     size_t n_blocks, blocks_capacity;
@@ -26,6 +27,7 @@ struct region {
 struct counting {
     struct block *block;         /* the one under way */
     unsigned cpu;                /* that executes it: the first one to execute anything is 0 */
+    bool idles;                  /* what that executes is its idle task */
     uint64_t run[2];             /* instructions so far: kernel, user; string operations once */
     uint64_t run_flushed[2];
     uint64_t returned;           /* run[0] at the end of an interrupt whose segment is still open, else 0 */

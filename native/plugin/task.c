@@ -11,7 +11,7 @@
 struct task {
     uint64_t key;          /* address of its saved stack pointer; 0 until it is known */
     uint64_t region;       /* serial of the region that it belongs to */
-    bool joined, dead, undecided;
+    bool joined, dead, undecided, idles;
     unsigned depth, interrupts;
     bool is_interrupt[MAX_FRAMES];
     struct block *before[MAX_FRAMES]; /* what the frames interrupted */
@@ -53,6 +53,7 @@ static struct task *task_of(uint64_t key)
 void task_resume(struct task *task)
 {
     running = task ? task : zalloc(1, sizeof *running); /* its key follows when it is switched away from */
+    now.idles = running->idles;
     task_depth = running->depth;
 }
 
@@ -170,6 +171,7 @@ void task_event(uint16_t event)
             REPORT(started, 0);
         running->undecided = false;
         break;
+    case EVENT_IDLES: now.idles = running->idles = n_cpus > 1; break; /* one CPU's segments are closed for less */
     case EVENT_SIGNALLED: frames_end(); break;
     case EVENT_IS_INTERRUPT: frame_is_interrupt(); break;
     case EVENT_EXITS: running->dead = true; /* fall through */
@@ -277,14 +279,15 @@ void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
         next->undecided = true;
     REPORT(leave, site, site->group + 1u);
     /* Who an undecided task is shows in what it executes next, before this segment ends. */
-    if (next->undecided || context_of(running) != context_of(next))
+    if (next->undecided || context_of(running) != context_of(next) || running->idles != next->idles)
         segment_close_after(context_of(running), site);
     if (next->undecided) {
-        next->joined = false;
+        next->joined = next->idles = false;
         next->region = 0;
         next->depth = next->interrupts = 0;
     }
     running = next;
+    now.idles = next->idles;
     task_depth = running->depth;
     REPORT(switched, &before->followed, &next->followed, next->undecided, site);
     REPORT(resume, site, site->group + 1u);

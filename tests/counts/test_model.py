@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kdelta.counts.model import (
     Cost,
+    CpuCounts,
     FunctionCost,
     Iterations,
     RegionCounts,
@@ -118,6 +119,16 @@ def test_regions_of_one_name_are_one() -> None:
     assert both.cost("interrupts").insns == 3
     assert both.clock_ticks == 11 + 23 + 5
     assert len(both.functions) == 3
+
+
+def test_regions_of_one_name_add_up_by_cpu() -> None:
+    def of(*cpus: CpuCounts) -> RegionCounts:
+        return msgspec.structs.replace(region("a", {own("f"): 10}), cpus=cpus)
+
+    first = of(CpuCounts(1, 2, 3, 40, 30), CpuCounts(5, 6, 7, 8, 0))
+    again = of(CpuCounts(10, 20, 30, 40, 1), CpuCounts(0, 0, 0, 0))
+    (both,) = merged_regions(run(first, again)).values()
+    assert both.cpus == (CpuCounts(11, 22, 33, 80, 31), CpuCounts(5, 6, 7, 8, None))
 
 
 def test_json_and_back(small: RegionCounts) -> None:

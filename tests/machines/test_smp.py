@@ -112,11 +112,13 @@ def test_a_kernel_that_uses_one_cpu_is_refused() -> None:
 
 @pytest.mark.slow
 def test_each_cpu_executes_its_part() -> None:
-    """The tasks of a round trip are on both; that of uname is on one."""
+    """The tasks of a round trip are on both, and in between both idle; that of uname is on one."""
     regions = regions_of("pipe-round-trip", "uname", where=with_cpus(2))
     across, alone = regions["pipe-round-trip"], regions["uname"]
     assert len(across.cpus) == len(alone.cpus) == 2
     assert all(cpu.own > 100_000 for cpu in across.cpus)
     assert alone.cpus[0].own > 100_000
     assert alone.cpus[1].own == 0
+    assert all(cpu.idle == cpu.other > 0 for cpu in across.cpus)
+    assert [cpu.idle for cpu in alone.cpus] == [0, 0]
     assert not regions_of("uname", where=guest(NEW))["uname"].cpus

@@ -7,6 +7,7 @@ further iterations, each of which the virtual clock counts too.
 """
 
 import contextlib
+import functools
 import operator
 import statistics
 from collections.abc import Iterable, Sequence
@@ -132,16 +133,29 @@ class LeftWork(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CpuCounts(msgspec.Struct, frozen=True, array_like=True):
-    """Instructions that one of several CPUs executed in a region."""
+    """Instructions that one of several CPUs executed in a region. idle: of `other`, what its idle
+    task executed, interrupts apart; None in runs that did not count it.
+    """
 
     own_user: int
     own_kernel: int
     interrupts: int
     other: int
+    idle: int | None = None
 
     @property
     def own(self) -> int:
         return self.own_user + self.own_kernel
+
+    def __add__(self, more: "CpuCounts") -> "CpuCounts":
+        """Return what the CPU executed in both."""
+        return CpuCounts(
+            self.own_user + more.own_user,
+            self.own_kernel + more.own_kernel,
+            self.interrupts + more.interrupts,
+            self.other + more.other,
+            None if self.idle is None or more.idle is None else self.idle + more.idle,
+        )
 
 
 class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
@@ -304,9 +318,7 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
         if len(left) == len(regions)
         else None,
         cpus=tuple(
-            CpuCounts(
-                *(sum(getattr(one, name) for one in same) for name in CpuCounts.__struct_fields__)
-            )
+            functools.reduce(operator.add, same)
             for same in zip(*(region.cpus for region in regions), strict=False)
         ),
     )

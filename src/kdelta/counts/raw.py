@@ -47,7 +47,7 @@ class Sources(msgspec.Struct, frozen=True):
 
 class RawRegion(msgspec.Struct):
     """One time that a region ran. iterations (n, 4): own user, own kernel, interrupts, other; whole
-    (4,) the same of all of it; rows: of ROW; cpus (n, 4): the same as whole by CPU, where there are
+    (4,) the same of all of it; rows: of ROW; cpus (n, 5): the same as whole by CPU, where there are
     several, first that which began the region.
     """
 
@@ -56,7 +56,7 @@ class RawRegion(msgspec.Struct):
     iterations: U64
     whole: U64
     rows: npt.NDArray[np.void]
-    cpus: U64 = msgspec.field(default_factory=lambda: np.zeros((0, 4), np.uint64))
+    cpus: U64 = msgspec.field(default_factory=lambda: np.zeros((0, 5), np.uint64))
 
 
 class RawCounts:
@@ -86,7 +86,7 @@ class RawCounts:
             elif tag == b"REGN":
                 self.regions.append(read_region(payload))
             elif tag == b"CPUS":
-                self.regions[-1].cpus = np.frombuffer(payload, "<u8").reshape(-1, 4)
+                self.regions[-1].cpus = np.frombuffer(payload, "<u8").reshape(-1, 5)
             elif tag == b"CALL":
                 self.calls.append((self.regions[-1], payload))
         self.groups = np.frombuffer(b"".join(self._groups), dtype=GROUP)

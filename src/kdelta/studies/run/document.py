@@ -341,12 +341,15 @@ def _by_cpu(region: RegionCounts) -> Iterator[Table]:
         Column("kernel", "number", "instructions of the measured tasks' own work"),
         Column("user", "number", "likewise"),
         Column("interrupts", "number"),
+        Column("idle", "number", "instructions of its idle task"),
         Column("other tasks", "number"),
     )
     rows = tuple(
         (
             Cell("the one that began" if at == 0 else f"another, {at}"),
-            *map(cells.number, (cpu.own_kernel, cpu.own_user, cpu.interrupts, cpu.other)),
+            *map(cells.number, (cpu.own_kernel, cpu.own_user, cpu.interrupts)),
+            cells.NOTHING if cpu.idle is None else cells.number(cpu.idle),
+            cells.number(cpu.other - (cpu.idle or 0)),
         )
         for at, cpu in enumerate(region.cpus)
     )
