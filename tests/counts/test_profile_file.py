@@ -123,6 +123,14 @@ def test_code_of_another_function_is_a_tail_call_and_calls_from_there_hang_below
     assert NodeEntry.TAIL in profile.tree.entry
 
 
+def test_tail_calls_of_several_tasks_are_all_counted(tmp_path: Path) -> None:
+    """Two tasks of one program are one root, and what they jump to is entered by both."""
+    cells = [(1, 1, 0), (4, 1, 1), (1, 2, 0), (3, 2, 1)]
+    file = _file(tmp_path, [ROOT, ROOT], cells, {0: 2, 1: 7})
+    (profile,) = read_profiles(*file)
+    assert _names(profile) == {("a",): (0, 20), ("a", "b"): (7, 77)}
+
+
 def test_a_root_that_became_known_later_hangs_below_its_caller(tmp_path: Path) -> None:
     """The plugin gives numbers as nodes come about: a parent may have the higher one."""
     nodes = [(BASE, 2, 1, 0, NodeEntry.CALL), ROOT]

@@ -15,6 +15,7 @@ from kdelta.counts.conflicts import (
 )
 from kdelta.cpus.model import LineTransfer
 from kdelta.infer.conflicts.changes import Contended, compare_all
+from kdelta.infer.conflicts.interrupts import InterruptSender
 from kdelta.infer.conflicts.waiting import Waiting
 from kdelta.infer.effects.estimate import estimate
 from kdelta.report.model import KernelRuns, ReportedRun
@@ -77,15 +78,28 @@ WAITS = {
 }
 
 
+WAKES = ("__smp_call_single_queue", "ttwu_queue_wakelist", "try_to_wake_up", "wake_up_q")
+SENDERS: dict[str, dict[str, tuple[InterruptSender, ...]]] = {
+    NEW: {
+        "pipe-across": (
+            InterruptSender(
+                "function call", (*WAKES, "futex_wake", "do_futex", "__x64_sys_futex"), Fraction(1)
+            ),
+            InterruptSender("TLB shootdown", ("smp_call_function_many_cond",), Fraction(1)),
+            InterruptSender("rescheduling", ("resched_curr",), Fraction(1, 400)),
+        )
+    }
+}
+
+
 def side(spec: str, letter: str, *regions: Conflicts) -> ConflictSide:
     first, second = (stored(index, RunStatus.OK) for index in (0, 1))
     second = msgspec.structs.replace(second, machine={**second.machine, "turn_us": 20})
     runs = ReportedRun(first), ReportedRun(second)
     release = "6.12.90-cloud-amd64" if spec == NEW else "6.1.90-cloud-amd64"
     sent = {"pipe-across": {"function call": Fraction(2), "TLB shootdown": Fraction(1)}}
-    return ConflictSide(
-        KernelRuns(spec, letter * 64, release, runs), regions, sent, WAITS.get(spec, ())
-    )
+    kernel = KernelRuns(spec, letter * 64, release, runs)
+    return ConflictSide(kernel, regions, sent, WAITS.get(spec, ()), SENDERS.get(spec, {}))
 
 
 BASE = side(

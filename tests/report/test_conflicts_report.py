@@ -68,6 +68,18 @@ def test_lines_are_shown_by_cpu_and_function() -> None:
     assert "jiffies" in texts
 
 
+def test_interrupts_are_shown_by_who_sends_them() -> None:
+    kept = msgspec.structs.replace(stored("conflicts", compared_conflicts()), shown={ALL: 1})
+    text = " ".join(text_of(kept).split())
+    assert "__smp_call_single_queue < ttwu_queue_wakelist < try_to_wake_up < wake_up_q < " in text
+    assert "< futex_wake < ... < __x64_sys_futex" in text
+    assert "resched_curr" not in text
+    assert (
+        "6.1.90: interrupts to other CPUs, an iteration: function call 2, TLB shootdown 1. "
+        "By whom: -o pipe-across."
+    ) in text
+
+
 def test_two_kernels_say_what_came_and_went() -> None:
     text = unwrapped("conflicts", compared_conflicts())
     assert (

@@ -348,21 +348,23 @@ class _Growth:
         """The rows by the numbers of nodes; code of another function goes to a node of its own."""
         rows = self.tree.rows
         block, vaddr = self._blocks_of_rows()
-        n_places = len(self.found.places)
-        node = self.number[rows.node, rows.context]
-        key = node * n_places + self.code.of_block[block]
-        # As often as its first block that is executed there: the jumps are not recorded.
-        by_address = np.lexsort((rows.group, vaddr, key))
-        keys, at = np.unique(key[by_address], return_index=True)
-        entered = rows.entered[by_address][at]
-        raw_node = rows.node[by_address][at]
+        function = self.code.of_block[block]
+        # Of each node of the plugin's, since several may be one here: those of alike tasks.
+        key = (rows.node * len(CONTEXTS) + rows.context) * len(self.found.places) + function
+        keys, at, place = np.unique(key, return_index=True, return_inverse=True)
+        # As often as its first block that is executed there, of which there may be several
+        # translations: the jumps are not recorded.
+        lowest = np.full(len(keys), np.iinfo(np.uint64).max, np.uint64)
+        np.minimum.at(lowest, place, vaddr)
+        first = (vaddr == lowest[place]) & (rows.group == self.raw.first_groups()[block])
+        entered = sums_at(place[first], rows.entered[first], len(keys))
         moved = [
             self.found.within(
-                *divmod(int(k), n_places),
+                int(self.number[rows.node[row], rows.context[row]]),
+                int(function[row]),
                 int(times),
-                began=(int(before), int(k) % n_places) in self.began,
+                began=(int(rows.node[row]), int(function[row])) in self.began,
             )
-            for k, times, before in zip(keys, entered, raw_node, strict=True)
+            for row, times in zip(at, entered, strict=True)
         ]
-        place = np.searchsorted(keys, key)
         return msgspec.structs.replace(rows, node=np.array(moved, np.int64)[place])

@@ -2,7 +2,7 @@
 """The document of what CPUs contend for."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -42,6 +42,9 @@ _MOST_LINES = 20
 _MOST_REGIONS = 8
 """Of what follows the table of all regions."""
 _LEAST_ITERATIONS = 4
+_MOST_CALLERS = 6
+_LEAST_SENT = Fraction(1, 200)
+"""What is less is printed as none."""
 _COUNTED = (
     "accesses of kernel code to a line of 64 bytes that one CPU writes and another one accesses; "
     "not time, and not how often the line moved between CPUs"
@@ -277,7 +280,7 @@ def _details(report: ConflictsReport, names: Sequence[str]) -> Iterator[Section]
             block
             for name, side in zip(names, report.sides, strict=True)
             if (found := side.of(region))
-            for block in (*_lines(name, found), *_interrupts(name, side.sent.get(region, {})))
+            for block in (*_lines(name, found), *_interrupts(name, side, region))
         )
         yield Section(f"lines-{region}", region, folds, detail=True)
 
@@ -310,10 +313,31 @@ def _lines(name: str, found: Conflicts) -> Iterator[Block]:
         yield Prose("The region accesses more memory than is followed: lines may be missing.")
 
 
-def _interrupts(name: str, sent: Mapping[str, Fraction]) -> Iterator[Block]:
-    if sent:
+def _interrupts(name: str, side: ConflictSide, region: str) -> Iterator[Block]:
+    if senders := side.senders.get(region):
+        columns = (
+            Column("kind", "name"),
+            Column("sent", "number", "an iteration"),
+            Column("by", "text", "the nearest caller of what sends, its callers, the system call"),
+        )
+        rows = tuple(
+            (Cell(one.kind), cells.number(one.count), Cell(_path(one.callers)))
+            for one in senders
+            if one.count >= _LEAST_SENT
+        )
+        caption = f"{name}: interrupts that measured tasks send to other CPUs"
+        yield Table(f"interrupts-{region}-{name}", caption, columns, rows)
+    elif sent := side.sent.get(region):
         kinds = ", ".join(f"{kind} {cells.number(n).text}" for kind, n in sent.items())
-        yield Prose(f"{name}: interrupts to other CPUs, an iteration: {kinds}.")
+        yield Prose(
+            f"{name}: interrupts to other CPUs, an iteration: {kinds}. By whom: -o {region}."
+        )
+
+
+def _path(callers: Sequence[str]) -> str:
+    left_out = len(callers) > _MOST_CALLERS
+    shown = (*callers[: _MOST_CALLERS - 1], "...", callers[-1]) if left_out else callers
+    return " < ".join(shown)
 
 
 def _letters(cpus: int) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import msgspec
 from kdelta.counts.conflicts import Conflicts
 from kdelta.cpus.model import LineTransfer
 from kdelta.infer.conflicts.changes import RegionChange
+from kdelta.infer.conflicts.interrupts import InterruptSender
 from kdelta.infer.conflicts.waiting import Waiting
 from kdelta.report.model import Facts, KernelRuns
 
@@ -17,14 +18,16 @@ TURN = "turn_us"
 
 class ConflictSide(msgspec.Struct, frozen=True):
     """One kernel: its runs; of the first, in which CPUs have long turns, what they contended for,
-    and by region how often an iteration sends interrupts to other CPUs, by kind; of the others, in
-    which turns are short, the regions in which one CPU waits for another.
+    and by region how often an iteration sends interrupts to other CPUs, by kind, and by which
+    callers, where these were followed; of the others, in which turns are short, the regions in
+    which one CPU waits for another.
     """
 
     side: KernelRuns
     conflicts: tuple[Conflicts, ...] = ()
     sent: dict[str, dict[str, Fraction]] = {}
     waits: tuple[Waiting, ...] = ()
+    senders: dict[str, tuple[InterruptSender, ...]] = {}
 
     @property
     def spec(self) -> str:

@@ -9,10 +9,12 @@ import msgspec
 from kdelta.counts.by_key import by_key
 from kdelta.cpus.model import CPU
 from kdelta.infer.conflicts.changes import Contended, compare_all
+from kdelta.infer.conflicts.interrupts import InterruptSender, interrupt_senders
 from kdelta.infer.conflicts.waiting import Waiting, waiting
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Operations, Workload
+from kdelta.lab.attachments import PROFILES, profiles_of
 from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.reports import machine_facts, reported_side
@@ -28,6 +30,8 @@ from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import without
 from kdelta.spec.run import MachineOptions
+from kdelta.store.model import Run
+from kdelta.store.store import Store
 from kdelta.studies.conflicts.model import TURN, ConflictSide, ConflictsReport, ReportedTransfer
 
 PAIRS = "pairs"
@@ -69,7 +73,12 @@ async def run_conflicts(request: ConflictsRequest, lab: Lab) -> ConflictsReport:
     work = request.work
     work.check(request.kernels, request.lab.machine)
     machine = msgspec.structs.replace(request.lab.machine, short_turns=True)
-    asked = msgspec.structs.replace(request.lab, conflicts=True, machine=machine)
+    asked = msgspec.structs.replace(
+        request.lab,
+        conflicts=True,
+        machine=machine,
+        calls="kernel" if request.operations or request.program else "off",
+    )
     lab, progress = lab.asked(asked), lab.progress
     expect_kernels(progress, request.kernels)
     expect_runs(progress, asked, len(request.kernels))
@@ -102,7 +111,10 @@ def _report(
     sides = [
         _side(reported_side(spec, None, (), kernel.text, lab.store))
         if isinstance(kernel, NoKernel)
-        else _side(reported_side(spec, kernel, done, "", lab.store), regions, runs)
+        else msgspec.structs.replace(
+            _side(reported_side(spec, kernel, done, "", lab.store), regions, runs),
+            senders=_senders(lab.store, done[0].run) if done else {},
+        )
         for spec, kernel, done, regions, runs in zip(
             specs, kernels, results, recorded, found, strict=True
         )
@@ -134,6 +146,10 @@ def _side(
         {region: dict(runs[0].sent) for region, runs in found.items()},
         tuple(_waits(recorded)),
     )
+
+
+def _senders(store: Store, run: Run) -> dict[str, tuple[InterruptSender, ...]]:
+    return interrupt_senders(profiles_of(store, run)) if PROFILES in run.attachments else {}
 
 
 def _waits(recorded: Iterable[RecordedRegion]) -> Iterator[Waiting]:
