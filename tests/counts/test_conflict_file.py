@@ -237,7 +237,7 @@ def test_the_struct_of_a_merged_cache_is_taken_where_its_fields_fit(tmp_path: Pa
     bad = conflicts_chunk([(3, start, start)], shared(0, 2, size=4))
     fitting, other = read(tmp_path, region("a", 10), good, region("b", 10), bad)
     assert names(fitting) == ["lockref?.count"]
-    assert names(other) == ["lockref+0x2 by writer"]
+    assert names(other) == ["lockref?+0x2 by writer"]
 
 
 def test_regions_are_kept_as_they_were(tmp_path: Path) -> None:

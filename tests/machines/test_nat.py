@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.counts.model import RegionCounts, merged_regions, with_packets
+from kdelta.counts.model import Packets, RegionCounts, merged_regions, with_packets
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.counts.trace_file import read_traces
@@ -76,6 +76,40 @@ def test_each_packet_is_received_once_by_the_router() -> None:
             assert region.packets.frame_bytes == 106 * region.packets.count
     # 46 segments of 64 KiB, and what acknowledges them.
     assert packets("tcp-bulk") > 46 * counted(*FEW)["tcp-bulk"].iteration_count
+
+
+FLOWS = ("udp-64b", "frames-64b-forward", "tcp-bulk", "connections")
+
+
+def test_two_flows_are_of_a_cpu_each() -> None:
+    two = find_workload("nat:flows=2")
+    outcome = run_job(workload_work(two, FLOWS, kernel(NEW)).job, guest(NEW, cpus=2))
+    regions = regions_of(outcome)
+    assert list(regions) == list(FLOWS)
+    for name in ("udp-64b", "frames-64b-forward"):
+        assert regions[name].packets == Packets(
+            2 * regions[name].iteration_count, 2 * 106 * regions[name].iteration_count
+        )
+    for region in regions.values():
+        first, second = (cpu.own_kernel for cpu in region.cpus)
+        assert 0.9 * first < second < 1.1 * first
+    assert regions_of(run_job(workload_work(two, FLOWS, kernel(NEW)).job, guest(NEW, cpus=2))) == (
+        regions
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "cpus", "said"),
+    [
+        ("udp-64b", 1, "udp-64b: 2 flows need 2 CPUs: add --smp 2"),
+        ("pktgen-64b", 2, "pktgen-64b: it has one flow"),
+    ],
+)
+def test_flows_that_cannot_be_are_refused(operation: str, cpus: int, said: str) -> None:
+    work = workload_work(find_workload("nat:flows=2"), (operation,), kernel(NEW))
+    outcome = run_job(work.job, guest(NEW, cpus=cpus))
+    assert outcome.status is RunStatus.WORKLOAD_FAILED
+    assert outcome.detail.startswith(said)
 
 
 def test_it_repeats_to_the_last_instruction() -> None:

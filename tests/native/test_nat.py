@@ -48,7 +48,9 @@ def test_there_is_one_place_for_each_mark(nat: Path) -> None:
     assert [found[kind] for kind in ("begin", "iter", "end")] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("words", [("udp",), ("--settle",), ("--settle", "x"), ("--what",)])
+@pytest.mark.parametrize(
+    "words", [("udp",), ("--settle",), ("--settle", "x"), ("--what",), ("--flows", "3")]
+)
 def test_wrong_words_are_a_usage_error(nat: Path, words: tuple[str, ...]) -> None:
     done = execute(nat, *words)
     assert done.returncode == 2

@@ -153,7 +153,9 @@ class MemoryNames:
         name = _STRUCTS.get(cache.name, cache.name)
         if cache.users <= 1 and (kind := self._struct(name)):
             return Named("object", name, offset, kind)
-        return Named("object", cache.name, offset)
+        says_size_alone = cache.name.startswith("kmalloc-")
+        doubt = "?" if cache.users > 1 and not says_size_alone else ""
+        return Named("object", cache.name + doubt, offset)
 
     def guessed(self, cache: SlabCache, accesses: Collection[tuple[int, int]]) -> int | None:
         """Return the struct of a cache's name, where the kernel made one of several caches and the

@@ -64,7 +64,7 @@ static void frame_make(void)
     memcpy(header, &frame.ip, sizeof header);
     frame.ip.check = checksum(header, sizeof header / 2);
     /* No checksum, which UDP over IPv4 allows: it need not be made, looked at or changed. */
-    frame.udp = (struct udphdr){.source = htons(SOURCE_PORT), .dest = htons(DROP_PORT)};
+    frame.udp = (struct udphdr){.source = htons((uint16_t)(SOURCE_PORT + flow)), .dest = htons(DROP_PORT)};
     frame.udp.len = htons(sizeof frame.udp + PAYLOAD_BYTES);
 }
 
@@ -80,7 +80,8 @@ static void frames_setup(const struct operation *op)
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = 0};
     int one = 1;
 
-    drop_in_wan(op);
+    if (!flow)
+        drop_in_wan(op);
     frame_make();
     enter(LAN);
     sender = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -102,6 +103,7 @@ static void all_were_dropped(void)
 {
     uint64_t dropped = early_dropped();
 
+    to_drop *= n_flows; /* the second flow's frames were as many */
     if (dropped != to_drop)
         fail("%llu of %llu packets were lost: the WAN's host saw %llu from %s", (unsigned long long)(to_drop - dropped),
              (unsigned long long)to_drop, (unsigned long long)dropped, source);
@@ -162,7 +164,7 @@ static void step_pktgen(void)
 }
 
 #define FRAMES .step = step_frame, .setup = frames_setup, .finish = all_were_dropped
-#define PKTGEN .step = step_pktgen, .everyone = true, .setup = pktgen_setup, .finish = all_were_dropped
+#define PKTGEN .step = step_pktgen, .everyone = true, .alone = true, .setup = pktgen_setup, .finish = all_were_dropped
 
 const struct operation generator_operations[] = {
     {"frames-64b", MASQUERADE, 400, FRAMES},

@@ -34,10 +34,10 @@ static void too_long(int signal)
     fail("packets were lost: a call did not end within %d s", OPERATION_SECONDS);
 }
 
-static void repeat(const struct operation *op, unsigned long times)
+static void repeat(void (*step)(void), unsigned long times)
 {
     for (; times; times--)
-        op->step();
+        step();
 }
 
 static void check(const struct operation *op, const struct traffic *sum)
@@ -46,13 +46,14 @@ static void check(const struct operation *op, const struct traffic *sum)
         op->finish();
     if (sum->lost)
         fail("%llu packets were lost by the router's devices", (unsigned long long)sum->lost);
-    if (sum->packets < op->iterations * scale_percent / 100)
+    if (sum->packets < n_flows * op->iterations * scale_percent / 100)
         fail("the router received %llu packets only: they took another way", (unsigned long long)sum->packets);
 }
 
 static void measure(const struct operation *op)
 {
     unsigned long iterations = op->iterations * scale_percent / 100 + (op->iterations * scale_percent < 100);
+    void (*step)(void) = n_flows > 1 ? flows_step : op->step;
     struct traffic before, after;
     uint64_t begin, end;
     char name[64];
@@ -63,22 +64,25 @@ static void measure(const struct operation *op)
     rules_load(op->rules);
     expect_sender(op->rules == FORWARD ? LAN_HOST : WAN_ROUTER);
     op->setup(op);
+    flows_start(op, &settle_time);
     /* What the first packets set up once, and what all this left to be done later, is done now. */
-    repeat(op, iterations == 1 ? 0 : FIRST);
+    repeat(step, iterations == 1 ? 0 : FIRST);
     if (settle_time.tv_sec) {
+        flows_rest();
         nanosleep(&settle_time, NULL);
         kdelta_clock_align(start_ticks);
     }
-    repeat(op, iterations == 1 ? 0 : op->warm_up ? op->warm_up : 1 + iterations / WARM_UP_PART);
+    repeat(step, iterations == 1 ? 0 : op->warm_up ? op->warm_up : 1 + iterations / WARM_UP_PART);
     before = world_traffic();
     snprintf(name, sizeof name, "%s%s", op->everyone ? "*" : "", op->name);
     kdelta_announce(name);
     begin = kdelta_clock_begin();
     for (unsigned long n = iterations; n; n--) {
-        op->step();
+        step();
         kdelta_iter();
     }
     end = kdelta_clock_end();
+    flows_end();
     after = world_traffic();
     after.packets -= before.packets;
     after.bytes -= before.bytes;
@@ -109,6 +113,14 @@ static void run(const struct operation *op)
     tell_operation(NULL);
 }
 
+static void run_unasked(const struct operation *op)
+{
+    if (op->alone && n_flows > 1)
+        tell(TOLD_LEFT_OUT, "%s is left out: it has one flow\n", op->name);
+    else
+        run(op);
+}
+
 static const struct operation *find(const char *name)
 {
     for (const struct operation *const *table = tables; *table; table++)
@@ -135,7 +147,7 @@ static _Noreturn void usage(const char *wrong)
 {
     dprintf(STDERR_FILENO,
             "nat: %s\n"
-            "usage: nat [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [OPERATION...]\n",
+            "usage: nat [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [--flows 1|2] [OPERATION...]\n",
             wrong);
     _exit(2);
 }
@@ -157,7 +169,7 @@ int main(int argc, char **argv)
 {
     start_ticks = kdelta_clock_now();
     for (argv++, argc--; argc && **argv == '-'; argv++, argc--) {
-        bool valued = !strcmp(*argv, "--settle") || !strcmp(*argv, "--scale");
+        bool valued = !strcmp(*argv, "--settle") || !strcmp(*argv, "--scale") || !strcmp(*argv, "--flows");
 
         if (!strcmp(*argv, "--clock"))
             clock_wanted = true;
@@ -167,16 +179,20 @@ int main(int argc, char **argv)
             settle_time.tv_sec = (time_t)number(argv[1]);
         else if (!strcmp(*argv, "--scale"))
             scale_percent = number(argv[1]);
+        else if (!strcmp(*argv, "--flows"))
+            n_flows = (unsigned)number(argv[1]);
         else
             usage(*argv);
         argv += valued, argc -= valued;
     }
+    if (n_flows < 1 || n_flows > MOST_FLOWS)
+        usage("--flows is 1 or 2");
     for (int i = 0; i < argc; i++)
         if (!find(argv[i]))
             usage(argv[i]);
     tell_start(argc);
     if (!argc)
-        run_all(run);
+        run_all(run_unasked);
     for (int i = 0; i < argc; i++)
         run(find(argv[i]));
     tell_all();

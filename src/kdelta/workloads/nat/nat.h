@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* The two hosts and the router between them: a network namespace each. */
 enum place { LAN, ROUTER, WAN, PLACES };
@@ -45,6 +46,7 @@ struct operation {
     size_t bytes;                   /* of the payload */
     unsigned warm_up;               /* iterations before the region; else a part of those in it */
     bool optional;                  /* left out where the kernel cannot do it, unless it is named */
+    bool alone;                     /* it has one flow */
     bool everyone;                  /* much of it is done by the kernel's threads: their work is the region's own */
     bool hidden;                    /* runs only when it is named */
 };
@@ -93,6 +95,14 @@ void rules_load(enum rules rules);
 void early_drop(const char *from); /* the WAN's host drops packets for DROP_PORT before it looks for a socket */
 uint64_t early_dropped(void);
 #define DROP_PORT 9
+
+/* flows.c: what follows is done by a second process, too, on a CPU of its own, where two flows are wanted */
+#define MOST_FLOWS 2
+extern unsigned flow, n_flows; /* that this process has; how many there are */
+void flows_start(const struct operation *op, const struct timespec *settle);
+void flows_step(void);
+void flows_rest(void); /* the first flow's process is about to sleep */
+void flows_end(void);
 
 /* sockets.c */
 struct sockaddr_in address_of(const char *address, uint16_t port);

@@ -15,6 +15,7 @@
 #define BUFFER_BYTES (64 << 10)
 #define MARK_BYTES 4096        /* in each of these pieces the buffer's number stands once */
 #define FIRST_CLIENT_PORT 20000
+#define FLOW_PORTS 10000       /* that a flow may use */
 #define IPERF "/usr/bin/iperf3"
 #define IPERF_BYTES 2M
 #define IPERF_READY_NS 100000000
@@ -24,13 +25,16 @@
 static char out[BUFFER_BYTES], in[BUFFER_BYTES];
 static uint64_t number;
 static int client = -1, server = -1, listener = -1;
-static uint16_t client_port = FIRST_CLIENT_PORT;
+static uint16_t client_port = FIRST_CLIENT_PORT, server_port = SERVER_PORT;
 static struct program iperf_server;
 
 static void listen_in_wan(void)
 {
-    struct sockaddr_in at = address_of(WAN_HOST, SERVER_PORT);
+    struct sockaddr_in at;
 
+    client_port += (uint16_t)(flow * FLOW_PORTS);
+    server_port += (uint16_t)flow;
+    at = address_of(WAN_HOST, server_port);
     listener = socket_in(WAN, SOCK_STREAM);
     must(bind(listener, (struct sockaddr *)&at, sizeof at), "binding the WAN's socket");
     must(listen(listener, 16), "listening");
@@ -39,7 +43,7 @@ static void listen_in_wan(void)
 /* From a port that is told: choosing one takes longer or shorter by chance. */
 static int connect_from(int fd, uint16_t port)
 {
-    struct sockaddr_in from = address_of(LAN_HOST, port), to = address_of(WAN_HOST, SERVER_PORT);
+    struct sockaddr_in from = address_of(LAN_HOST, port), to = address_of(WAN_HOST, server_port);
 
     must(bind(fd, (struct sockaddr *)&from, sizeof from), "binding the LAN's socket");
     if (connect(fd, (struct sockaddr *)&to, sizeof to))
@@ -63,7 +67,7 @@ static void bulk_setup(const struct operation *op)
     (void)op;
     memset(out, 0x5a, sizeof out);
     listen_in_wan();
-    client = connect_from(socket_in(LAN, SOCK_STREAM), FIRST_CLIENT_PORT);
+    client = connect_from(socket_in(LAN, SOCK_STREAM), client_port);
     server = accepted();
 }
 
@@ -173,7 +177,8 @@ const struct operation tcp_operations[] = {
     {"tcp-bulk-forward", FORWARD, 24, BULK},
     {"tcp-bulk-flowtable", FLOWTABLE, 24, BULK, .optional = true},
     {"tcp-bulk-iptables", IPTABLES, 24, BULK, .optional = true},
-    {"tcp-iperf3", MASQUERADE, 1, .step = step_iperf, .setup = iperf_setup, .finish = iperf_finish, .everyone = true},
+    {"tcp-iperf3", MASQUERADE, 1, .step = step_iperf, .setup = iperf_setup, .finish = iperf_finish, .everyone = true,
+     .alone = true},
     {"connections", MASQUERADE, 60, CONNECTIONS},
     {"connections-iptables", IPTABLES, 60, CONNECTIONS, .optional = true},
     {0},

@@ -21,7 +21,8 @@ static int client = -1, server = -1;
 
 static void udp_setup(const struct operation *op)
 {
-    struct sockaddr_in from = address_of(LAN_HOST, CLIENT_PORT), to = address_of(WAN_HOST, SERVER_PORT);
+    struct sockaddr_in from = address_of(LAN_HOST, (uint16_t)(CLIENT_PORT + flow));
+    struct sockaddr_in to = address_of(WAN_HOST, (uint16_t)(SERVER_PORT + flow));
 
     size = op->bytes;
     memset(&sent, 0x5a, sizeof sent);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two flows at once, of a process on each CPU: an iteration is a step of both. What they share is the router. */
+#include "nat.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kdelta.h"
+
+#define LINE_BYTES 64
+
+struct line {
+    unsigned value;
+} __attribute__((aligned(LINE_BYTES)));
+
+/* What one process waits for, the other one sets. */
+static struct meeting {
+    struct line asked; /* for so many steps */
+    struct line made;  /* by the second flow */
+    struct line rests; /* the second flow is to sleep, as the first one does */
+} *meeting;
+
+unsigned flow, n_flows = 1;
+
+static void (*own_step)(void);
+static pid_t other;
+
+static unsigned seen(const struct line *line)
+{
+    return __atomic_load_n(&line->value, __ATOMIC_ACQUIRE);
+}
+
+static void set(struct line *line, unsigned value)
+{
+    __atomic_store_n(&line->value, value, __ATOMIC_RELEASE);
+}
+
+/* Of a CPU that the emulator executes; the kernel sees nothing of it. */
+static void end_turn(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static void pin(unsigned cpu)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    must(sched_setaffinity(0, sizeof set, &set), "choosing a CPU");
+}
+
+static _Noreturn void second_flow(const struct operation *op, const struct timespec *settle)
+{
+    flow = 1;
+    pin(flow);
+    kdelta_join();
+    op->setup(op);
+    for (unsigned n = 0;; set(&meeting->made, ++n)) {
+        for (; seen(&meeting->asked) == n; end_turn())
+            if (seen(&meeting->rests)) {
+                set(&meeting->rests, 0);
+                nanosleep(settle, NULL);
+            }
+        op->step();
+    }
+}
+
+static void other_failed(int number)
+{
+    (void)number;
+    _exit(1); /* it has said why */
+}
+
+void flows_start(const struct operation *op, const struct timespec *settle)
+{
+    pid_t first = getpid();
+
+    if (n_flows == 1)
+        return;
+    if (op->alone)
+        fail("it has one flow");
+    if (sysconf(_SC_NPROCESSORS_ONLN) < (long)n_flows)
+        fail("%u flows need %u CPUs: add --smp %u", n_flows, n_flows, n_flows);
+    meeting = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (meeting == MAP_FAILED)
+        fail("no shared memory");
+    own_step = op->step;
+    pin(flow);
+    signal(SIGCHLD, other_failed);
+    other = (pid_t)must(fork(), "a process");
+    if (!other) {
+        signal(SIGCHLD, SIG_DFL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != first)
+            _exit(1);
+        second_flow(op, settle);
+    }
+}
+
+void flows_step(void)
+{
+    unsigned wanted = seen(&meeting->asked) + 1;
+
+    set(&meeting->asked, wanted);
+    own_step();
+    while (seen(&meeting->made) != wanted)
+        end_turn();
+}
+
+void flows_rest(void)
+{
+    if (other)
+        set(&meeting->rests, 1);
+}
+
+void flows_end(void)
+{
+    if (!other)
+        return;
+    signal(SIGCHLD, SIG_DFL);
+    kill(other, SIGKILL);
+    must(waitpid(other, NULL, 0), "waiting for a process");
+}
