@@ -98,7 +98,7 @@ SLIPS = [
     Slip(f"gate {AB} --mixed pas", "--mixed pas", "no such word", f"gate {AB} --mixed pass"),
     Slip(f"compare {AB} --cpu zen", "'zen'", "no CPU", f"compare {AB} --cpu zen5"),
     Slip(f"compare {AB} --cpu nehalem", "'nehalem'", "no CPU", "compare --help"),
-    Slip(f"compare {AB} -w nat:foo=1", "nat:foo=1", "no parameters", f"compare {AB} -w nat"),
+    Slip(f"compare {AB} -w aes:foo=1", "aes:foo=1", "no parameters", f"compare {AB} -w aes"),
     Slip(f"compare {AB} -o open", "'open'", "no operation", f"compare {AB} -o open-close"),
     Slip(f"compare {AB} -o get-ppid", "get-ppid", "no operation", f"compare {AB} -o getppid"),
     Slip(f"compare {AB} --budget 5min", "5min", "is no time", "compare --help"),

@@ -174,4 +174,7 @@ def test_a_workload_for_two_cpus_is_refused_on_one() -> None:
         must_offer_cpus(pairs, MachineOptions())
     assert refused.value.hint == "add --smp 2"
     must_offer_cpus(pairs, MachineOptions(cpus=2))
+    with pytest.raises(UserError, match="cannot run nat:flows=2 on 1 CPU: it needs 2"):
+        must_offer_cpus(find_workload("nat:flows=2"), MachineOptions())
+    must_offer_cpus(find_workload("nat:flows=1"), MachineOptions())
     must_offer_cpus(find_workload("syscalls"), MachineOptions())

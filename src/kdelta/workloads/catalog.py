@@ -33,7 +33,7 @@ class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole number that a workload can be given, as in NAME:PARAMETER=NUMBER; its program is told
-    by that option.
+    by that option. is_cpus: its guests need so many CPUs.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     option: str
     default: int
     most: int
+    is_cpus: bool = False
 
 
 class UserlandWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -232,6 +233,7 @@ def _with_parameters(workload: Workload, given: str) -> Workload:
         workload,
         name=f"{workload.name}:{words}" if words else workload.name,
         arguments=(*workload.arguments, *more),
+        cpus=max(workload.cpus, *(numbers[one.name] for one in other if one.is_cpus), 1),
     )
 
 
