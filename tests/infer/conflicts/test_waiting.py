@@ -62,6 +62,27 @@ def test_functions_under_other_names_and_of_other_tasks() -> None:
     assert waited(made).insns == 4
 
 
+def test_polls_are_pauses_of_the_kernel_where_no_lock_spins() -> None:
+    def paused(name: str, n: int, origin: str = "kernel") -> FunctionCost:
+        return FunctionCost("own", origin, name, Cost(100, specials={"pause": n}))
+
+    made = region("mprotect", {}, 10)
+    functions = (
+        paused("smp_call_function_many_cond", 40),
+        paused("native_queued_spin_lock_slowpath", 700),
+        paused("__mutex_lock.constprop.0", 700),
+        paused("end_turn", 700, "pairs"),
+    )
+    made = RegionCounts(made.name, made.iterations, functions)
+    assert waited(made) == Waited(Fraction(10), Fraction(0), Fraction(4))
+    found = waiting([(made, NOTHING)])
+    assert found
+    assert found.polls == estimate([Fraction(4)])
+    assert found.functions == ("native_queued_spin_lock_slowpath", "smp_call_function_many_cond")
+    alone = RegionCounts(made.name, made.iterations, functions[:1])
+    assert waiting([(alone, NOTHING)]) is not None
+
+
 def test_without_waiting_there_is_nothing_to_say() -> None:
     assert waiting([(counts(path_openat=900), NOTHING)]) is None
 

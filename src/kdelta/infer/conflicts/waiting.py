@@ -11,7 +11,7 @@ import msgspec
 
 from kdelta.counts.by_key import by_key
 from kdelta.counts.conflicts import Conflicts
-from kdelta.counts.model import RegionCounts
+from kdelta.counts.model import RegionCounts, is_kernel
 from kdelta.infer.effects.estimate import Estimate, estimate
 from kdelta.infer.effects.functions import strip_suffixes
 
@@ -35,6 +35,9 @@ mutex's own slow path is not among them: it has the way of those that find the l
 
 _MUTEX = frozenset(f"__mutex_lock_{how}slowpath" for how in ("", "killable_", "interruptible_"))
 
+_MUTEX_ITSELF = "__mutex_lock"
+_PAUSE = "pause"
+
 _BEGIN = re.compile(r"_slowpath$")
 """By which functions a CPU begins to wait; the others are called by these, or by a mutex's."""
 
@@ -52,16 +55,19 @@ places in which these queue up.
 
 class Waited(msgspec.Struct, frozen=True):
     """What waiting takes in one run of a region: instructions, and how often a CPU began to wait,
-    an iteration.
+    an iteration. polls: how often it looked whether others had answered (`pause` where no lock
+    spins: after interrupts that it sent, say).
     """
 
     insns: Fraction
     times: Fraction
+    polls: Fraction = Fraction(0)
 
 
 class Waiting(msgspec.Struct, frozen=True):
     """What waiting takes in a region, over runs: an iteration's instructions, how often a CPU began
-    to wait, the functions, and the locks, those first that are accessed most meanwhile.
+    to wait, how often it looked for an answer, the functions, and the locks, those first that are
+    accessed most meanwhile.
     """
 
     region: str
@@ -69,6 +75,7 @@ class Waiting(msgspec.Struct, frozen=True):
     times: Estimate
     functions: tuple[str, ...]
     locks: tuple[str, ...]
+    polls: Estimate = estimate([Fraction(0)])
 
 
 def waited(region: RegionCounts) -> Waited:
@@ -77,13 +84,27 @@ def waited(region: RegionCounts) -> Waited:
     insns = sum(one.cost.insns for name, one in own if name in WAITING)
     times = sum(one.calls for name, one in own if name in WAITING | _MUTEX and _BEGIN.search(name))
     n = region.iteration_count
-    return Waited(Fraction(insns, n), Fraction(times, n))
+    return Waited(Fraction(insns, n), Fraction(times, n), Fraction(sum(_polls(region).values()), n))
+
+
+def _polls(region: RegionCounts) -> dict[str, int]:
+    """How often functions of the kernel pause that spin for no lock."""
+    found = by_key(
+        (strip_suffixes(one.name), one.cost.specials.get(_PAUSE, 0))
+        for one in region.functions
+        if one.context == "own" and is_kernel(one.origin)
+    )
+    return {
+        name: sum(of)
+        for name, of in found.items()
+        if sum(of) and name not in WAITING and not name.startswith(_MUTEX_ITSELF)
+    }
 
 
 def waiting(runs: Sequence[tuple[RegionCounts, Conflicts]]) -> Waiting | None:
     """Return what waiting takes over runs of a region; None where no CPU waits in any."""
     every = [waited(region) for region, _ in runs]
-    if not any(one.insns for one in every):
+    if not any(one.insns or one.polls for one in every):
         return None
     return Waiting(
         region=runs[0][0].name,
@@ -91,18 +112,24 @@ def waiting(runs: Sequence[tuple[RegionCounts, Conflicts]]) -> Waiting | None:
         times=estimate([one.times for one in every]),
         functions=_functions(region for region, _ in runs),
         locks=_locks(conflicts for _, conflicts in runs),
+        polls=estimate([one.polls for one in every]),
     )
 
 
 def _functions(runs: Iterable[RegionCounts]) -> tuple[str, ...]:
-    """Those that wait, the longest first."""
+    """Those that wait, the longest first; and those that look for answers."""
+    runs = list(runs)
     insns = by_key(
         (strip_suffixes(one.name), one.cost.insns)
         for region in runs
         for one in region.functions
         if one.context == "own" and one.cost.insns
     )
-    return _most({name: sum(of) for name, of in insns.items() if name in WAITING})
+    polls = by_key(pair for region in runs for pair in _polls(region).items())
+    return (
+        *_most({name: sum(of) for name, of in insns.items() if name in WAITING}),
+        *_most({name: sum(of) for name, of in polls.items()}),
+    )
 
 
 def _locks(runs: Iterable[Conflicts]) -> tuple[str, ...]:

@@ -26,11 +26,17 @@ def waiting_sections(report: ConflictsReport) -> Iterator[Section]:
         dict.fromkeys(name for waits in found for name in waits),
         key=lambda name: -max(waits[name].insns.value for waits in found if name in waits),
     )
-    times = Column("waits", "number", "how often a CPU begins to wait, an iteration")
+    alone = len(found) == 1
+    if not alone:
+        names = [name for name in names if any(_insns(name, waits) for waits in found)]
+    times = (
+        Column("waits", "number", "how often a CPU begins to wait, an iteration"),
+        Column("polls", "number", "how often it looks whether others answered, an iteration"),
+    )
     columns = (
         Column("region", "name"),
         *(Column(of, "number", "in which a CPU waits, an iteration") for of in _titles(report)),
-        *((times,) if len(found) == 1 else ()),
+        *(times if alone else ()),
         Column("for"),
         Column("in"),
     )
@@ -50,12 +56,18 @@ def _waiting_row(name: str, found: Sequence[Mapping[str, Waiting]]) -> Iterator[
     yield Cell(name)
     every = [waits[name] for waits in found if name in waits]
     for waits in found:
-        yield cells.number(waits[name].insns.value if name in waits else Fraction(0))
+        yield cells.number(_insns(name, waits))
     if len(found) == 1:
         yield cells.number(every[0].times.value)
-    yield Cell(words.some(list(dict.fromkeys(lock for one in every for lock in one.locks)), 2))
+        yield cells.number(every[0].polls.value)
+    locks = list(dict.fromkeys(lock for one in every for lock in one.locks))
+    yield Cell(words.some(locks, 2) if locks else "-")
     by = dict.fromkeys(function for one in every for function in one.functions)
     yield Cell(words.some(list(by), 2))
+
+
+def _insns(name: str, waits: Mapping[str, Waiting]) -> Fraction:
+    return waits[name].insns.value if name in waits else Fraction(0)
 
 
 def cost_sections(report: ConflictsReport) -> Iterator[Section]:
