@@ -28,9 +28,11 @@ from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.forms import FORMS
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import run_gate
+from kdelta.studies.search.model import averaged
 from tests.lab.fake_lab import CostsByName, compared, for_real, never, without_guests
-from tests.studies.ablated import AblatedLab, plain
+from tests.studies.ablated import AblatedLab, config_of, on, plain
 from tests.studies.log.histories import log, three
+from tests.studies.planted import exactly
 from tests.studies.search_lab import without_programs
 
 
@@ -146,3 +148,31 @@ def test_ablate_has_it_by_option_group(
     words = {one.region: one.word for one in found.effects}
     assert words == {"open": Word.SAME, "fault": Word.FASTER, "empty": Word.SAME}
     in_every_form("ablate", report)
+
+
+@pytest.mark.build
+@pytest.mark.slow
+def test_ablate_finds_what_it_alone_sees(
+    ablate_request: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A measure that is searched by: the path is the same with the option and without it."""
+
+    def drivers(_: Toys, __: Lab, side: RunSide) -> dict[str, Estimate]:
+        assert side.kernel
+        return {"open": exactly(40 + 6 * on(config_of(side.kernel), "OLD_DRIVER"))}
+
+    without_programs(monkeypatch)
+    monkeypatch.setattr(Toys, "searched", True)
+    monkeypatch.setattr(Toys, "figures", drivers)
+    request = msgspec.structs.replace(ablate_request, rule_out=False)
+    report = asyncio.run(run_ablate(request, AblatedLab(store, plain)))
+    effects = {
+        one.name: {name: effect.value for name, effect in one.effects.items() if effect.value}
+        for one in report.option_groups
+    }
+    assert effects["OLD_DRIVER"] == {"open (toys)": -6}
+    assert "open (toys)" not in effects["ZERO_PAGES"]
+    (region,) = (one for one in report.regions if one.name == "open (toys)")
+    assert (region.unit, region.before, region.after) == ("toys", exactly(46), exactly(40))
+    assert region not in averaged(report.regions)
+    assert "40 toys an iteration" in in_every_form("ablate", report)["html"]

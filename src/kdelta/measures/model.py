@@ -168,12 +168,14 @@ class Measure:
     where   what follows the name of a region that is judged by it: " on zen4"
     margin  the part of a figure below which a difference is not worth a kernel, in a search
     weighs  see MeasuredEffects
+    searched  whether series and ablate search by its figures, too, as bisect does by all measures'
     """
 
     name: str
     unit: str
     margin: Fraction = Fraction(0)
     weighs: bool = True
+    searched: bool = False
 
     @property
     def where(self) -> str:

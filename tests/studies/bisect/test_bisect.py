@@ -4,23 +4,22 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import data_dir
-from kdelta.infer.effects.paths import RegionPath
+from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.reach.touched import HARMLESS, Tree
 from kdelta.lab.lab import Lab
+from kdelta.measures.cycles.measure import ModelCycles
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.kernels.git_trees import git, state
 from tests.report.shown import shown
 from tests.studies.planted import (
@@ -303,17 +302,11 @@ def test_model_cycles_are_regions_of_their_own(
     planted.change("core: slower", CORE, *SLOWER)
     cpu = load_cpu("generic-x86-64")
 
-    def cycles(_: object, measured: MeasuredKernel, *__: Any) -> dict[str, SearchedRegion]:
+    def cycles(*_: object) -> dict[str, Estimate]:
         lock = planted.read(lab.measured[-1], LOCK)
-        assert measured.kernel
-        cost = exactly(1000 + 200 * lock.count("+= 2"))
-        return {
-            "fault on generic-x86-64": SearchedRegion(
-                "syscalls", RegionPath(cost, cost, exactly(0))
-            )
-        }
+        return {"fault": exactly(1000 + 200 * lock.count("+= 2"))}
 
-    monkeypatch.setattr("kdelta.studies.bisect.kernels.figures_of", cycles)
+    monkeypatch.setattr(ModelCycles, "figures", cycles)
     request = msgspec.structs.replace(request_for(planted, good), cpu=cpu, layouts=16)
     report = bisected(request, lab)
     assert effects(report) == {

@@ -87,6 +87,7 @@ class CpuConflicts(Measure):
     name = "conflicts"
     unit = "contended accesses"
     weighs = False  # what waiting costs is not known
+    searched = True
 
     def recording(self, asked: LabRequest) -> LabRequest:
         return msgspec.structs.replace(asked, conflicts=True)

@@ -94,7 +94,8 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
             guest_cpus=request.lab.machine.cpus,
         )
     )
-    bench = Bench(request.tree, works, lab.asked(recording(request.lab, measures)))
+    recorded = lab.asked(recording(request.lab, measures))
+    bench = Bench(request.tree, works, recorded, [one for one in measures if one.searched])
     request.timed.check()
     for measure in measures:
         measure.check(lab, ())

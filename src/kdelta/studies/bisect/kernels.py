@@ -8,12 +8,10 @@ import msgspec
 from kdelta.cpus.forced import FORCED_ON
 from kdelta.host.dirs import data_dir
 from kdelta.host.sealed import read_record, write_record
-from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import differences_that_matter
 from kdelta.infer.reach.touched import Tree, tree_of
-from kdelta.infer.search.search_model import BisectAnswer, FlipSet
+from kdelta.infer.search.search_model import BisectAnswer
 from kdelta.infer.search.stretches import kernel
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.kbuild.built import DEPENDENCIES
@@ -27,7 +25,7 @@ from kdelta.kernels.sources.source import Source, source_of
 from kdelta.lab.cpus import lab_like, machine_for
 from kdelta.lab.lab import Lab
 from kdelta.lab.work import works_of
-from kdelta.measures.model import Measure, MeasureRequest, recording
+from kdelta.measures.model import MeasureRequest, recording
 from kdelta.measures.registry import measures_of
 from kdelta.report import words
 from kdelta.spec.change import parse_change
@@ -40,7 +38,6 @@ from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.search.measure import (
     Bench,
     MeasuredKernel,
-    SearchedRegion,
     built_side,
     complete_kernel,
 )
@@ -126,7 +123,7 @@ class Commits(SearchStudy):
         announce(self._changes, lab.progress.log)
         self._repository = str(commits.repository)
         ends = (kernel(commits.good.name), kernel(commits.bad.name))
-        bench = Bench(str(self.spec(commits.good.name)), works, self._lab)
+        bench = Bench(str(self.spec(commits.good.name)), works, self._lab, self.measures)
         super().__init__(bench, first=ends[0], last=ends[1])
         # A failure holds for the default CPU that there was: x86-64 alone has one.
         machine = machine_for(asked.machine, FORCED_ON)
@@ -181,7 +178,7 @@ class Commits(SearchStudy):
         self.builds.add(label, found)
         if kernel(commit) in (self._first, self._last) and not isinstance(found, NoKernel):
             self.check_judges([found])
-        measured = self._with_figures(await self._bench.measure(label, found))
+        measured = await self._bench.measure(label, found)
         if measured.failure:
             self._journal.add(
                 FailedCommit(commit, measured.status, measured.failure, found.identity)
@@ -220,20 +217,6 @@ class Commits(SearchStudy):
         """Reports that about so many more commits will be measured."""
         self._bench.expect(kernels)
 
-    async def more_runs(self, flips: FlipSet) -> MeasuredKernel:
-        """Return a measured commit with as many runs as leave nothing to chance."""
-        self._measured[flips] = self._with_figures(await super().more_runs(flips))
-        return self._measured[flips]
-
-    def _with_figures(self, measured: MeasuredKernel) -> MeasuredKernel:
-        """Return the kernel with the figures of all measures as further regions."""
-        figures = figures_of(self.measures, measured, self._bench, self._lab)
-        parts = {**measured.parts, **{name: {} for name in figures}}
-        found = msgspec.structs.replace(
-            measured, regions={**measured.regions, **figures}, parts=parts
-        )
-        return found.without(self._bench.left_out)
-
     def _kernel(self, commit: str) -> Kernel | NoKernel:
         """Of an end that there is no kernel tree is the user's slip; commits between the ends may
         be of what had a history of its own before it was merged.
@@ -269,21 +252,3 @@ class Commits(SearchStudy):
         return not any(
             one.matters for one in differences_that_matter(sides[0], sides[1].digest, paths)
         )
-
-
-def figures_of(
-    measures: Sequence[Measure], measured: MeasuredKernel, bench: Bench, lab: Lab
-) -> dict[str, SearchedRegion]:
-    """Return what measures besides the path say of each region of one kernel, by the region's name
-    and what follows it; nothing for a kernel that failed.
-    """
-    if measured.kernel is None:
-        return {}
-    found: dict[str, SearchedRegion] = {}
-    for workload, side in measured.sides().items():
-        for measure in measures:
-            for region, value in measure.figures(lab, side).items():
-                nothing = Estimate(ZERO, ZERO, ZERO, value.n)
-                shown = bench.named(region, workload) + measure.where
-                found[shown] = SearchedRegion(workload, RegionPath(value, value, nothing))
-    return found

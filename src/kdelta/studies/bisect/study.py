@@ -317,11 +317,6 @@ def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
 
 
 def _regions(kernels: Commits, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
-    units = {
-        f"{name}{measure.where}": measure.unit
-        for measure in kernels.measures
-        for name in kernels.ends[0].regions
-    }
     return tuple(
         BisectedRegion(
             workload=one.workload,
@@ -332,7 +327,7 @@ def _regions(kernels: Commits, answer: BisectAnswer) -> tuple[BisectedRegion, ..
             explained=one.explained,
             remainder=one.remainder,
             rate=one.rate,
-            unit=units.get(one.name, "instructions"),
+            unit=one.unit,
             widest=one.widest,
         )
         for one in regions_between(kernels.ends, answer.sums)

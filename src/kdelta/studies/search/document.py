@@ -236,15 +236,15 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
     total = figures.scaled(region.whole.value)
     values = [effect.value for _, effect in rows]
     printed = figures.shared(region.name, values, region.whole.value, total)
-    each = "a virtual second" if region.rate else "an iteration"
+    each = unit_of(region)
     part = _part(region, region.whole.value)
     summary = (
         f"{region.name}: {figures.fitted(region.before.value)} -> "
-        f"{figures.fitted(region.after.value)} instructions {each} ({figures.percent(part)})"
+        f"{figures.fitted(region.after.value)} {each} ({figures.percent(part)})"
     )
     table = Table(
         f"account-{region.workload}-{region.name}",
-        f"What changed {region.name}, in instructions {each}",
+        f"What changed {region.name}, in {each}",
         ACCOUNT,
         tuple(
             (
@@ -336,8 +336,7 @@ def ends_of(region: Region) -> tuple[Estimate, Estimate]:
 
 def unit_of(region: Region) -> str:
     """Return what a region is counted in."""
-    unit = region.unit if isinstance(region, BisectedRegion) else "instructions"
-    return f"{unit} a virtual second" if region.rate else f"{unit} an iteration"
+    return f"{region.unit} a virtual second" if region.rate else f"{region.unit} an iteration"
 
 
 def effects_case(name: str, effects: Mapping[str, Estimate], why: str = "") -> Case:

@@ -48,17 +48,20 @@ from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec, with_changes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.search.model import AblatedRegion, AblationBuild
+from kdelta.studies.search.model import INSTRUCTIONS, AblatedRegion, AblationBuild
 
 RATE_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
 
 
 class SearchedRegion(msgspec.Struct, frozen=True):
-    """A region's path, or (rate) what interrupts or other tasks do a virtual second."""
+    """A region's path, or (rate) what interrupts or other tasks do a virtual second, or what a
+    measure counts in that unit.
+    """
 
     workload: str
     path: RegionPath
     rate: bool = False
+    unit: str = INSTRUCTIONS
 
 
 class MeasuredKernel(msgspec.Struct, frozen=True):
@@ -160,6 +163,7 @@ def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedR
             remainder=sums[name].remainder,
             lookups=effect_between(region.path.lookups, after.regions[name].path.lookups),
             rate=region.rate,
+            unit=region.unit,
             widest=sums[name].widest,
         )
         for name, region in before.regions.items()
@@ -202,7 +206,11 @@ class Builds:
 class Bench:
     """Builds and measures, and keeps the list of kernels."""
 
-    def __init__(self, tree: str, works: Sequence[Work], lab: Lab) -> None:
+    def __init__(
+        self, tree: str, works: Sequence[Work], lab: Lab, measures: Sequence[Measure] = ()
+    ) -> None:
+        """measures: whose figures are further regions of kernels, by which they are searched."""
+        self._measures = measures
         self._spec = source_spec(tree, "an ablation")
         self._works = works
         self._lab = lab
@@ -304,7 +312,22 @@ class Bench:
         if failures:
             return MeasuredKernel(label, kernel, every, {}, "; ".join(failures), status)
         found = MeasuredKernel(label, kernel, every, regions, parts=parts, runs=runs)
-        return found.without(self.left_out)
+        return self._with_figures(found).without(self.left_out)
+
+    def _with_figures(self, measured: MeasuredKernel) -> MeasuredKernel:
+        """The kernel with the figures of measures, by a region's name and what follows it."""
+        figures: dict[str, SearchedRegion] = {}
+        for workload, side in measured.sides().items():
+            for measure in self._measures:
+                for region, value in measure.figures(self._lab, side).items():
+                    nothing = Estimate(ZERO, ZERO, ZERO, value.n)
+                    path = RegionPath(value, value, nothing)
+                    shown = self.named(region, workload) + measure.where
+                    figures[shown] = SearchedRegion(workload, path, unit=measure.unit)
+        parts = {**measured.parts, **{name: {} for name in figures}}
+        return msgspec.structs.replace(
+            measured, regions={**measured.regions, **figures}, parts=parts
+        )
 
     def comparable(
         self,

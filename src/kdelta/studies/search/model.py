@@ -24,13 +24,16 @@ from kdelta.infer.effects.estimate import (
 from kdelta.infer.search.search_model import RegionSum
 from kdelta.report import figures, words
 
+INSTRUCTIONS = "instructions"
+"""What the path is counted in."""
+
 
 class AblatedRegion(msgspec.Struct, frozen=True):
     """A region on both ends. `lookups`: the part of the whole effect that functions have which
     search tables of addresses; it is in none of the other figures. `rate`: it is instructions a
     virtual second. `explained`: the units' effects and the interactions, added up; `remainder`:
     what of the whole they do not account for. `widest`: its cost in the kernel whose runs vary
-    most, of all that were measured; None where only the ends are known.
+    most, of all that were measured; None where only the ends are known. `unit`: of its figures.
     """
 
     workload: str
@@ -43,6 +46,7 @@ class AblatedRegion(msgspec.Struct, frozen=True):
     lookups: Estimate
     rate: bool = False
     widest: Estimate | None = None
+    unit: str = INSTRUCTIONS
 
     @property
     def adds(self) -> Adds:
@@ -86,7 +90,7 @@ class BisectedRegion(msgspec.Struct, frozen=True):
     explained: Estimate
     remainder: Estimate
     rate: bool = False
-    unit: str = "instructions"
+    unit: str = INSTRUCTIONS
     widest: Estimate | None = None
 
     @property
@@ -136,6 +140,7 @@ def averaged(regions: Iterable[AblatedRegion], workload: str | None = None) -> l
         one
         for one in regions
         if not one.rate
+        and one.unit == INSTRUCTIONS
         and one.before.value
         and one.steady
         and (workload is None or one.workload == workload)

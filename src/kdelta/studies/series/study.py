@@ -83,7 +83,7 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     with interruptible():
         spec = source_spec(request.tree, "a series")
         trees = Trees(spec, request.patches, lab)
-    bench = Bench(request.tree, works, lab)
+    bench = Bench(request.tree, works, lab, [one for one in measures if one.searched])
     study = _SeriesStudy(request, trees, bench, measures, lab)
     if not await study.measure_ends():
         return failed(request, trees, study.ends, lab.store)
