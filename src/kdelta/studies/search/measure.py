@@ -150,7 +150,7 @@ def nothing_to_compare(ends: Ends, names: Sequence[str]) -> str:
 
 
 def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedRegion, ...]:
-    """The regions of both ends whose parts were summed up."""
+    """Return the regions of both ends whose parts were summed up."""
     before, after = ends
     return tuple(
         AblatedRegion(

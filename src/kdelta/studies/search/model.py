@@ -135,7 +135,7 @@ def percents(part: Fraction) -> str:
 
 
 def averaged(regions: Iterable[AblatedRegion], workload: str | None = None) -> list[AblatedRegion]:
-    """The regions that means are over, of one workload or of all."""
+    """Return the regions that means are over, of one workload or of all."""
     return [
         one
         for one in regions
