@@ -5,6 +5,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from kdelta.counts.conflicts import (
@@ -73,7 +74,8 @@ def side(blobs: Blobs, *runs: Conflicts | None) -> RunSide:
         attachments = {}
         if one:
             blob = f"blob-{len(blobs.kept)}"
-            blobs.kept[blob] = encode_conflicts((one,))
+            whole = msgspec.structs.replace(one, region="command")  # which counts do not have
+            blobs.kept[blob] = encode_conflicts((whole, one))
             attachments[CONFLICTS] = blob
         run = cast("Any", SimpleNamespace(id="r", workload="pairs", attachments=attachments))
         counts = RunCounts((region(REGION, {}, 10),), ())

@@ -73,8 +73,9 @@ def _senders(profile: Profile) -> Iterator[InterruptSender]:
         and tree.entered[node]
     ]
     found = by_key((_sent_by(profile, names, node), int(tree.entered[node])) for node in sends)
+    iterations = max(1, profile.iterations)  # without marks for them, a region is one
     for (kind, callers), counts in sorted(found.items(), key=lambda one: (-sum(one[1]), one[0])):
-        yield InterruptSender(kind, callers, Fraction(sum(counts), profile.iterations))
+        yield InterruptSender(kind, callers, Fraction(sum(counts), iterations))
 
 
 def _sent_by(profile: Profile, names: list[str], node: int) -> tuple[str, tuple[str, ...]]:

@@ -66,6 +66,7 @@ def recorded_regions(store: Store, done: Iterable[RunResult]) -> list[RecordedRe
         found += [
             RecordedRegion(one.run, regions[conflicts.region], conflicts)
             for conflicts in conflicts_of(store, one.run)
+            if conflicts.region in regions  # not the whole command where it marks regions
         ]
     return found
 
