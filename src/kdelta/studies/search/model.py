@@ -139,17 +139,17 @@ def averaged(regions: Iterable[AblatedRegion], workload: str | None = None) -> l
     return [
         one
         for one in regions
-        if not one.rate
-        and one.unit == INSTRUCTIONS
-        and one.before.value
-        and one.steady
-        and (workload is None or one.workload == workload)
+        if _is_path(one) and one.steady and (workload is None or one.workload == workload)
     ]
 
 
 def apart(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
-    """The regions that are in no mean, since runs of one kernel vary there."""
-    return [one for one in regions if not one.rate and one.before.value and not one.steady]
+    """Return the regions that are in no mean, since runs of one kernel vary there."""
+    return [one for one in regions if _is_path(one) and not one.steady]
+
+
+def _is_path(region: AblatedRegion) -> bool:
+    return not region.rate and region.unit == INSTRUCTIONS and bool(region.before.value)
 
 
 class Means(msgspec.Struct, frozen=True):
