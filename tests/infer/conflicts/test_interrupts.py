@@ -57,6 +57,8 @@ def test_senders_are_named_from_the_system_call_on() -> None:
 
 
 def test_a_region_without_marks_is_one_iteration() -> None:
-    stacks = {("work:main", "entry", "__x64_sys_futex", "native_smp_send_reschedule"): 8}
+    stacks: dict[Stack, int] = {
+        ("work:main", "entry", "__x64_sys_futex", "native_smp_send_reschedule"): 8
+    }
     found = interrupt_senders([profile_of(stacks, iterations=0)])
     assert found["work"][0].count == 1
