@@ -25,6 +25,7 @@ from tests.machines.bench import (
     syscalls_job,
 )
 from tests.machines.stress import stressed
+from tests.machines.test_conflicts import run_pairs
 
 pytestmark = pytest.mark.guest
 
@@ -122,3 +123,12 @@ def test_each_cpu_executes_its_part() -> None:
     assert all(cpu.idle == cpu.other > 0 for cpu in across.cpus)
     assert [cpu.idle for cpu in alone.cpus] == [0, 0]
     assert not regions_of("uname", where=guest(NEW))["uname"].cpus
+
+
+@pytest.mark.slow
+def test_a_cpu_that_a_timer_wakes_for_nothing_is_idle() -> None:
+    """It switches to no task while the pair runs, so its idle task is known by its own calls."""
+    _, counts = run_pairs("getppid-processes", where=with_cpus(4))
+    woken = counts.regions[0].cpus[3]
+    assert woken.own == 0
+    assert woken.idle == woken.other > 0

@@ -194,14 +194,14 @@ def workloads() -> Mapping[str, Workload]:
 
 
 def find_workload(name: str) -> Workload:
-    """The workload of that name; UserError with the nearest if there is none. Behind a colon it can
-    be given parameters, as in NAME:PARAMETER=NUMBER,..., which are then part of its name.
+    """Return the workload of that name; UserError with the nearest if there is none. Behind a colon
+    it can be given parameters, as in NAME:PARAMETER=NUMBER,..., which are then part of its name.
     """
     known = workloads()
-    plain, _, given = name.partition(":")
+    plain, colon, given = name.partition(":")
     if plain not in known:
         raise _unknown("workload", plain, list(known))
-    return _with_parameters(known[plain], given) if given else known[plain]
+    return _with_parameters(known[plain], given) if colon else known[plain]
 
 
 def _with_parameters(workload: Workload, given: str) -> Workload:
@@ -218,6 +218,8 @@ def _with_parameters(workload: Workload, given: str) -> Workload:
         name, _, number = word.partition("=")
         if name not in by_name:
             raise _unknown(f"parameter of {workload.name}", name, list(by_name))
+        if name in numbers:
+            raise UserError(f"{workload.name} is given {name} twice", "write it once")
         most = by_name[name].most
         if not (number.isascii() and number.isdigit() and 1 <= int(number) <= most):
             raise UserError(

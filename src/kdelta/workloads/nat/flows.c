@@ -2,7 +2,6 @@
 /* Two flows at once, of a process on each CPU: an iteration is a step of both. What they share is the router. */
 #include "nat.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -12,18 +11,12 @@
 #include <unistd.h>
 
 #include "kdelta.h"
+#include "kdelta_cpus.h"
 
-#define LINE_BYTES 64
-
-struct line {
-    unsigned value;
-} __attribute__((aligned(LINE_BYTES)));
-
-/* What one process waits for, the other one sets. */
 static struct meeting {
-    struct line asked; /* for so many steps */
-    struct line made;  /* by the second flow */
-    struct line rests; /* the second flow is to sleep, as the first one does */
+    struct kdelta_line asked; /* for so many steps */
+    struct kdelta_line made;  /* by the second flow */
+    struct kdelta_line rests; /* the second flow is to sleep, as the first one does */
 } *meeting;
 
 unsigned flow, n_flows = 1;
@@ -31,31 +24,9 @@ unsigned flow, n_flows = 1;
 static void (*own_step)(void);
 static pid_t other;
 
-static unsigned seen(const struct line *line)
-{
-    return __atomic_load_n(&line->value, __ATOMIC_ACQUIRE);
-}
-
-static void set(struct line *line, unsigned value)
-{
-    __atomic_store_n(&line->value, value, __ATOMIC_RELEASE);
-}
-
-/* Of a CPU that the emulator executes; the kernel sees nothing of it. */
-static void end_turn(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 static void pin(unsigned cpu)
 {
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    must(sched_setaffinity(0, sizeof set, &set), "choosing a CPU");
+    must(kdelta_pin(cpu), "choosing a CPU");
 }
 
 static _Noreturn void second_flow(const struct operation *op, const struct timespec *settle)
@@ -64,10 +35,10 @@ static _Noreturn void second_flow(const struct operation *op, const struct times
     pin(flow);
     kdelta_join();
     op->setup(op);
-    for (unsigned n = 0;; set(&meeting->made, ++n)) {
-        for (; seen(&meeting->asked) == n; end_turn())
-            if (seen(&meeting->rests)) {
-                set(&meeting->rests, 0);
+    for (unsigned n = 0;; kdelta_line_set(&meeting->made, ++n)) {
+        for (; kdelta_line_get(&meeting->asked) == n; kdelta_end_turn())
+            if (kdelta_line_get(&meeting->rests)) {
+                kdelta_line_set(&meeting->rests, 0);
                 nanosleep(settle, NULL);
             }
         op->step();
@@ -108,18 +79,18 @@ void flows_start(const struct operation *op, const struct timespec *settle)
 
 void flows_step(void)
 {
-    unsigned wanted = seen(&meeting->asked) + 1;
+    unsigned wanted = kdelta_line_get(&meeting->asked) + 1;
 
-    set(&meeting->asked, wanted);
+    kdelta_line_set(&meeting->asked, wanted);
     own_step();
-    while (seen(&meeting->made) != wanted)
-        end_turn();
+    while (kdelta_line_get(&meeting->made) != wanted)
+        kdelta_end_turn();
 }
 
 void flows_rest(void)
 {
     if (other)
-        set(&meeting->rests, 1);
+        kdelta_line_set(&meeting->rests, 1);
 }
 
 void flows_end(void)

@@ -16,10 +16,11 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "kdelta_cpus.h"
+
 #define CPUS 2
 #define PAGE_BYTES 4096l
 #define PATH_BYTES 1024
-#define LINE_BYTES 128 /* two lines of 64 bytes: CPUs fetch them together */
 
 /* What a pair's argument means to its setup. */
 enum object { SAME, OWN };
@@ -71,15 +72,6 @@ static inline long must(long result)
 int opened(long result);
 /* Gives the CPUs the same folder and file, or one of each CPU's own. */
 void choose_files(long object);
-
-/* Ends the turn of a CPU that the emulator executes, else it would last for up to a million instructions. The kernel sees nothing of
- * it, and on hardware it does next to nothing. */
-static inline void end_turn(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
 
 /* run.c */
 extern const struct pair *current;

@@ -21,7 +21,7 @@ static void step_fork(unsigned cpu)
 
     (void)cpu;
     if (!child) {
-        end_turn(); /* so that both children are there at the same time */
+        kdelta_end_turn(); /* so that both children are there at the same time */
         _exit(0);
     }
     must(waitpid(child, NULL, 0));
@@ -29,7 +29,7 @@ static void step_fork(unsigned cpu)
 
 static void *thread_main(void *nothing)
 {
-    end_turn();
+    kdelta_end_turn();
     return nothing;
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,19 +14,15 @@
 
 #define MOST_OPENED 64
 
-struct line {
-    volatile unsigned value;
-} __attribute__((aligned(LINE_BYTES)));
-
-/* Shared between processes. What one waits for, the other sets; nothing is set back within a pair. */
+/* Shared between processes. Nothing is set back within a pair. */
 struct meeting {
-    struct line prepared[CPUS]; /* its objects are there */
-    struct line ready;          /* CPU 1 has warmed up */
-    struct line go;             /* the region has begun */
-    struct line done;           /* CPU 1 has executed its steps */
-    struct line over;           /* the region has ended */
-    struct line steps[CPUS];    /* that it has executed, the warm-up's included */
-    struct line threads[CPUS], processes[CPUS];
+    struct kdelta_line prepared[CPUS]; /* its objects are there */
+    struct kdelta_line ready;          /* CPU 1 has warmed up */
+    struct kdelta_line go;             /* the region has begun */
+    struct kdelta_line done;           /* CPU 1 has executed its steps */
+    struct kdelta_line over;           /* the region has ended */
+    struct kdelta_line steps[CPUS];    /* that it has executed, the warm-up's included */
+    struct kdelta_line threads[CPUS], processes[CPUS];
 };
 
 struct side sides[CPUS];
@@ -72,27 +67,18 @@ pid_t process_of(unsigned cpu)
 
 void pin(unsigned cpu)
 {
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    must(sched_setaffinity(0, sizeof set, &set));
+    must(kdelta_pin(cpu));
 }
 
-static void set(struct line *line)
+static void set(struct kdelta_line *line)
 {
-    __atomic_store_n(&line->value, 1, __ATOMIC_RELEASE);
+    kdelta_line_set(line, 1);
 }
 
-static bool is_set(const struct line *line)
+static void await_in_user_space(const struct kdelta_line *line)
 {
-    return __atomic_load_n(&line->value, __ATOMIC_ACQUIRE);
-}
-
-static void await_in_user_space(const struct line *line)
-{
-    while (!is_set(line))
-        end_turn();
+    while (!kdelta_line_get(line))
+        kdelta_end_turn();
 }
 
 /* A step and the other CPU's turn, so that both execute their steps alternately where they don't wait for each other anyway. A turn that
@@ -101,9 +87,9 @@ static inline void do_step(unsigned cpu)
 {
     current->step(cpu);
     meeting->steps[cpu].value++;
-    end_turn();
+    kdelta_end_turn();
     if (meeting->steps[cpu].value > meeting->steps[!cpu].value)
-        end_turn();
+        kdelta_end_turn();
 }
 
 /* Both have made their objects. The other task may still have to leave this CPU. */
@@ -114,7 +100,7 @@ static void prepare(unsigned cpu)
     if (current->prepare)
         current->prepare(cpu);
     set(&meeting->prepared[cpu]);
-    while (!is_set(&meeting->prepared[!cpu]))
+    while (!kdelta_line_get(&meeting->prepared[!cpu]))
         sched_yield();
 }
 
@@ -164,10 +150,10 @@ static __attribute__((noinline)) uint64_t region(void)
     uint64_t begin;
 
     kdelta_announce(current->name);
-    end_turn(); /* so that the next one seldom ends between the reading of the clock and the region's begin */
+    kdelta_end_turn(); /* so that the next one seldom ends between the reading of the clock and the region's begin */
     begin = kdelta_clock_begin();
     set(&meeting->go);
-    end_turn(); /* CPU 1 begins, so that its steps are in as many iterations */
+    kdelta_end_turn(); /* CPU 1 begins, so that its steps are in as many iterations */
     for (unsigned long n = steps; n; n--) {
         do_step(0);
         kdelta_iter();
