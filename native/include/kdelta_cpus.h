@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Tasks of a program on several CPUs that meet in user space, so that the kernel sees nothing of it. */
+/* Tasks of a program on several CPUs that meet in user space, so that the kernel sees nothing of it. For _GNU_SOURCE. */
 #ifndef KDELTA_CPUS_H
 #define KDELTA_CPUS_H
-
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 
 #include <sched.h>
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.counts.model import LeftWork, RunCounts
+from kdelta.counts.model import CpuCounts, LeftWork, RunCounts
 from kdelta.infer.effects.effects import compare
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report import figures
@@ -136,6 +136,15 @@ def test_few_regions_are_explained_unasked() -> None:
     assert "total 42 an iteration: instructions" in " ".join(found.split())
     assert "-o NAME" not in found
     assert "-o NAME" in run_text(run_report())
+
+
+def test_idle_is_apart_from_other_tasks_by_cpu() -> None:
+    cpus = (CpuCounts(10, 20, 3, 45, 40), CpuCounts(0, 0, 5, 7))  # the last one did not count it
+    counts = run(msgspec.structs.replace(region("whole", {own("f"): 30}), cpus=cpus))
+    lines = [line.split() for line in run_text(RunReport(run_report().run, counts)).splitlines()]
+    assert "CPU kernel user interrupts idle other tasks".split() in lines
+    assert "the one that began 20 10 3 40 5".split() in lines
+    assert "another, 1 0 0 5 7".split() in lines
 
 
 def test_what_run_prints_fits_a_screen_and_names_where_the_rest_is() -> None:
