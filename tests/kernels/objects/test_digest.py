@@ -10,6 +10,7 @@ import pytest
 from kdelta.kernels.objects.cmdfiles import parse_cmd, thin_members
 from kdelta.kernels.objects.digest import ANY_OPTION, Digest, digest_of
 from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
+from kdelta.kernels.objects.objects import ObjectContent, read_object
 from kdelta.spec.errors import LabError
 
 pytestmark = pytest.mark.skipif(
@@ -156,6 +157,26 @@ def test_some_objects_only_also_ones_that_are_not_linked(build: Build) -> None:
     found = digest_of(build.out, only=["mm/new.o", "mm/slub.o", "mm/absent.o"])
     assert set(found.objects) == {"mm/new.o", "mm/slub.o"}
     assert found.objects["mm/new.o"].options == {"CONFIG_NEW"}
+
+
+def test_only_what_changed_is_read_again(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build.digest()
+    read: list[bytes] = []
+
+    def noted(content: bytes) -> ObjectContent | None:
+        read.append(content)
+        return read_object(content)
+
+    monkeypatch.setattr("kdelta.kernels.objects.digest.read_object", noted)
+    assert build.digest() == first
+    assert not read
+    build.objects.remove("mm/slub.o")
+    build.add("mm/slub.o", "int slab; int alloc(void) { return slab + 1; }\n", [option("SLUB")])
+    second = build.digest()
+    assert len(read) == 1
+    assert second.objects["lib/asm.o"] == first.objects["lib/asm.o"]
+    pieces = [found.objects["mm/slub.o"].functions["alloc"] for found in (first, second)]
+    assert pieces[0] != pieces[1]
 
 
 def test_object_that_cannot_be_read_is_kept_by_its_bytes(build: Build) -> None:

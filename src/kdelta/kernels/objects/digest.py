@@ -56,6 +56,11 @@ _LIBRARIES = ("lib/lib.a", "arch/*/lib/lib.a")
 _UNREAD = ("kernel/config_data.gz", "kernel/kheaders_data.tar.xz")
 """Carried along for user programs; no kernel code looks into it."""
 
+_last_read: dict[bytes, ObjectContent | None] = {}
+"""What the objects of the last whole digest hold, by the SHA-256 of the files: the next commit
+changes few of them.
+"""
+
 
 class ObjectDigest(msgspec.Struct, frozen=True):
     """One object of vmlinux or of a module.
@@ -101,7 +106,7 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 def digest_of(out: Path, only: Collection[str] | None = None) -> Digest:
-    """The digest of a finished build in kbuild's output folder.
+    """Return the digest of a finished build in kbuild's output folder.
 
     only: the objects to read, by path, linked or just compiled; the generated files that they use
     are read anyway. LabError
@@ -120,6 +125,9 @@ def digest_of(out: Path, only: Collection[str] | None = None) -> Digest:
         scripts += out.glob("scripts/module.lds")
     for script in sorted(scripts):
         builds.note_generated(str(script.relative_to(out)))
+    if only is None:
+        _last_read.clear()
+        _last_read.update(builds.read)
     return Digest(objects, {path: file for path, file in sorted(builds.generated.items()) if file})
 
 
@@ -176,12 +184,13 @@ class _Build:
         link = out / "source"
         self.tree = link.resolve() if link.is_dir() else out
         self.generated: dict[str, GeneratedFile | None] = {}
+        self.read: dict[bytes, ObjectContent | None] = {}
         self._closures: dict[str, frozenset[str]] = {}
 
     def object_digest(self, path: str, module: str) -> ObjectDigest:
         cmd = read_cmd(self.out / path) or parse_cmd(b"")
         with lab_errors("reading", self.out / path):
-            content = read_object((self.out / path).read_bytes())
+            content = self._content((self.out / path).read_bytes())
         source = self._relative(cmd.source)
         used = {file for file in self._used(cmd, source) if self.note_generated(file) is not None}
         options = cmd.options
@@ -201,6 +210,12 @@ class _Build:
             collected=held.collected,
             alignments=held.alignments,
         )
+
+    def _content(self, file: bytes) -> ObjectContent | None:
+        key = hashlib.sha256(file).digest()
+        if key not in self.read:
+            self.read[key] = _last_read[key] if key in _last_read else read_object(file)
+        return self.read[key]
 
     def _opaque(self, path: str) -> ObjectContent:
         with lab_errors("reading", self.out / path):

@@ -133,6 +133,7 @@ class Commits(SearchStudy):
         if request.lab.rerun:
             self._journal.forget()
         self._sides: dict[str, BuiltSide] = {}
+        self._alike: dict[tuple[str, str], bool] = {}
         self.builds = bench.builds
 
     def spec(self, commit: str) -> GitSpec:
@@ -246,9 +247,10 @@ class Commits(SearchStudy):
         return self[commit].config()
 
     def alike(self, below: str, above: str) -> bool:
-        """Whether two measured kernels hold nothing different that was executed."""
-        sides = self.side(below), self.side(above)
-        paths = sides[0].digest.objects.keys() | sides[1].digest.objects.keys()
-        return not any(
-            one.matters for one in differences_that_matter(sides[0], sides[1].digest, paths)
-        )
+        """Return whether two measured kernels hold nothing different that was executed."""
+        if (below, above) not in self._alike:
+            first, second = self.side(below), self.side(above).digest
+            paths = first.digest.objects.keys() | second.objects.keys()
+            found = differences_that_matter(first, second, paths)
+            self._alike[below, above] = not any(one.matters for one in found)
+        return self._alike[below, above]
