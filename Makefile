@@ -35,6 +35,7 @@ TEST_KERNELS := deb:linux-image-cloud-amd64 deb:linux-image-6.12-cloud-amd64 deb
 # What guests are run by, so that tests that may not use the network have it.
 pin: setup
 	@$(BIN)/kdelta pin fetch >/dev/null
+	@scripts/fetch-binutils
 
 pins: pin
 	@$(BIN)/kdelta pin fetch --arch arm --arch arm64 --arch riscv64 >/dev/null

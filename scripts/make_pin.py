@@ -30,6 +30,7 @@ from kdelta.host.pin import (
     TABLE,
     Package,
     Pin,
+    binutils_part,
     fetch,
     gcc_part,
     megabytes,
@@ -74,6 +75,11 @@ def resolve(suite: str, workloads: Iterable[Workload] = ()) -> Pin:
             **{
                 gcc_part(arch): _gcc(folder / "trees", arch, packages)
                 for arch, packages in compilers.items()
+            },
+            **{
+                binutils_part(arch): _binutils(folder / "trees", one.triple)
+                for arch, one in targets().items()
+                if not one.is_host
             },
         }
         for workload in workloads:
@@ -185,6 +191,10 @@ def _gcc(trees: Path, arch: str, packages: Iterable[str]) -> set[str]:
     if any(path.is_symlink() for path in headers):  # in forky and sid, into that package
         named |= _named(trees, ["linux-libc-dev"])
     return _loaded(trees, programs) | named
+
+
+def _binutils(trees: Path, triple: str) -> set[str]:
+    return _loaded(trees, trees.glob(f"binutils-{triple}_*/usr/bin/{triple}-*"))
 
 
 def _named(trees: Path, packages: Iterable[str]) -> set[str]:

@@ -9,6 +9,8 @@ import pytest
 
 from kdelta.guests.job import JobFile
 from kdelta.guests.libraries import carry, find_program, parse_file_option, parse_loader_list
+from kdelta.host.emulator import binutils_command
+from kdelta.host.target import target
 from kdelta.spec.errors import UserError
 from tests.conftest import FakeProgram
 from tests.kernels.samples import elf_header
@@ -238,34 +240,38 @@ def test_variant_for_newer_cpus_is_replaced_by_the_plain_one(tmp_path: Path) -> 
     assert parse_loader_list(said, LOADER)[1] == tmp_path / "libx.so"
 
 
-FOREIGN = [("arm", "arm-linux-gnueabihf"), ("arm64", "aarch64-linux-gnu")]
+def linked_for(arch: str, folder: Path, *flags: str) -> str:
+    """A program of that architecture, which does nothing."""
+    (folder / "a.s").write_text(".globl _start\n_start: nop\n")
+    for name, *words in (("as", "a.s", "-o", "a.o"), ("ld", *flags, "a.o", "-o", "a")):
+        subprocess.run([*binutils_command(target(arch), name), *words], cwd=folder, check=True)
+    return str(folder / "a")
 
 
-@pytest.mark.parametrize(("arch", "triple"), FOREIGN)
-def test_a_static_program_for_another_architecture(tmp_path: Path, arch: str, triple: str) -> None:
-    (tmp_path / "a.c").write_text("int main(void) { return 0; }\n")
-    argv = [f"{triple}-gcc", "-static", "-o", "a", "a.c"]
-    subprocess.run(argv, cwd=tmp_path, check=True)
-    carried = carry([str(tmp_path / "a")], [], arch)
-    assert guests(carried.files) == {str(tmp_path / "a")}
+FOREIGN = ("arm", "arm64", "riscv64")
+
+
+@pytest.mark.parametrize("arch", FOREIGN)
+def test_a_static_program_for_another_architecture(tmp_path: Path, arch: str) -> None:
+    program = linked_for(arch, tmp_path)
+    carried = carry([program], [], arch)
+    assert guests(carried.files) == {program}
     with pytest.raises(UserError, match="a program for another machine") as raised:
-        carry([str(tmp_path / "a")], [])
-    dpkg = {"arm": "armhf"}.get(arch, arch)
+        carry([program], [])
+    dpkg = target(arch).dpkg
     assert raised.value.hint == (
         "the guest runs programs for x86_64: x86_64-linux-gnu-gcc makes them, or name a kernel for "
         f"it: deb:PACKAGE:{dpkg}"
     )
 
 
-@pytest.mark.parametrize(("arch", "triple"), FOREIGN)
-def test_what_another_architecture_s_guest_cannot_be_given(
-    tmp_path: Path, arch: str, triple: str
-) -> None:
+@pytest.mark.parametrize("arch", FOREIGN)
+def test_what_another_architecture_s_guest_cannot_be_given(tmp_path: Path, arch: str) -> None:
+    compiler = target(arch).compiler
     with pytest.raises(UserError, match="a program for another machine") as raised:
         carry(["ls"], [], arch)
-    assert f"{triple}-gcc" in raised.value.hint
-    (tmp_path / "a.c").write_text("int main(void) { return 0; }\n")
-    subprocess.run([f"{triple}-gcc", "-o", "a", "a.c"], cwd=tmp_path, check=True)
+    assert compiler in raised.value.hint
+    program = linked_for(arch, tmp_path, "-pie", "--dynamic-linker", target(arch).loader)
     with pytest.raises(UserError, match=f"needs a loader and libraries of {arch}") as raised:
-        carry([str(tmp_path / "a")], [], arch)
-    assert raised.value.hint == f"link it statically: {triple}-gcc -static"
+        carry([program], [], arch)
+    assert raised.value.hint == f"link it statically: {compiler} -static"

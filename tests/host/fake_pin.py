@@ -15,6 +15,14 @@ NAME = FILE.rpartition("/")[2]
 PART = qemu_part("x86_64")
 RELEASE, VERSION = "trixie", "1:10.0.99+ds-1~deb13u1"
 SCRIPT = '#!/bin/sh\necho "plugin-api x86_64 2 4"\n'
+HOST_SCRIPT = """\
+#!/bin/sh
+case "$*" in
+*--version*) echo "QEMU emulator version 99.1" ;;
+*) echo "plugin-api x86_64 2 4" ;;
+esac
+"""
+"""A QEMU of the host's."""
 _PROGRAM = {f"./usr/bin/{QEMU}": SCRIPT, "./usr/share/doc/qemu/news": "unneeded"}
 
 

@@ -11,13 +11,14 @@ import pytest
 
 from kdelta.host import emulator, pin
 from kdelta.host.doctor import checks
-from kdelta.host.emulator import find_compiler, find_qemu
+from kdelta.host.emulator import binutils_command, find_compiler, find_qemu
 from kdelta.host.files import sha256_file
 from kdelta.host.gcc import Compiler
 from kdelta.host.native import build
 from kdelta.host.pin import (
     PIN_URL,
     Pin,
+    binutils_part,
     gcc_part,
     megabytes,
     obtain,
@@ -32,7 +33,7 @@ from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.workloads.catalog import workloads
 from tests.cli.studies import Captured, kdelta
 from tests.conftest import FakeProgram
-from tests.host.fake_pin import FILE, NAME, PART, QEMU, deb, make_package, make_pin
+from tests.host.fake_pin import FILE, HOST_SCRIPT, NAME, PART, QEMU, deb, make_package, make_pin
 
 X86 = target("x86_64")
 NAT, GCC = userland_part("nat", "x86_64"), gcc_part("x86_64")
@@ -81,6 +82,15 @@ def test_committed_table_names_all_emulators_and_no_address() -> None:
         assert any(name.startswith("cpp-") for name in names)
     assert megabytes(found.of(qemu_part("x86_64"), gcc_part("x86_64"))) <= 60
     assert "//" not in pin.TABLE.read_text()
+
+
+@pytest.mark.parametrize("arch", [name for name in targets() if not target(name).is_host])
+def test_committed_table_has_binutils_alone(arch: str) -> None:
+    part = pinned().of(binutils_part(arch))
+    names = {one.package for one in part}
+    assert {f"binutils-{target(arch).triple}", "libc6"} < names
+    assert not any(name.startswith("cpp-") for name in names)
+    assert megabytes(part) <= 6
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
@@ -143,6 +153,23 @@ def test_pin_that_lacks_a_workloads_packages_leaves_the_guest_to_the_host(mirror
     with pytest.raises(LabError, match=lacks) as raised:
         find_compiler(X86, "pin", log.append, [NAT])
     assert "--compile-guest" in raised.value.hint
+
+
+def test_binutils_are_the_hosts_for_its_own_files_and_where_none_can_be_fetched(
+    mirror: Path,
+) -> None:
+    assert binutils_command(X86, "objdump") == ["objdump"]
+    other = next(one for one in targets().values() if not one.is_host)
+    assert binutils_command(other, "objdump") == [f"{other.triple}-objdump"]
+    content = deb({"usr/bin/" + other.tool("objdump"): ""})
+    made = make_package(mirror, "pool/b/b_1_amd64.deb", content, binutils_part(other.name))
+    packages = (*pinned().packages, made)
+    pin.TABLE.write_text(msgspec.structs.replace(pinned(), packages=packages).text())
+    pinned.cache_clear()
+    emulator._lacking.clear()
+    (found,) = binutils_command(other, "objdump")
+    assert Path(found).is_relative_to(pinned().folder)
+    assert Path(found).is_file()
 
 
 def test_table_is_read_as_written() -> None:
@@ -344,12 +371,16 @@ def test_host_without_apt_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("mirror")
-def test_pin_is_the_default() -> None:
+def test_pin_is_the_default(fake_program: FakeProgram) -> None:
+    fake_program(QEMU, HOST_SCRIPT)
     assert find_qemu(X86).identity == pinned().title
     assert find_qemu(X86, "host").identity != pinned().title
 
 
-def test_host_that_cannot_fetch_the_pin_uses_its_own_tools_and_says_so_once(mirror: Path) -> None:
+def test_host_that_cannot_fetch_the_pin_uses_its_own_tools_and_says_so_once(
+    mirror: Path, fake_program: FakeProgram
+) -> None:
+    fake_program(QEMU, HOST_SCRIPT)
     shutil.rmtree(mirror)
     log: list[str] = []
     assert len({find_qemu(X86, "", log.append).identity for _ in range(2)}) == 1

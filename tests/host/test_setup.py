@@ -362,3 +362,49 @@ def test_the_requirements_name_no_host() -> None:
         assert "://" not in text
         assert text.count("==") <= text.count("--hash=sha256:")
     assert os.access(ROOT / "scripts/setup", os.X_OK)
+
+
+def test_list_names_what_an_empty_system_would_get(host: Host) -> None:
+    for name in (*PRESENT.split(), *CROSS):
+        if name not in (
+            "bash",
+            "cat",
+            "dirname",
+            "grep",
+            "id",
+            "ln",
+            "mkdir",
+            "env",
+            "uname",
+            "sh",
+        ):
+            (host.bin / name).unlink(missing_ok=True)
+    host.script("id", "echo 0")
+    host.script("apt-get", "exit 100")
+    listed = host.run("--list")
+    assert listed.returncode == 0, listed.stderr
+    assert host.calls() == []
+    # Python is looked for in /usr/bin, too, which a test cannot hide.
+    names = listed.stdout.removesuffix("python3\npython3-venv\n").split()
+    assert f"installing system packages: {' '.join(names)}\n" in host.run().stderr
+
+
+@pytest.mark.network  # apt is asked for its mirrors
+@pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="all is on the PATH without dpkg")
+def test_lean_path_has_what_set_up_installs_and_nothing_by_hand(tmp_path: Path) -> None:
+    by_hand = tmp_path / "bin/qemu-system-x86_64"
+    by_hand.parent.mkdir()
+    by_hand.write_text("#!/bin/sh\n")
+    by_hand.chmod(0o755)
+    env = {**os.environ, "PATH": f"{by_hand.parent}:{os.environ['PATH']}"}
+    argv = [ROOT / "scripts/lean-path", tmp_path / "lean"]
+    said = subprocess.run(argv, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert said == f"{tmp_path / 'lean'}\n"
+    found = {path.name for path in (tmp_path / "lean").iterdir()}
+    assert {"gcc", "cc", "ld", "make", "git", "bison", "awk", "sh", "ls", "python3"} <= found
+    assert not {"qemu-system-x86_64", "go", "node", "aarch64-linux-gnu-as"} & found
+    listed = subprocess.run(
+        [ROOT / "scripts/setup", "--list"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.split()
+    assert {"gcc", "git", "python3-venv"} < set(listed)
+    assert not any("qemu" in name or "cross" in name for name in listed)

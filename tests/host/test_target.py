@@ -33,6 +33,7 @@ def elsewhere(name: str, monkeypatch: pytest.MonkeyPatch) -> Target:
 
 
 @every
+@pytest.mark.slow
 def test_a_program_is_compiled_for_it(name: str, tmp_path: Path) -> None:
     source = tmp_path / "a.c"
     source.write_text("int main(void) { return 0; }\n")

@@ -18,7 +18,7 @@ from tests.machines.bench import OLD, guest, new_setting, syscalls_job
 
 
 def _fake(memory_mib: int) -> Guest:
-    return Guest("0" * 64, "/vmlinuz", "x86_64", "/initrd", "initrd", 0, memory_mib, qemu="host")
+    return Guest("0" * 64, "/vmlinuz", "x86_64", "/initrd", "initrd", 0, memory_mib)
 
 
 def _obtained(where: Guest, folder: Path) -> Snapshot:

@@ -9,7 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from kdelta.host.emulator import binutils_command
 from kdelta.host.native import native_folder
+from kdelta.host.target import target as target_of
 
 from .conftest import HERE, SANITIZERS, compile_c
 
@@ -47,17 +49,20 @@ class Insn(NamedTuple):
 
 
 class Target(NamedTuple):
-    """An instruction set: the plugin's words for it, and its binutils'."""
+    """An instruction set: the plugin's words for it, the architecture that has it, and what its
+    assembler is given.
+    """
 
     words: tuple[str, ...]
-    prefix: str = ""
+    arch: str = "x86_64"
     assembler: tuple[str, ...] = ()
     head: str = ""
     unit_bytes: int = 1
     """objdump prints code by units of so many bytes, each with its highest byte first."""
 
-    def tool(self, name: str) -> str:
-        return self.prefix + name
+    def tool(self, name: str) -> list[str]:
+        """How a command line of its binutils begins."""
+        return binutils_command(target_of(self.arch), name)
 
 
 _FOLDER = TemporaryDirectory(prefix="kdelta-classify-")
@@ -94,7 +99,7 @@ def _bytes(shown: str, target: Target) -> bytes:
 def disassembled(target: Target, *argv: str | Path, repeated: bool = False) -> list[Insn]:
     """Every different instruction of what objdump shows; or all, in order."""
     said = subprocess.run(
-        [target.tool("objdump"), "-d", "-z", "-w", "--insn-width=16", *argv],
+        [*target.tool("objdump"), "-d", "-z", "-w", "--insn-width=16", *argv],
         capture_output=True,
         text=True,
         check=True,
@@ -116,11 +121,11 @@ def assembled(target: Target, folder: Path, lines: Iterable[str]) -> list[bytes]
     source = target.head + "".join(f"i{n}: {line}\n" for n, line in enumerate(lines))
     (folder / "table.s").write_text(source + f"i{len(lines)}:\n")
     made, code = folder / "table.o", folder / "table.bin"
-    assembler = [target.tool("as"), *target.assembler]
+    assembler = [*target.tool("as"), *target.assembler]
     subprocess.run([*assembler, folder / "table.s", "-o", made], check=True)
-    copy = [target.tool("objcopy"), "-O", "binary", "-j", ".text"]
+    copy = [*target.tool("objcopy"), "-O", "binary", "-j", ".text"]
     subprocess.run([*copy, made, code], check=True)
-    nm = subprocess.run([target.tool("nm"), made], capture_output=True, text=True, check=True)
+    nm = subprocess.run([*target.tool("nm"), made], capture_output=True, text=True, check=True)
     places = {line.split()[2]: int(line.split()[0], 16) for line in nm.stdout.splitlines()}
     whole = code.read_bytes()
     return [whole[places[f"i{n}"] : places[f"i{n + 1}"]] for n in range(len(lines))]

@@ -9,22 +9,18 @@ from . import oracle_arm, oracle_arm64, oracle_riscv
 from .classifying import Target
 from .oracle_arm import Said
 
-_ARM = "arm-linux-gnueabihf-"
-
 A32 = Target(
     ("arm",),
-    _ARM,
+    "arm",
     ("-march=armv8.2-a", "-mfpu=crypto-neon-fp-armv8"),
     ".syntax unified\n.arm\n",
     4,
 )
 
 T32 = A32._replace(words=("arm", "thumb"), head=".syntax unified\n.thumb\n", unit_bytes=2)
-A64 = Target(("aarch64",), "aarch64-linux-gnu-", ("-march=armv8.5-a",), "", 4)
+A64 = Target(("aarch64",), "arm64", ("-march=armv8.5-a",), "", 4)
 
-RISCV = Target(
-    ("riscv64",), "riscv64-linux-gnu-", ("-march=rv64gc_zicsr_zifencei_zihintpause",), "", 4
-)
+RISCV = Target(("riscv64",), "riscv64", ("-march=rv64gc_zicsr_zifencei_zihintpause",), "", 4)
 
 TARGETS = {"arm": A32, "thumb": T32, "arm64": A64, "riscv64": RISCV}
 

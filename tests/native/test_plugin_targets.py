@@ -12,6 +12,7 @@ import pytest
 
 from kdelta.host.emulator import NEWEST_API
 from kdelta.host.native import native_folder
+from kdelta.host.target import target as target_of
 from tests.native.real_code import A32, REAL, T32, TARGETS, Real
 
 from . import oracle_arm
@@ -116,9 +117,17 @@ def test_a32_code_is_read_as_objdump_reads_it(tmp_path: Path) -> None:
     found: dict[Insn, None] = {}
     for source in sorted(plugin.glob("*.c")):
         made = tmp_path / f"{source.stem}.o"
-        compiler = [A32.tool("gcc"), "-std=gnu11", "-O2", "-marm", "-mfpu=neon", "-c"]
-        flags = (f"-I{plugin.parent}/include", f"-DPLUGIN_API={NEWEST_API}")
-        subprocess.run([*compiler, source, *flags, "-o", made], check=True)
+        compiler = target_of("arm").find_compiler()
+        flags = (
+            "-std=gnu11",
+            "-O2",
+            "-marm",
+            "-mfpu=neon",
+            "-c",
+            f"-I{plugin.parent}/include",
+            f"-DPLUGIN_API={NEWEST_API}",
+        )
+        subprocess.run([compiler, source, *flags, "-o", made], check=True)
         found |= dict.fromkeys(disassembled(A32, made))
     wrong, compared = disagreements(A32, oracle_arm.read, list(found))
     assert wrong == []

@@ -14,6 +14,7 @@ import msgspec
 from elftools.elf.enums import ENUM_E_MACHINE
 
 from kdelta.host.command import run
+from kdelta.host.emulator import binutils_command
 from kdelta.host.files import lab_errors
 from kdelta.host.lock import work_folder
 from kdelta.host.target import target
@@ -85,10 +86,10 @@ def _disassembled(
             path.write_bytes(
                 elf_of(blocks, symbols, machine=ENUM_E_MACHINE[of.elf_machine], bits=of.bits)
             )
-        objdump = of.tool("objdump")
-        said = run([objdump, "-d", "-z", "-w", "--no-show-raw-insn", path])
+        objdump = binutils_command(of, "objdump")
+        said = run([*objdump, "-d", "-z", "-w", "--no-show-raw-insn", path])
     if not said.ok:
-        raise LabError(f"{objdump} cannot read what was executed: {said.last_words(1)}")
+        raise LabError(f"{objdump[-1]} cannot read what was executed: {said.last_words(1)}")
     found: list[dict[int, str]] = [{} for _ in blocks]
     current: dict[int, str] = {}
     for line in said.stdout.splitlines():

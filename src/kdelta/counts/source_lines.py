@@ -13,6 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from kdelta.host.command import run
+from kdelta.host.emulator import binutils_command
 from kdelta.host.files import lab_errors
 from kdelta.host.lock import work_folder
 from kdelta.host.target import target
@@ -133,16 +134,16 @@ def _loaded(content: bytes, symbols: Mapping[str, int]) -> Iterator[tuple[str, i
 
 def _addr2line(path: Path, section: str, addresses: Sequence[int], arch: str) -> list[list[Frame]]:
     """The frames of each address. Those without any have one of unknown names."""
-    tool = target(arch).tool("addr2line")
+    tool = binutils_command(target(arch), "addr2line")
     with work_folder() as folder:
         asked = folder / "addresses"
         with lab_errors("writing", asked):
             asked.write_text("".join(f"0x{address:x}\n" for address in addresses))
         in_section = ["-j", section] if section else []
-        said = run([tool, "-a", "-f", "-i", "-e", path, *in_section, f"@{asked}"])
+        said = run([*tool, "-a", "-f", "-i", "-e", path, *in_section, f"@{asked}"])
     rows = _parsed(said.stdout)
     if not said.ok or len(rows) != len(addresses):
-        raise LabError(f"{tool} cannot read {path}: {said.last_words(1)}")
+        raise LabError(f"{tool[-1]} cannot read {path}: {said.last_words(1)}")
     return rows
 
 

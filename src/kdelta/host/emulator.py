@@ -16,7 +16,15 @@ from kdelta.host.files import FileState, sha256_state
 from kdelta.host.gcc import Compiler
 from kdelta.host.loading import library_folders, loading
 from kdelta.host.native import build
-from kdelta.host.pin import Pin, gcc_part, obtain, pinned, qemu_part, read_archive
+from kdelta.host.pin import (
+    Pin,
+    binutils_part,
+    gcc_part,
+    obtain,
+    pinned,
+    qemu_part,
+    read_archive,
+)
 from kdelta.host.target import Target
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 
@@ -152,6 +160,18 @@ def find_compiler(
             _log_once(f"{why.message}: using this host's programs for the guest", log)
             return Compiler(of.name)
     return Compiler(of.name, pin)
+
+
+def binutils_command(of: Target, name: str, log: Log = quiet) -> list[str]:
+    """Return how the command line of a program of binutils begins, such as objdump, that reads that
+    architecture's files: the host's for its own; for others the pin's, or, where that cannot be
+    fetched, the host's.
+    """
+    part = binutils_part(of.name)
+    if of.is_host or _why_lacking(pinned(), part, log):
+        return [of.tool(name)]
+    tree = obtain(pinned(), part, log)
+    return [*loading(tree), str(tree / "usr/bin" / of.tool(name))]
 
 
 def _host_qemu(of: Target) -> HostQemu:

@@ -57,6 +57,11 @@ def gcc_part(arch: str) -> str:
     return f"gcc-{arch}"
 
 
+def binutils_part(arch: str) -> str:
+    """Return the part of a pin that has the binutils of that architecture, and no compiler."""
+    return f"binutils-{arch}"
+
+
 def userland_part(workload: str, arch: str) -> str:
     """The part of a pin with what that workload starts in guests of that architecture."""
     return f"{workload}-{arch}"

@@ -185,16 +185,17 @@ def test_a_kernel_that_does_not_boot_timed_nothing() -> None:
 
 
 @pytest.mark.guest
-def test_qemu_understands_the_arguments_of_kvm() -> None:
+def test_qemu_understands_the_arguments_of_kvm(tmp_path: Path) -> None:
     """They differ from the emulated guest's by two words; what QEMU refuses is the device alone."""
-    kernel, image = kernel_of(X86), Path("/dev/null")
+    kernel, image = kernel_of(X86), tmp_path / "initrd"
+    image.write_bytes(bytes(512))
     plain, kvm = (guest_argv(ClockGuest(MACHINE, accel), kernel, image) for accel in ("tcg", "kvm"))
     changed = [(one, other) for one, other in zip(plain, kvm, strict=True) if one != other]
     words = plain[plain.index("-append") + 1]
     without = words.replace(" no_timer_check", "")
     assert changed == [("tcg", "kvm"), (plain[plain.index("-cpu") + 1], "host"), (words, without)]
     with contextlib.suppress(LabError):  # where there is KVM, it waits to be told to go on
-        result = find_qemu(target(kernel.arch)).run(*kvm, "-S", seconds=5)
+        result = find_qemu(target(kernel.arch)).run(*kvm, "-S", seconds=1)
         assert "kvm" in result.stderr.lower()
         assert "invalid option" not in result.stderr
 

@@ -21,6 +21,8 @@ from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
+from tests.conftest import FakeProgram
+from tests.host.fake_pin import HOST_SCRIPT
 from tests.kernels.trees import fake_tree
 
 SHORT = msgspec.structs.replace(load_cpu("zen3"), l1d=Cache(64, 4, 32))
@@ -46,11 +48,14 @@ def test_data_that_nothing_can_be_made_of(
     assert not (own_cache / "kernels").exists()
 
 
-def test_kernels_of_two_architectures(tmp_path: Path) -> None:
+def test_kernels_of_two_architectures(tmp_path: Path, fake_program: FakeProgram) -> None:
     """What they execute are not the same instructions, so no difference means anything."""
     text = b"Linux version 6.12.5-test (someone@example.org) (gcc 12) #1 SMP\n\0"
     for name, at, magic in (("arm64", 0x38, b"ARM\x64"), ("riscv64", 0x30, b"RISCV\0\0\0")):
         (tmp_path / name).write_bytes(bytes(at) + magic + bytes(64) + text)
+    for emulates in ("aarch64", "riscv64"):
+        words = HOST_SCRIPT.replace("x86_64", emulates)
+        fake_program(f"qemu-system-{emulates}", words)
     lab = LabRequest(machine=MachineOptions(qemu="host"))
     request = CompareRequest(
         base=f"image:{tmp_path}/arm64", others=(f"image:{tmp_path}/riscv64",), lab=lab
@@ -94,11 +99,7 @@ def test_kernel_with_a_boot_parameter_boots_before_others_are_obtained(
 @pytest.mark.usefixtures("own_cache")
 def test_nothing_is_built_where_the_other_config_is_refused(tmp_path: Path) -> None:
     tree = fake_tree(tmp_path)
-    request = CompareRequest(
-        base=str(tree),
-        others=(f"{tree} +CONFIG_DEBUG_LIST=y",),
-        lab=LabRequest(machine=MachineOptions(qemu="host")),
-    )
+    request = CompareRequest(base=str(tree), others=(f"{tree} +CONFIG_DEBUG_LIST=y",))
     with Store.open(tmp_path) as store:
         (found,) = asyncio.run(run_compare(request, Lab(store, Silent())))
     assert found.base.failure == "not built: there is no kernel to compare it with"
