@@ -26,6 +26,7 @@ setup-tests: setup  ## what `make test-all` needs besides: a browser, readers of
 
 demo: setup  ## the main job: compare two kernels, call by call
 	$(BIN)/kdelta compare $(BASE) $(OTHER)
+	@scripts/readme-kernels
 
 QUICK := not slow and not outside and not campaign and not recorded
 NO_GUEST := $(QUICK) and not guest and not network and not build

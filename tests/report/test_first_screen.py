@@ -116,7 +116,7 @@ def test_any_table_fits_a_screen_and_each_operation_is_listed_or_counted(
     fits_a_mail(text)
     assert len(lines) <= LINES
     answer = " ".join(text.partition("\n\n")[0].split())
-    assert answer.startswith("Linux 6.12.117 against 6.1.192, ")
+    assert answer.startswith("Linux 6.12.117-1 against 6.1.192-2, ")
     body = text.partition("\n\n")[2].splitlines()
     rows = [line for line in body if line.startswith("operation-") and "," not in line]
     more = [int(line.split()[1]) for line in lines if re.match(r"- \d+ more ", line)]

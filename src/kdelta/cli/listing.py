@@ -46,8 +46,6 @@ def _counted(regions: Sequence[str]) -> str:
 
 def _kernel_name(run: Run) -> str:
     """The kernel, and how it was changed; what parses that is imported only if there is need."""
-    if " " not in run.kernel_spec and run.kernel_release:
-        return run.kernel_release
     names = importlib.import_module("kdelta.report.names")
     return ascii_only(names.kernel_name(run.kernel_spec, run.kernel_release))
 

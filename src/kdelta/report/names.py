@@ -37,11 +37,17 @@ from kdelta.spec.kernel import (
 )
 
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")
+# NAME-VERSION-RELEASE.ARCH.rpm, and NAME-VERSION-RELEASE-ARCH.pkg.tar.zst.
+_IN_FILE_NAME = {
+    "rpm": re.compile(r"-(\d[^-/]*-[^-/]+)\.[^.-]+\.rpm$"),
+    "pkg": re.compile(r"-(\d[^-/]*-[^-/]+)-[^-/]+\.pkg\.tar(?:\.\w+)?$"),
+}
 _WORDS = re.compile(r"[+~_-]")
 _HASH = re.compile(r"[0-9a-f]{13,40}")
 _HASH_DIGITS = 12
 _NAMED = 3
 _COLUMN = 20
+_NARROW_COLUMN = 12
 _LONG = 60
 
 
@@ -73,7 +79,8 @@ class SideNames(msgspec.Struct, frozen=True):
 
 class _Parts(msgspec.Struct, frozen=True):
     """A spec in parts: its kernel without changes, the changes, and what the kernel is called: its
-    version, its release, where it is from, and the commit of a repository.
+    version (of its package, if it is `packaged`), its release, where it is from, and the commit of
+    a repository.
     """
 
     base: str
@@ -83,6 +90,7 @@ class _Parts(msgspec.Struct, frozen=True):
     place: str
     is_source: bool
     revision: str = ""
+    packaged: bool = False
 
 
 def side_names(sides: Sequence[Side]) -> SideNames:
@@ -95,14 +103,17 @@ def side_names(sides: Sequence[Side]) -> SideNames:
         f"{base} with {changes}" if changes else f"{base} without" if base in has_own else base
         for base, changes in zip(bases, own, strict=True)
     ]
-    return SideNames(tuple(names), tuple(_columns(bases, own)), common)
+    return SideNames(tuple(names), tuple(_columns(_heads(parts, bases), own)), common)
 
 
 def kernel_name(spec: str, release: str) -> str:
-    """Return the name of a kernel that is looked at alone: its release, and how it was changed."""
+    """Return the name of a kernel that is looked at alone: its package's version or its release,
+    and how it was changed.
+    """
     parts = _parts(spec, release)
     _, (own, _) = _own_changes([parts.changes, ()])
-    return (parts.release or _shortened(parts.base)) + (f" with {own}" if own else "")
+    name = parts.version if parts.packaged else parts.release
+    return (name or _shortened(parts.base)) + (f" with {own}" if own else "")
 
 
 def base_spec(side: Side) -> str:
@@ -117,16 +128,29 @@ def _parts(text: str, release: str) -> _Parts:
     except UserError:  # of a former version, say
         return _Parts(text, (), _version(release), release, text, is_source=False)
     base = without_changes(spec)
-    version = getattr(spec, "version", None) if isinstance(spec, DebSpec | RepositorySpec) else ""
+    version = _package_version(spec)
     return _Parts(
         str(base),
         tuple(one for one in spec.changes if not isinstance(one, AllowUnknownChange | FuzzChange)),
-        _version(version or "") or _version(release),
+        version or _version(release),
         release,
         _place(spec),
         isinstance(spec, TreeSpec | GitSpec),
         _revision(spec) if isinstance(spec, GitSpec) else "",
+        packaged=bool(version),
     )
+
+
+def _package_version(spec: KernelSpec) -> str:
+    """The version of the package that a kernel or its source is from; empty if it is not known."""
+    match spec:
+        case DebSpec() | DebSrcSpec() | RepositorySpec():
+            return spec.version or ""
+        case FilesSpec():
+            found = _IN_FILE_NAME[spec.kind].search(spec.places[0])
+            return found[1] if found else ""
+        case _:
+            return ""
 
 
 def _version(text: str) -> str:
@@ -176,6 +200,15 @@ def _base_names(parts: Sequence[_Parts]) -> list[str]:
         if all(names) and len(set(names)) == count == len(pairs):
             return names
     return [one.base for one in parts]
+
+
+def _heads(parts: Sequence[_Parts], bases: Sequence[str]) -> Sequence[str]:
+    """Return the names with long versions of packages cut to those of upstream, if these differ."""
+    heads = [
+        _version(base) if one.packaged and len(base) > _NARROW_COLUMN else base
+        for one, base in zip(parts, bases, strict=True)
+    ]
+    return heads if all(heads) and len(set(heads)) == len(set(bases)) else bases
 
 
 def _shortened(text: str) -> str:
@@ -296,7 +329,10 @@ def differences(base: Side, other: Side, options: Sequence[str] | None) -> str:
         ours, theirs = ([getattr(side, name) for name in names] for side in sides)
         both = zip(names, ours, theirs, strict=True)
         differ = (name for name, one, two in both if one and two and one != two)
-        found.append({"place": "source"}.get(name := next(differ, "source"), name))
+        name = next(differ, "place")
+        if name == "version" and len({_version(one.version) for one in sides}) == 1:
+            name = "package version"
+        found.append("source" if name == "place" else name)
     asked = bool(kinds)
     if not asked and sides[0].changes != sides[1].changes:
         found.append("the order of changes")

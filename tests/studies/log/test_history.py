@@ -48,7 +48,7 @@ def test_kernels_in_the_order_of_their_versions(store: Store) -> None:
     three(store)
     series = only(log(store))
     assert [one.version for one in series.kernels] == ["6.1.99-1", "6.1.192-2", "6.12.9-1"]
-    assert [one.name for one in series.kernels] == ["6.1.99", "6.1.192", "6.12.9"]
+    assert [one.name for one in series.kernels] == ["6.1.99-1", "6.1.192-2", "6.12.9-1"]
     assert words(series, "stat") == ["", "same", "slower"]
     assert words(series, "uname") == ["", "faster", "same"]
     assert [len(one.runs) for one in series.kernels] == [3, 3, 3]
@@ -199,7 +199,7 @@ def test_a_step_that_a_lost_mitigation_decides_is_not_comparable(store: Store) -
 def test_the_last_kernels(store: Store) -> None:
     three(store)
     series = only(log(store, limit=2))
-    assert [one.name for one in series.kernels] == ["6.1.192", "6.12.9"]
+    assert [one.name for one in series.kernels] == ["6.1.192-2", "6.12.9-1"]
     assert series.notes == ("1 earlier kernels are left out (-n)",)
 
 
@@ -207,7 +207,7 @@ def test_kernels_that_are_named(store: Store) -> None:
     three(store)
     for words_ in (("6.1.0-9", "6.12.9"), ("6.1.99-1", "linux-image-6.12")):
         series = only(log(store, kernels=words_))
-        assert [one.name for one in series.kernels] == ["6.1.99", "6.12.9"]
+        assert [one.name for one in series.kernels] == ["6.1.99-1", "6.12.9-1"]
     identity = only(log(store)).kernels[2].identity
     assert only(log(store, kernels=(identity, "6.1.0-9"))).kernels[1].identity == identity
 
@@ -281,9 +281,9 @@ def test_boot_parameters_are_part_of_a_kernels_name(store: Store) -> None:
     found = lineages(store.runs())
     names = dict(zip((one.spec for one in found), distinct_names(found), strict=True))
     assert [names[spec] for spec in specs] == [
-        "6.1.99 without",
-        "6.1.99 with root=/dev/a",
-        "6.1.99 with nosmt",
+        "6.1.99-1 without",
+        "6.1.99-1 with root=/dev/a",
+        "6.1.99-1 with nosmt",
     ]
 
 
@@ -416,7 +416,9 @@ def test_the_command(store: Store, capsys: Captured, tmp_path: Path) -> None:
     page = tmp_path / "log.html"
     assert cli.ended(["log", "-o", "stat", "--html", str(page)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("From 6.1.99 to 6.12.9, over 3 kernels, the path changed by +50.0%")
+    assert printed.startswith(
+        "From 6.1.99-1 to 6.12.9-1, over 3 kernels, the path changed by +50.0%"
+    )
     assert "<svg" in page.read_text()
     assert cli.ended(["log", "--json"]) == 0
     document = capsys.readouterr().out
