@@ -22,7 +22,17 @@ PROGRAMS: Mapping[str, Sequence[str]] = {
         "env",  # starts a QEMU of unpacked packages
     ),
     "network": ("apt-get",),
-    "outside": ("callgrind_annotate", "chromium", "cpio", "fish", "gdb", "node", "zsh"),
+    "outside": (
+        "callgrind_annotate",
+        "chromium",
+        "cpio",
+        "fish",
+        "gdb",
+        "groff",
+        "lexgrog",
+        "node",
+        "zsh",
+    ),
 }
 _granted: set[str] = set()
 # The kernel that a guest boots may have to be fetched.

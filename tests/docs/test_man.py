@@ -2,7 +2,6 @@
 """The man pages: one for each command, with all that its help has, and without a fault in it."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def test_the_environment_is_that_of_its_page() -> None:
     assert all(f".B {name}\n" in page for name in names for page in PAGES.values())
 
 
-@pytest.mark.skipif(not shutil.which("groff"), reason="there is no groff")
+@pytest.mark.outside
 @pytest.mark.parametrize("name", PAGES)
 def test_groff_has_no_warning(name: str) -> None:
     done = subprocess.run(
@@ -69,7 +68,7 @@ def test_groff_has_no_warning(name: str) -> None:
     assert "SEE ALSO" in done.stdout
 
 
-@pytest.mark.skipif(not shutil.which("lexgrog"), reason="there is no man-db")
+@pytest.mark.outside
 def test_whatis_finds_every_page(tmp_path: Path) -> None:
     for name, text in PAGES.items():
         (tmp_path / name).write_text(text)

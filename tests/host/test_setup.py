@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 # What the script itself needs, and all that it looks for but zstd.
 PRESENT = (
     "bash cat dirname env gcc git grep head id ld ln make dpkg-deb python3 sha256sum sh touch uname"
-    " bc bison ccache flex ld.lld patch perl xz"
+    " bc bison bzip2 ccache flex ld.lld patch perl xz"
 )
 CROSS = ("arm-linux-gnueabihf-gcc", "aarch64-linux-gnu-gcc", "riscv64-linux-gnu-gcc")
 

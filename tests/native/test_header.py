@@ -44,7 +44,7 @@ def compiled(folder: Path, *command: str, source: str = USER) -> Path:
         ("gcc", "-std=c11", "-O2"),
         ("gcc", "-std=c99", "-O3"),
         ("gcc", "-std=c11", "-Os", "-fPIC"),
-        ("g++", "-std=c++17", "-O2"),
+        pytest.param(("g++", "-std=c++17", "-O2"), marks=pytest.mark.slow),
     ],
 )
 def test_all_marks_are_there(tmp_path: Path, command: tuple[str, ...]) -> None:

@@ -136,7 +136,9 @@ def regions(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("compiler", "ending"), [("gcc", "c"), ("g++", "cc")])
+@pytest.mark.parametrize(
+    ("compiler", "ending"), [("gcc", "c"), pytest.param("g++", "cc", marks=pytest.mark.slow)]
+)
 def test_its_regions_are_timed(tmp_path: Path, compiler: str, ending: str) -> None:
     short, whole = regions(tmp_path, compiler, ending)
     assert short["region"] == 'short \\ "ones"'
