@@ -3,6 +3,8 @@
 
 import re
 
+import pytest
+
 from kdelta.cpus import list_cpus
 from kdelta.workloads.catalog import workloads
 from scripts.docs_pages import SOURCES, commands_page, cpus_page, module_pages, workloads_page
@@ -36,6 +38,7 @@ def test_workloads_page_has_every_workload() -> None:
     assert all(f"\n{name}: " in page for name in workloads())
 
 
+@pytest.mark.slow
 def test_module_pages_have_every_module() -> None:
     found = {head for page in module_pages().values() for head in heads(page)}
     files = [file.relative_to(SOURCES.parent) for file in SOURCES.glob("*/**/*.py")]

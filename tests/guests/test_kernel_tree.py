@@ -79,6 +79,7 @@ def test_it_is_made_ready_once(
     assert not any("to be compiled in guests" in line for line in said)
 
 
+@pytest.mark.slow
 def test_another_compiler_makes_it_ready_again(
     tmp_path: Path, wanted: KernelTreeWanted, programs: Userland
 ) -> None:

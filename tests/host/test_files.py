@@ -107,6 +107,7 @@ def test_new_folder_removes_what_a_killed_process_left(tmp_path: Path) -> None:
         assert list(partial.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_remove_nested_too_deeply_for_calls_and_paths(tmp_path: Path) -> None:
     here = os.open(tmp_path, os.O_RDONLY)
     for _ in range(1500):

@@ -56,6 +56,7 @@ def test_program_of_several_sources_runs(tmp_path: Path, flags: tuple[str, ...])
     assert built.read_bytes().startswith(b"\x7fELF")
 
 
+@pytest.mark.slow
 def test_library_has_what_it_exports(tmp_path: Path) -> None:
     built = build_program(program(tmp_path / "sources", PLUGIN_FLAGS[:2], pinned_compiler()))
     said = subprocess.run(["nm", "-D", built], capture_output=True, text=True, check=True).stdout

@@ -41,6 +41,7 @@ def test_every_region_counts_what_the_virtual_clock_counts(spec: str) -> None:
     assert any(region.cost("other").insns for region in regions.values())
 
 
+@pytest.mark.slow
 def test_where_the_guest_idles_the_rest_of_the_clock_is_idle_time() -> None:
     region = regions_of("sleep")["sleep"]
     idle = region.idle_ticks()
@@ -51,6 +52,7 @@ def test_where_the_guest_idles_the_rest_of_the_clock_is_idle_time() -> None:
     assert idle > 0.9 * region.clock_ticks
 
 
+@pytest.mark.slow
 def test_runs_repeat_to_the_last_instruction_besides_a_busy_host() -> None:
     first = _run(*CHEAP)
     load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]

@@ -161,6 +161,7 @@ def test_what_came_of_forcing_is_kept_by_guest(own_cache: Path) -> None:
 
 
 @pytest.mark.parametrize(("detail", "expected"), [("hang: last line: x", 1), ("panic: x", 3)])
+@pytest.mark.slow
 def test_kernel_that_hangs_is_waited_for_once(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch, detail: str, expected: int
 ) -> None:

@@ -61,6 +61,7 @@ def test_counts_from_a_program_that_is_ready_and_from_power_on_are_equal(spec: s
     assert list(partings(counts["power-on"], counts["ready"])) == []
 
 
+@pytest.mark.slow
 def test_one_that_is_ready_serves_all_operations_and_levels() -> None:
     where = guest()
     ready = _ready(where, _job("getppid"))

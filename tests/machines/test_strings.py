@@ -80,6 +80,7 @@ def _wanted(operation: Operation, count: int) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(none, more, strict=True))
 
 
+@pytest.mark.slow
 def test_the_clock_is_what_was_counted() -> None:
     regions = _regions()
     assert len(regions) == len(OPERATIONS) * 5 * 2 * 10

@@ -125,6 +125,7 @@ def test_traces_repeat_and_leave_the_counts_alone() -> None:
     assert list(partings(counts_of(plain), first_counts)) == []
 
 
+@pytest.mark.slow
 def test_a_limit_is_kept_and_said() -> None:
     whole_counts, whole = _traced("getppid", "mmap-munmap")
     limit = len(whole[1].items) - 1
@@ -223,6 +224,7 @@ def _own_reader() -> tuple[Trace, dict[str, int], RunCounts]:
     return trace, symbols, counts
 
 
+@pytest.mark.slow
 def test_the_data_of_a_program_that_is_known() -> None:
     trace, symbols, _ = _own_reader()
     lines = _lines(trace)

@@ -29,6 +29,7 @@ def waits(microseconds: int) -> tuple[dict[str, Waiting | None], RunCounts]:
     return {name: waiting([(regions[name], contended[name])]) for name in (FOLDER, ALONE)}, counts
 
 
+@pytest.mark.slow
 def test_two_cpus_wait_for_a_folder_and_for_nothing_that_they_do_not_share() -> None:
     found, counts = waits(100)
     assert (folder := found[FOLDER])

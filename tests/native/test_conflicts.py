@@ -116,6 +116,7 @@ def test_conflicts_are_those_of_every_access(conflicting: Path, accesses: Sequen
     assert found(conflicting, accesses) == expected(accesses)
 
 
+@pytest.mark.slow
 def test_thousands_of_lines_are_all_followed(conflicting: Path) -> None:
     accesses: list[Access] = [
         (cpu == 1, cpu, n % 7, KERNEL + n * LINE, 3, OWN) for n in range(20_000) for cpu in (0, 1)

@@ -38,6 +38,7 @@ def test_each_pair_runs(pairs: Path, tmp_path: Path, name: str) -> None:
 
 
 @two_cpus
+@pytest.mark.slow
 def test_all_pairs_run_after_one_another(pairs: Path, tmp_path: Path) -> None:
     done = execute(pairs, "--scale", "10", "--dir", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

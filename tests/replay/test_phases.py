@@ -204,6 +204,7 @@ def test_each_instruction_is_in_the_phase_of_its_call(machine: Machine, cuts: se
 
 @settings(max_examples=60, deadline=None)
 @given(machines(), st.sets(st.integers(0, 60), max_size=12), st.sampled_from([1, 2, 4]))
+@pytest.mark.slow
 def test_misses_by_phase_are_those_of_the_replay(
     machine: Machine, cuts: set[int], ways: int
 ) -> None:

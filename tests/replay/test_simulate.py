@@ -275,6 +275,7 @@ SOME_WAYS = [
 
 @pytest.mark.parametrize(("replacement", "ways"), [*EVERY_WAYS, *SOME_WAYS])
 @pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.slow
 def test_each_number_of_ways(replacement: Replacement, ways: int, portable: bool) -> None:
     """Reuse at all distances about the number of ways, in two sets."""
     rng = np.random.default_rng(ways)

@@ -97,6 +97,7 @@ def test_a_program_that_the_host_does_not_have() -> None:
     assert stored() == []
 
 
+@pytest.mark.slow
 def test_a_program_that_the_guest_does_not_have() -> None:
     outcome = run_job(Job(argv=("/nonexistent",), seconds=10))
     assert outcome.status is RunStatus.WORKLOAD_FAILED
@@ -139,6 +140,7 @@ def test_a_guest_that_sends_for_ever_fills_no_disk(program: Programs) -> None:
     outcome.counts.unlink()
 
 
+@pytest.mark.slow
 def test_a_program_that_begins_too_many_regions(program: Programs) -> None:
     job = Job(argv=("/begins",), seconds=60, files=_carried(program("begins")))
     outcome = run_job(job)

@@ -55,6 +55,7 @@ def made_runs(draw: st.DrawFn) -> dict[VariantName, tuple[RunCounts, ...]]:
 
 
 @given(made_runs(), st.booleans())
+@pytest.mark.slow
 def test_shares_add_up_to_the_whole_and_operations_to_the_total(
     arms: dict[VariantName, tuple[RunCounts, ...]], priced: bool
 ) -> None:

@@ -194,6 +194,7 @@ def test_what_grows_is_never_not_slower(
 
 
 @given(falling(), WIDE_PRICES, prices)
+@pytest.mark.slow
 def test_not_slower_holds_at_any_other_prices(
     pair: tuple[RegionCost, RegionCost], wide: Prices, others: Prices
 ) -> None:

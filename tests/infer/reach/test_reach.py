@@ -2,6 +2,7 @@
 """Which units reach executed code: no planted effect is ever ruled out."""
 
 import msgspec
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def test_what_is_ruled_out_changes_nothing_that_is_executed(
 
 
 @given(programs(), CONFIGS)
+@pytest.mark.slow
 def test_what_recompiling_clears_changes_nothing_that_is_executed(
     program: Program, a: frozenset[str]
 ) -> None:

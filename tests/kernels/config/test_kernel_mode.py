@@ -127,6 +127,7 @@ def test_the_nearest_series_that_is_not_newer(series: Path, version: str, expect
 
 
 @pytest.mark.parametrize("kernel_mode_first", [True, False])
+@pytest.mark.slow
 def test_a_wish_that_conflicts_is_refused(tree: Path, kernel_mode_first: bool) -> None:
     words = ["+CONFIG_OLD_DRIVER=y", "+kernel-mode"]
     found = failure(tree, *(reversed(words) if kernel_mode_first else words))

@@ -222,6 +222,7 @@ def test_a_target_that_the_tree_does_not_have(tree: Path) -> None:
     assert "nonsense_defconfig" in found.detail
 
 
+@pytest.mark.slow
 def test_a_compile_error_names_its_line_and_the_log(tree: Path) -> None:
     broken = patch(tree, "mm/pages.c", "static int pages[64];", "static integer pages[64];")
     found = failure(tree, f"+{broken}")

@@ -75,6 +75,7 @@ def test_trees_that_differ_elsewhere_are_asked_once(
         assert granted(other) == found
 
 
+@pytest.mark.slow
 def test_files_that_somebody_removed_are_written_again(spec: SourceSpec, source: Source) -> None:
     with grants(spec, source.folder, quiet) as granted:
         found = granted(source)

@@ -78,6 +78,7 @@ def limited() -> Iterator[None]:
 
 @pytest.mark.usefixtures("limited")
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.slow
 def test_damaged_packages(name: str, tmp_path: Path) -> None:
     chance, content = random.Random(name), SAMPLES[name]()
     package, inside = tmp_path / f"package-{name}", tmp_path / "inside"

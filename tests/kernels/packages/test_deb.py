@@ -213,6 +213,7 @@ def test_download_from_a_renewed_mirror_is_repeated(
     assert not list(own_cache.rglob("*.FAILED"))
 
 
+@pytest.mark.slow
 def test_mirror_that_stays_broken_ends_the_download(lab: Lab, pauses: list[float]) -> None:
     lab.change(renewed=9)
     with pytest.raises(LabError, match=r"cannot be fetched: .* Mirror sync in progress\?$"):
@@ -247,6 +248,7 @@ def test_older_lists_are_used_while_the_mirror_is_renewed(
     assert lab.said[-1] == f"{NOT_LOADED}Mirror sync in progress?); using those of {day}"
 
 
+@pytest.mark.slow
 def test_lists_that_were_loaded_in_part_are_used(lab: Lab, pauses: list[float]) -> None:
     packages = lab.state["packages"]
     lab.change(packages={}, own_lists=packages, renewed=4, loaded_meanwhile=packages)
@@ -255,6 +257,7 @@ def test_lists_that_were_loaded_in_part_are_used(lab: Lab, pauses: list[float]) 
     assert len(pauses) == 3
 
 
+@pytest.mark.slow
 def test_package_that_a_missing_list_may_name_is_looked_for_again(
     lab: Lab, pauses: list[float]
 ) -> None:

@@ -67,6 +67,7 @@ def _compared(folder: Path, *command: str) -> tuple[Comparison, CompareReport]:
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_a_static_program_is_compared_by_the_regions_that_it_marks(tmp_path: Path) -> None:
     source, program = tmp_path / "marked.c", tmp_path / "marked"
     source.write_text(MARKED)

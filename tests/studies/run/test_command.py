@@ -46,6 +46,7 @@ def _run(folder: Path, *command: str, files: tuple[str, ...] = ()) -> RunResult:
     return done
 
 
+@pytest.mark.slow
 def test_a_dynamic_program_is_one_region_and_equals_the_clock(tmp_path: Path) -> None:
     done = _run(tmp_path, "ls", "-l", "/")
     assert done.counts
