@@ -72,7 +72,7 @@ campaign-guests: setup-tests pins  ## tests in guests that take many minutes
 # What is checked for its length: all Python, also where a file's name does not say so.
 PYTHON = $(shell git ls-files '*.py') $(shell git grep -lE '^\#!/usr/bin/env python3' scripts)
 
-check: setup  ## ruff, mypy, the import rules, lengths, includes, words, completion
+check: setup  ## ruff, mypy, the import rules, lengths, includes, words, samples, completion
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -81,6 +81,7 @@ check: setup  ## ruff, mypy, the import rules, lengths, includes, words, complet
 	@scripts/check-includes
 	@scripts/check-words
 	@scripts/check-docstrings
+	@$(BIN)/python scripts/check-samples
 	@$(BIN)/python scripts/make_words.py --check
 
 # Warnings are errors: a link or an anchor that does not exist ends it.
