@@ -89,10 +89,13 @@ def wait_for(path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder of the test's own, and none of the user's CPU files, defaults and servers."""
+    """A data folder of the test's own, and none of the user's CPU files, defaults and servers. No
+    test asks the public snapshot archive.
+    """
     folder = tmp_path_factory.mktemp("data")
     monkeypatch.setenv("KDELTA_DATA_DIR", str(folder))
     monkeypatch.setenv("KDELTA_CONFIG_DIR", str(folder / "config"))
+    monkeypatch.setenv("KDELTA_SNAPSHOT_URL", "")
     return folder
 
 

@@ -20,11 +20,14 @@ from kdelta.spec.identity import identity
 
 SYSTEM_LISTS = Path("/var/lib/apt/lists")
 _SETTINGS = (Path("/etc/apt"), Path("/etc/apt/sources.list.d"), Path("/etc/apt/preferences.d"))
-_SOURCES = "sources.list"
+SOURCES = "sources.list"
 _KEYRINGS = Path("/usr/share/keyrings")
 _OTHER_SETTINGS = ("SourceParts", "Preferences", "PreferencesParts")
 _LIST = re.compile(r"^'(.+/)dists/([^/]+)/(.+)/binary-[^/]+/Packages", re.MULTILINE)
-_WITHOUT_UPDATES = ("sid", "unstable", "experimental")
+WITHOUT_UPDATES = ("sid", "unstable", "experimental")
+LISTS_SECONDS = 300.0
+"""How long apt may load lists."""
+
 _PAUSES_SECONDS = (5.0, 15.0, 40.0)
 _DEPENDENCY = re.compile(r"\s*([a-z0-9][a-z0-9+.-]+)(?::\w+)?\s*(?:\(\s*=\s*(\S+?)\s*\))?")
 _RENEWED = re.compile(r"File has unexpected size|Hash Sum mismatch|/by-hash/\S+ +404 ")
@@ -51,6 +54,10 @@ class OutdatedListsError(Exception):
     """apt knows the package, and the mirror has it no more."""
 
 
+class NoReleaseError(UserError):
+    """The archive that apt is set up for has no release of that name, or has it no more."""
+
+
 class Apt:
     """apt with the system's package lists, or with kdelta's own, which need no root to update.
 
@@ -72,7 +79,7 @@ class Apt:
             settings += [f"APT::Architecture={foreign}", f"APT::Architectures::={foreign}"]
         if own_lists is not None and suite is not None:
             settings += [f"Dir::Etc::{name}=/dev/null" for name in _OTHER_SETTINGS]
-            settings.append(f"Dir::Etc::SourceList={own_lists}/{_SOURCES}")
+            settings.append(f"Dir::Etc::SourceList={own_lists}/{SOURCES}")
         if foreign is not None or suite is not None:
             settings.append("Dir::State::status=/dev/null")
         self._options = ["-q", *(word for one in settings for word in ("-o", one))]
@@ -148,16 +155,16 @@ class Apt:
         for folder in ("lists/partial", "cache/archives/partial"):
             (own / folder).mkdir(parents=True, exist_ok=True)
         if self._suite is not None:
-            (own / _SOURCES).write_text(sources_of(self._suite))
+            (own / SOURCES).write_text(sources_of(self._suite))
         log("loading the distribution's package lists (apt-get update, into kdelta's cache)")
-        result = run_apt_get(["apt-get", *self._options, "update"], log, seconds=300.0)
+        result = self._get("update", log=log, seconds=LISTS_SECONDS)
         # apt-get update ends with 0 when a mirror could not be reached, and warns.
         if result.ok and "Failed to fetch" not in result.stderr:
             (own / "updated").touch()
             return
-        why = _first_complaint(result)
+        why = first_complaint(result)
         if self._suite and re.search(rf" {self._suite} Release' does not have", result.stderr):
-            raise UserError(
+            raise NoReleaseError(
                 f"the archive that apt is set up for has no release {self._suite}",
                 "name a release as it does: bookworm, trixie, sid",
             )
@@ -205,16 +212,20 @@ class Apt:
 
         OutdatedListsError when the mirror no longer has it; LabError for any other failure.
         """
-        argv = ["apt-get", *self._options, "download", f"{package}={version}"]
-        result = run_apt_get(argv, log, cwd=folder)
+        result = self._get("download", f"{package}={version}", log=log, cwd=folder)
         for refused in folder.glob("*.FAILED"):
             remove(refused)
         files = list(folder.glob("*.deb"))
         if result.ok and len(files) == 1:
             return files[0]
         if re.search(r"\b404\b", result.stderr):
-            raise OutdatedListsError(_first_complaint(result))
-        raise LabError(f"{package}={version} could not be downloaded: {_first_complaint(result)}")
+            raise OutdatedListsError(first_complaint(result))
+        raise LabError(f"{package}={version} could not be downloaded: {first_complaint(result)}")
+
+    def _get(
+        self, *words: str, log: Log, cwd: Path | None = None, seconds: float | None = None
+    ) -> Result:
+        return run_apt_get(["apt-get", *self._options, *words], log, cwd=cwd, seconds=seconds)
 
     def _run(self, program: str, *words: str) -> Result:
         return run([program, *self._options, *words])
@@ -232,27 +243,33 @@ def _os_release() -> dict[str, str]:
         return {}
 
 
-def _keyrings() -> str:
-    """An option for apt's sources: the keys that the distribution signs its releases with."""
-    name = f"{_os_release().get('ID', '')}-archive-keyring"
-    files = [
-        file for file in sorted(_KEYRINGS.glob(f"{name}.*")) if file.suffix in (".gpg", ".pgp")
-    ]
-    return f" [signed-by={','.join(map(str, files))}]" if files else ""
+def is_debian() -> bool:
+    """Return whether this host is Debian itself, not a distribution that is made of it."""
+    return _os_release().get("ID") == "debian"
+
+
+def keyrings(name: str = "keyring") -> list[Path]:
+    """Return the keys that the distribution signs its releases with; those that it signed earlier
+    ones with are "removed-keys".
+    """
+    start = f"{_os_release().get('ID', '')}-archive-{name}"
+    files = sorted(_KEYRINGS.glob(f"{start}.*"))
+    return [file for file in files if file.suffix in (".gpg", ".pgp")]
 
 
 def sources_of(suite: str) -> str:
-    """apt's sources (sources.list) for another release, from where the system has its own.
+    """Return apt's sources (sources.list) for another release, from where the system has its own.
 
     LabError when the system's sources name no distribution's archive.
     """
     own = {host_suite(), "stable", "oldstable", "testing", "unstable", "sid"}
     said = run(["apt-get", "--print-uris", "update"]).stdout
+    signed = f" [signed-by={','.join(map(str, keys))}]" if (keys := keyrings()) else ""
     lines: dict[str, None] = {}
     for where, release, component in _LIST.findall(said):
         base, dash, rest = release.partition("-")
-        if base in own and not (dash and suite in _WITHOUT_UPDATES):
-            lines[f"deb{_keyrings()} {where} {suite}{dash}{rest} {component}\n"] = None
+        if base in own and not (dash and suite in WITHOUT_UPDATES):
+            lines[f"deb{signed} {where} {suite}{dash}{rest} {component}\n"] = None
     if not lines:
         raise LabError(
             f"the sources of apt name no archive that could have {suite}",
@@ -279,7 +296,7 @@ def run_apt_get(
             break
         if number == 0:
             log(
-                f"the mirror's files do not match its index ({_first_complaint(result)});"
+                f"the mirror's files do not match its index ({first_complaint(result)});"
                 f" trying again for {sum(_PAUSES_SECONDS):g} seconds"
             )
         sleep(pause)
@@ -304,7 +321,8 @@ def parse_dependencies(field: str) -> list[Dependency]:
     return [Dependency(*match.groups()) for one in firsts if (match := _DEPENDENCY.match(one))]
 
 
-def _first_complaint(result: Result) -> str:
+def first_complaint(result: Result) -> str:
+    """Return the first error that apt reported, without addresses."""
     for line in result.stderr.splitlines():
         if line.startswith(("E: ", "W: Failed to fetch")):
             # The addresses of the mirror say nothing about what to do.

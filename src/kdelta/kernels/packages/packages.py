@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packages that hold a kernel or its source: found by apt, fetched once, then in a cache."""
 
+import contextlib
 import difflib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -14,14 +15,25 @@ from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import make_folder
 from kdelta.host.sealed import read_record, write_record
-from kdelta.kernels.packages.apt import Apt, OutdatedListsError
+from kdelta.kernels.packages.apt import Apt, NoReleaseError, OutdatedListsError
+from kdelta.kernels.packages.snapshot import (
+    SNAPSHOT_URL,
+    Dated,
+    dated_apt,
+    dates_of,
+    snapshot_base,
+)
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSpec, DebSrcSpec
 from kdelta.spec.limits import META_PACKAGE_STEPS
+from kdelta.spec.versions import compare_versions
 
 PackageSpec = DebSpec | DebSrcSpec
 _NEAREST = 5
+_SNAPSHOT = "snapshot"
+"""The state of an answer of the snapshot archive, which never changes."""
+
 Entry = TypeVar("Entry")
 
 
@@ -31,6 +43,14 @@ class _StoodFor(msgspec.Struct, frozen=True):
     state: str
     package: str
     version: str
+
+
+class _GoneError(UserError):
+    """The mirrors lack that version of a package, and Debian's snapshot archive may have it; they
+    have `newest`.
+    """
+
+    newest: str | None = None
 
 
 class Shelf(ABC, Generic[Entry]):
@@ -75,12 +95,19 @@ class Shelf(ABC, Generic[Entry]):
         """All that the cache has: package, version, and when it was made."""
 
     def obtain(self, package: str, version: str | None) -> Entry:
-        """The entry of a package. One that only depends on the current package is followed to it.
+        """Return the entry of a package. One that only depends on the current package is followed
+        to it. A version that the mirrors do not have comes from Debian's snapshot archive.
 
         UserError for a package or version that does not exist; LabError when it has to be
         downloaded and cannot be.
         """
         spec = self.spec(package, version)
+        try:
+            return self._from_mirrors(spec)
+        except _GoneError as gone:
+            return self._from_snapshot(spec, gone)
+
+    def _from_mirrors(self, spec: PackageSpec) -> Entry:
         apt, found = self._look_up(spec)
         if (entry := self.load(found.package, found.version or "")) is not None:
             return entry
@@ -90,7 +117,7 @@ class Shelf(ABC, Generic[Entry]):
             apt = self._update(spec)
             newer = self._resolve(apt, spec)
         if newer is None:
-            raise self._unknown(apt, spec)
+            raise self._gone(apt, spec)
         try:
             return self._fetch(apt, newer)
         except OutdatedListsError as error:
@@ -99,10 +126,62 @@ class Shelf(ABC, Generic[Entry]):
             ) from error
 
     def check(self, package: str, version: str | None) -> None:
-        """UserError for a package or version that does not exist; nothing of it is downloaded but
-        package lists, if there are none.
+        """Raise UserError for a package or version that does not exist; nothing of it is downloaded
+        but package lists, if there are none. LabError if the mirrors lack that version, and the
+        snapshot archive cannot be asked.
         """
-        self._look_up(self.spec(package, version))
+        spec = self.spec(package, version)
+        try:
+            self._look_up(spec)
+        except _GoneError as gone:
+            self._dates(spec, gone)
+
+    def _dates(self, spec: PackageSpec, gone: _GoneError) -> list[Dated]:
+        """When the snapshot archive saw what is gone. UserError if it never did."""
+        assert spec.version
+        wanted = f"{spec.package}={spec.version}"
+        try:
+            dates = dates_of(spec.package, spec.version, self.architecture)
+        except LabError as error:
+            hints = [gone.hint]
+            if gone.newest:
+                hints = [f"take what the mirrors have: {_renamed(spec, version=gone.newest)[1]}"]
+                if compare_versions(spec.version, gone.newest) > 0:
+                    hints.append("load newer package lists: sudo apt-get update")
+            hints.append(f"set {SNAPSHOT_URL} to an archive that this host reaches")
+            raise LabError(
+                f"the mirrors do not have {wanted}, and {error.message}", "; or ".join(hints)
+            ) from error
+        if not dates:
+            of = f" for {self.architecture}" if self.architecture else ""
+            message = f"Debian never had {wanted}{of}, by its snapshot archive"
+            raise UserError(message, gone.hint, gone.instead)
+        self.log(f"the mirrors do not have {wanted}; Debian's snapshot archive does, {dates[0]}")
+        return dates
+
+    def _from_snapshot(self, spec: PackageSpec, gone: _GoneError) -> Entry:
+        """The entry of what the mirrors do not have; all its packages are from one dated list."""
+        assert spec.version
+        dates = self._dates(spec, gone)
+        opened = dated_apt(
+            dates,
+            spec.package,
+            spec.version,
+            self.log,
+            architecture=self.architecture,
+            suite=self.suite,
+        )
+        with contextlib.ExitStack() as stack:
+            try:
+                apt = stack.enter_context(opened)
+                if (found := self._resolve(apt, spec)) is None:
+                    raise LabError(f"the package list of {dates[0]} lacks what it depends on")
+            except LabError as error:
+                raise self._not_to_be_had(spec, error) from error
+            entry = self.load(found.package, found.version or "") or self._fetch(apt, found)
+        answer = _StoodFor(_SNAPSHOT, found.package, found.version or "")
+        write_record(_answer_file(spec), answer)
+        return entry
 
     def _look_up(self, spec: PackageSpec) -> tuple[Apt | None, PackageSpec]:
         """The package that holds what is wanted, with its version, and the apt that was asked; the
@@ -124,7 +203,7 @@ class Shelf(ABC, Generic[Entry]):
             apt = self._update(spec)
             found = self._resolve(apt, spec)
         if found is None:
-            raise self._unknown(apt, spec)
+            raise self._gone(apt, spec)
         return apt, found
 
     def _answered(self, apt: Apt, spec: PackageSpec) -> PackageSpec | None:
@@ -134,7 +213,12 @@ class Shelf(ABC, Generic[Entry]):
         Each question to apt can take a second, on systems that keep no cache of their lists.
         """
         answer = read_record(_answer_file(spec), _StoodFor)
-        if answer is None or answer.state != apt.state():
+        if answer is None:
+            return None
+        if answer.state == _SNAPSHOT:  # then the mirrors need not have it
+            if self.load(answer.package, answer.version) is None:
+                return None
+        elif answer.state != apt.state():
             return None
         if answer.package != spec.package:
             self.log(f"{spec.package} stands for {answer.package} {answer.version}")
@@ -158,9 +242,18 @@ class Shelf(ABC, Generic[Entry]):
             package, version = onward[0].package, onward[0].version
         raise UserError(f"{spec} leads from package to package and to no kernel")
 
-    def _unknown(self, apt: Apt, spec: PackageSpec) -> UserError:
+    def _gone(self, apt: Apt, spec: PackageSpec) -> UserError:
         apt.check_complete(str(spec))
-        if versions := apt.versions(spec.package):
+        versions = apt.versions(spec.package)
+        error = self._unknown(apt, spec, versions)
+        if not spec.version or not snapshot_base():
+            return error
+        gone = _GoneError(error.message, error.hint, error.instead)
+        gone.newest = versions[0] if versions else None
+        return gone
+
+    def _unknown(self, apt: Apt, spec: PackageSpec, versions: Sequence[str]) -> UserError:
+        if versions:
             return UserError(
                 f"{spec.package} has no version {spec.version}"
                 if spec.version
@@ -187,6 +280,10 @@ class Shelf(ABC, Generic[Entry]):
             apt.update(self.log, self.start)
         except LabError as error:
             raise self._not_to_be_had(spec, error) from error
+        except NoReleaseError as error:
+            if spec.version and snapshot_base():
+                raise _GoneError(error.message, error.hint) from error
+            raise
         return apt
 
     def _fetch(self, apt: Apt, found: PackageSpec) -> Entry:
@@ -218,7 +315,8 @@ class Shelf(ABC, Generic[Entry]):
         return exact + [one for one in asked if version in apt.versions(one)]
 
     def _not_to_be_had(self, spec: PackageSpec, error: LabError) -> LabError:
-        hints = "check the network and the disk, then run this again", self._cached_text(spec)
+        check = error.hint or "check the network and the disk, then run this again"
+        hints = check, self._cached_text(spec)
         return LabError(
             f"{spec} is not in the cache, and cannot be fetched: {error.message}",
             "; ".join(filter(None, hints)),
