@@ -30,8 +30,8 @@ demo: setup  ## the main job: compare two kernels, call by call
 
 QUICK := not slow and not outside and not campaign and not recorded
 NO_GUEST := $(QUICK) and not guest and not network and not build
-# The kernels that `make test` boots.
-TEST_KERNELS := deb:linux-image-cloud-amd64 deb:linux-image-6.12-cloud-amd64 deb:linux-image-cloud-arm64:arm64
+# The kernels that `make test` boots, of one release whatever the host is of.
+TEST_KERNELS := deb:linux-image-cloud-amd64@bookworm deb:linux-image-6.12-cloud-amd64@bookworm deb:linux-image-cloud-arm64:arm64@bookworm
 
 # What guests are run by, so that tests that may not use the network have it.
 pin: setup

@@ -13,7 +13,7 @@ from kdelta.studies.conflicts.study import ConflictsRequest
 from tests.report.example_conflicts import compared_conflicts, conflicts_report, failed_conflicts
 
 Captured = pytest.CaptureFixture[str]
-KERNEL = "deb:linux-image-cloud-amd64"
+KERNEL = "deb:linux-image-cloud-amd64@bookworm"
 
 
 class Study:
@@ -104,7 +104,7 @@ def test_slips_are_refused_before_anything_is_fetched(
 @pytest.mark.parametrize(
     "words",
     [
-        ["compare", KERNEL, "deb:linux-image-6.12-cloud-amd64"],
+        ["compare", KERNEL, "deb:linux-image-6.12-cloud-amd64@bookworm"],
         ["series", "deb-src:linux-source-6.12", "no.patch"],
         ["profile", KERNEL],
     ],

@@ -17,7 +17,7 @@ from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from tests.cli.studies import kdelta
 
-DEB, ARM64 = "deb:linux-image-cloud-amd64", "deb:linux-image-cloud-arm64:arm64"
+DEB, ARM64 = "deb:linux-image-cloud-amd64@bookworm", "deb:linux-image-cloud-arm64:arm64@bookworm"
 
 
 @pytest.fixture

@@ -30,10 +30,10 @@ from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import perturbation
 from kdelta.workloads.catalog import build_workload, find_workload
 
-OLD = "deb:linux-image-cloud-amd64"
-NEW = "deb:linux-image-6.12-cloud-amd64"
+OLD = "deb:linux-image-cloud-amd64@bookworm"
+NEW = "deb:linux-image-6.12-cloud-amd64@bookworm"
 ARM = "deb:linux-image-armmp:armhf"
-ARM64 = "deb:linux-image-cloud-arm64:arm64"
+ARM64 = "deb:linux-image-cloud-arm64:arm64@bookworm"
 SECONDS = 1800.0
 QEMU = "KDELTA_TEST_QEMU"
 """The variable that names another QEMU than the pinned one, as --qemu does."""

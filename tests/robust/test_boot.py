@@ -76,7 +76,7 @@ def test_a_comparison_with_a_kernel_that_does_not_boot(
     )
     mute = _mute_kernel(tmp_path)
     ended = kdelta(
-        *("compare", "deb:linux-image-cloud-amd64", f"image:{mute}", "-o", "getppid"),
+        *("compare", "deb:linux-image-cloud-amd64@bookworm", f"image:{mute}", "-o", "getppid"),
         *("--perturb", "1", "--timeout", "60", "-j", "2"),
     )
     assert ended.code == 1

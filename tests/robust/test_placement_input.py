@@ -10,7 +10,7 @@ from kdelta import cpus
 from kdelta.cli import main as cli
 from kdelta.cpus.catalog import DEFAULT_CPU
 
-KERNEL = "deb:linux-image-cloud-amd64"
+KERNEL = "deb:linux-image-cloud-amd64@bookworm"
 COMMANDS = {
     "layout": ["layout", KERNEL],
     "place": ["place", KERNEL, "--output", "order.txt"],

@@ -15,7 +15,7 @@ from kdelta.kernels.obtain import obtain
 from kdelta.spec.kernel import parse_kernel_spec
 
 SPEC = "deb:linux-image-cloud-amd64@forky"
-OLDER = "deb:linux-image-6.12-cloud-amd64"
+OLDER = "deb:linux-image-6.12-cloud-amd64@bookworm"
 
 
 @pytest.mark.guest

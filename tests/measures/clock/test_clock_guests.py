@@ -37,7 +37,7 @@ from kdelta.workloads.catalog import find_workload
 from tests.lab.fake_lab import kernel
 from tests.measures.clock.made_runs import content
 
-X86 = "deb:linux-image-cloud-amd64"
+X86 = "deb:linux-image-cloud-amd64@bookworm"
 MACHINE = MachineOptions()
 
 
@@ -60,9 +60,9 @@ def booted(kernel: Kernel, work: Work, seconds: float = 300) -> TimedRun:
     "spec",
     [
         X86,
-        "deb:linux-image-cloud-arm64:arm64",
+        "deb:linux-image-cloud-arm64:arm64@bookworm",
         "deb:linux-image-armmp:armhf",
-        "deb:linux-image-6.12-cloud-amd64",
+        "deb:linux-image-6.12-cloud-amd64@bookworm",
     ],
 )
 def test_a_kernel_times_operations(spec: str) -> None:
@@ -80,8 +80,11 @@ def test_a_kernel_times_operations(spec: str) -> None:
 @pytest.mark.parametrize(
     ("base", "other"),
     [
-        (X86, "deb:linux-image-6.12-cloud-amd64"),
-        ("deb:linux-image-cloud-arm64:arm64", "deb:linux-image-6.12-cloud-arm64:arm64"),
+        (X86, "deb:linux-image-6.12-cloud-amd64@bookworm"),
+        (
+            "deb:linux-image-cloud-arm64:arm64@bookworm",
+            "deb:linux-image-6.12-cloud-arm64:arm64@bookworm",
+        ),
         ("deb:linux-image-armmp:armhf", "deb:linux-image-rt-armmp:armhf"),
         pytest.param(
             "deb:linux-image-riscv64:riscv64@forky",
@@ -110,7 +113,7 @@ def test_counters_count_what_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> 
     too: a nanosecond each. So what user and kernel retire adds up to the time. A kernel that has no
     random numbers would need 9,000 of them for each call.
     """
-    kernel = kernel_of("deb:linux-image-cloud-arm64:arm64")
+    kernel = kernel_of("deb:linux-image-cloud-arm64:arm64@bookworm")
     plain = guests.guest_argv
 
     def counting(*words: Any) -> list[str]:

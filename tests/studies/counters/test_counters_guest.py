@@ -23,7 +23,7 @@ from kdelta.store.store import Store
 from kdelta.studies.counters.request import CountersRequest
 from kdelta.studies.counters.study import NOTHING, run_counters
 
-SPEC = "deb:linux-image-cloud-arm64:arm64"
+SPEC = "deb:linux-image-cloud-arm64:arm64@bookworm"
 SIMPLE = ("getppid", "stat", "write-null-1b", "clock_gettime-vdso", "select-1000")
 FORKING = "fork-exit-wait"
 
