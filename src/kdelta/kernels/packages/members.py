@@ -119,12 +119,12 @@ class _Joined:
 class _TarInfo(tarfile.TarInfo):
     """An entry of a tar archive whose extended headers, which are read whole, have a limit."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_TarInfo":
-        made = super().frombuf(buf, encoding, errors)
-        if made.size > HEADER_BYTES and made.type in _EXTENDED:
+    # With every Python; frombuf() is not called since Debian's 3.11.2-6+deb12u8.
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size > HEADER_BYTES and self.type in _EXTENDED:
             raise PackedError("it has a header that is too large")
-        return made
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return found
 
 
 _EXTENDED = (
