@@ -14,9 +14,10 @@ from kdelta.lab.budget import INSNS_A_SECOND, Budget, cost_of_operation
 from kdelta.lab.lab import RunPlan, RunResult
 from kdelta.measures.model import RunSide
 from kdelta.measures.path.judges import NOT_IN_STATES, OtherStates, depends_on_state
-from kdelta.spec.run import MachineOptions
+from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.studies.compare.study import Comparison
 from kdelta.studies.gate.study import judge
+from tests.report.example import stored
 from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
@@ -39,9 +40,9 @@ class OtherMachines(FakeLab):
         super().__init__()
         self._costs = costs
 
-    def run(self, kernel: Kernel, _work: RunPlan, _index: int) -> RunResult:
+    def run(self, kernel: Kernel, _work: RunPlan, index: int) -> RunResult:
         costs = self._costs[_name(self.request.machine)]
-        return RunResult(cast(Any, None), _run(costs[KERNELS.index(kernel)]))
+        return RunResult(stored(index, RunStatus.OK), _run(costs[KERNELS.index(kernel)]))
 
 
 def _judged(

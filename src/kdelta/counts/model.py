@@ -221,13 +221,15 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
 
 class RunCounts(msgspec.Struct, frozen=True):
     """All that a run counted, and what is to be said about it. `failed`: operations that its kernel
-    could not run, each with the program's own words.
+    could not run, each with the program's own words. `perturbation`: its index, by which runs of
+    two kernels are pairs; it is no part of what is stored.
     """
 
     regions: tuple[RegionCounts, ...]
     warnings: tuple[str, ...] = ()
     schema: int = SCHEMA
     failed: dict[str, str] = {}
+    perturbation: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class _CountsHead(msgspec.Struct):

@@ -17,11 +17,19 @@ RECORD = 4
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """A run and what it counted (None unless it went well); `stored`: it was in the store."""
+    """A run and what it counted (None unless it went well); `stored`: it was in the store. The
+    counts have the index of the run's perturbation.
+    """
 
     run: Run
     counts: RunCounts | None
     stored: bool = False
+
+    def __post_init__(self) -> None:
+        """Enters the index."""
+        if self.counts is not None:
+            counts = msgspec.structs.replace(self.counts, perturbation=self.run.perturbation)
+            msgspec.structs.force_setattr(self, "counts", counts)
 
 
 class WantedRun(msgspec.Struct, frozen=True):

@@ -88,7 +88,7 @@ def test_a_sum_is_as_doubtful_as_its_parts() -> None:
 
 def test_lookups_by_address_are_in_no_verdict() -> None:
     looking = [steady(1000, lookups=70_000)] * 3
-    assert region_runs(looking)["open"][0].cost("own").insns == 100_000
+    assert region_runs(looking)["open"][~0].cost("own").insns == 100_000
     assert kernels(PLAIN, looking).same(A, X)
     assert is_seen(kernels(PLAIN, REAL).estimates(difference(X, A))["open"])
 
@@ -184,7 +184,12 @@ def test_without_runs_there_is_no_mean_of_runs() -> None:
 
 def shaken(more: int, by: Sequence[int] = range(8)) -> list[RunCounts]:
     """Runs that each perturbation moves as far in all kernels."""
-    return [regions_of(1000 + more + one, 2000 + more + one) for one in by]
+    return [
+        msgspec.structs.replace(
+            regions_of(1000 + more + one, 2000 + more + one), perturbation=index
+        )
+        for index, one in enumerate(by)
+    ]
 
 
 def test_what_a_perturbation_moves_in_all_kernels_cancels_with_runs_enough() -> None:
@@ -203,6 +208,19 @@ def test_what_a_perturbation_moves_in_all_kernels_cancels_with_runs_enough() -> 
     account = few.mean_sum(whole, both)
     assert account is not None
     assert account.remainder.high - account.remainder.low > Fraction(1, 2), "ranges of kernels add"
+
+
+def test_a_run_that_failed_in_the_middle_shifts_no_pair() -> None:
+    sides = [
+        [one for one in shaken(more, range(ENOUGH + 2)) if one.perturbation != missing]
+        for more, missing in ((0, 2), (10, None), (20, 5), (30, 2))
+    ]
+    whole, both = difference(X | Y, A), {X: 1, Y: 1, A: -2}
+    account = kernels(*sides).mean_sum(whole, both)
+    assert account is not None
+    assert account.remainder.exact
+    assert account.remainder.value == 0
+    assert account.remainder.n == ENOUGH
 
 
 def test_what_perturbations_move_otherwise_in_one_kernel_does_not_cancel() -> None:

@@ -310,12 +310,20 @@ def _is_mostly_alone(region: RegionCounts) -> bool:
     return 2 * sum(map(any, zip(rows.interrupts, rows.other, strict=True))) < len(rows)
 
 
-def region_runs(runs: Sequence[RunCounts]) -> dict[str, tuple[RegionCounts, ...]]:
-    """Each region that all runs have, run by run, as a search compares them: without lookups by
-    address, and with one row for all functions of an origin.
+def region_runs(runs: Sequence[RunCounts]) -> dict[str, dict[int, RegionCounts]]:
+    """Return each region that all runs have, by the index of the run's perturbation, as a search
+    compares them: without lookups by address, and with one row for all functions of an origin. A
+    run whose index is not known has a negative one of its own, and is in no pair.
     """
+    indexes = [
+        ~place if one.perturbation is msgspec.UNSET else one.perturbation
+        for place, one in enumerate(runs)
+    ]
     common = common_regions(map(merged_regions, runs))
-    return {name: tuple(map(_in_short, regions)) for name, regions in common.items()}
+    return {
+        name: dict(zip(indexes, map(_in_short, regions), strict=True))
+        for name, regions in common.items()
+    }
 
 
 def _in_short(region: RegionCounts) -> RegionCounts:
@@ -331,11 +339,17 @@ def _in_short(region: RegionCounts) -> RegionCounts:
     return msgspec.structs.replace(region, functions=functions)
 
 
-def is_doubtful(base: Sequence[RegionCounts], other: Sequence[RegionCounts]) -> bool:
-    """Whether chance may have made the difference between two kernels' runs of one region, of
-    which there is at least one each.
+def is_doubtful(base: Mapping[int, RegionCounts], other: Mapping[int, RegionCounts]) -> bool:
+    """Return whether chance may have made the difference between two kernels' runs of one region,
+    of which there is at least one each: see `region_runs`.
     """
-    sides = [[RunCounts((region,)) for region in side] for side in (base, other)]
+    sides = [
+        [
+            RunCounts((region,), perturbation=msgspec.UNSET if index < 0 else index)
+            for index, region in side.items()
+        ]
+        for side in (base, other)
+    ]
     effects = compare(*sides)
     (effect,) = effects.operations
     return effect.verdict.word not in FIRM or bool(by_chance(effects, *sides))

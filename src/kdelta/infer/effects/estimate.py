@@ -283,18 +283,21 @@ def mean_percent(effects: Mapping[str, Estimate], costs: Mapping[str, Estimate])
 
 
 def run_means(
-    runs: Mapping[str, Sequence[Fraction]], costs: Mapping[str, Estimate]
-) -> tuple[Fraction, ...]:
-    """What a kernel costs in each run, in per cent of the base, over regions; none if regions have
-    not one figure for each of them.
+    runs: Mapping[str, Mapping[int, Fraction]], costs: Mapping[str, Estimate]
+) -> dict[int, Fraction]:
+    """Return what a kernel costs in each run, in per cent of the base, over regions, by the
+    index of the run's perturbation; none if regions have not one figure for each of them.
 
     runs: by region the cost in each run. costs: of the regions that are in the mean, in the base.
     """
-    columns = [[100 * one / abs(cost.value) for one in runs.get(name, ())]
-               for name, cost in costs.items()]  # fmt: skip
-    if not columns or not columns[0] or len({len(column) for column in columns}) > 1:
-        return ()
-    return tuple(sum(row, ZERO) / len(row) for row in zip(*columns, strict=True))
+    rows = [runs.get(name, {}) for name in costs]
+    if not rows or any(row.keys() != rows[0].keys() for row in rows):
+        return {}
+    parts = [(row, 100 / abs(cost.value)) for row, cost in zip(rows, costs.values(), strict=True)]
+    return {
+        index: sum((row[index] * part for row, part in parts), ZERO) / len(parts)
+        for index in rows[0]
+    }
 
 
 def share_percent(part: Estimate, whole: Estimate) -> Estimate | None:

@@ -69,7 +69,7 @@ class ObservedKernels:
         self.parts: dict[FlipSet, Parts] = {}
         self.failed: dict[FlipSet, Failed] = {}
         self.doubted: set[FlipSet] = set()
-        self._runs: dict[FlipSet, Mapping[str, tuple[RegionCounts, ...]]] = {}
+        self._runs: dict[FlipSet, Mapping[str, Mapping[int, RegionCounts]]] = {}
         self._doubts: dict[tuple[str, FlipSet, FlipSet], bool] = {}
         for flips, outcome in observed:
             if isinstance(outcome, Measured):
@@ -136,7 +136,7 @@ class ObservedKernels:
         """Whether chance may have made a difference that is more than the ranges."""
         key = (region, one, other)
         if key not in self._doubts:
-            runs = [self._runs[flips].get(region, ()) for flips in (one, other)]
+            runs = [self._runs[flips].get(region, {}) for flips in (one, other)]
             self._doubts[key] = all(runs) and is_doubtful(runs[0], runs[1])
             if self._doubts[key]:
                 few = [f for f, its in zip((one, other), runs, strict=True) if len(its) < ENOUGH]
@@ -192,9 +192,9 @@ class ObservedKernels:
     @cached_property
     def _over(
         self,
-    ) -> "tuple[dict[str, Estimate], ObservedKernels, dict[FlipSet, tuple[Fraction, ...]]]":
+    ) -> "tuple[dict[str, Estimate], ObservedKernels, dict[FlipSet, dict[int, Fraction]]]":
         """The costs in A of the regions that are in means; each kernel's mean over them as if it
-        was a region; and the same run by run.
+        was a region; and the same of each run by the index of its perturbation.
         """
         costs = {
             name: cost
@@ -205,14 +205,18 @@ class ObservedKernels:
         }
         means = {
             flips: run_means(
-                {name: [one.mean_own_insns() for one in runs[name]] for name in costs}, costs
+                {
+                    name: {at: one.mean_own_insns() for at, one in runs[name].items()}
+                    for name in costs
+                },
+                costs,
             )
             for flips, runs in self._runs.items()
         }
         if not costs or not all(means.values()):
             return {}, self, {}
         over = ObservedKernels(
-            (flips, Measured({MEAN: estimate(its)})) for flips, its in means.items()
+            (flips, Measured({MEAN: estimate(list(its.values()))})) for flips, its in means.items()
         )
         return costs, over, means
 
@@ -286,22 +290,24 @@ class ObservedKernels:
 
 
 def _by_run(
-    combination: Combination, runs: Mapping[FlipSet, tuple[Fraction, ...]]
+    combination: Combination, runs: Mapping[FlipSet, Mapping[int, Fraction]]
 ) -> Estimate | None:
-    """A combination in each perturbation, and the range over these; None with too few of them.
+    """A combination in each perturbation that all of its kernels were run with, and the range over
+    these; None with too few of them.
 
     The same perturbation moves all kernels alike, and so cancels. Ranges of kernels would count it
     once for each: nine units, of which each is A and one more, have A eight times. The range over n
     perturbations leaves out their median with a probability of 2 ** (1 - n). What chance makes of
     a region differs from run to run, and so is in the range.
     """
-    counts = {len(runs.get(flips, ())) for flips in combination}
-    if len(counts) != 1 or min(counts) < ENOUGH:
+    known = [{at for at in runs.get(flips, ()) if at >= 0} for flips in combination]
+    common = sorted(set.intersection(*known)) if known else []
+    if len(common) < ENOUGH:
         return None
     return estimate(
         [
             sum((times * runs[flips][at] for flips, times in combination.items()), ZERO)
-            for at in range(min(counts))
+            for at in common
         ]
     )
 

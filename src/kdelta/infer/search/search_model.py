@@ -47,13 +47,14 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
 
     paths   the cost of each region, over its perturbed runs
     parts   that of each function in it, where that is known: they add up to the region's
-    runs    the region in each run, where differences are to be judged by the rules against chance
-            (chance.py); a region without is judged by its ranges alone
+    runs    the region in each run by the index of its perturbation, where differences are to be
+            judged by the rules against chance (chance.py); a region without is judged by its ranges
+            alone
     """
 
     paths: dict[str, Estimate]
     parts: dict[str, dict[str, Estimate]] = {}
-    runs: dict[str, tuple[RegionCounts, ...]] = {}
+    runs: dict[str, dict[int, RegionCounts]] = {}
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

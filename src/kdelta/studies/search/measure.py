@@ -66,8 +66,8 @@ class SearchedRegion(msgspec.Struct, frozen=True):
 
 class MeasuredKernel(msgspec.Struct, frozen=True):
     """A kernel or why there is none, its runs, and what they executed by region, and by region and
-    function; nothing if it failed, see `failure` and `status`. `runs`: the regions run by
-    run, by which differences are judged.
+    function; nothing if it failed, see `failure` and `status`. `runs`: the regions by
+    the index of each run's perturbation, by which differences are judged.
     """
 
     label: str
@@ -77,7 +77,7 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
     failure: str = ""
     status: RunStatus = RunStatus.OK
     parts: dict[str, dict[str, Estimate]] = {}
-    runs: dict[str, tuple[RegionCounts, ...]] = {}
+    runs: dict[str, dict[int, RegionCounts]] = {}
 
     @property
     def kernel(self) -> Kernel | None:
@@ -285,7 +285,7 @@ class Bench:
     ) -> MeasuredKernel:
         regions: dict[str, SearchedRegion] = {}
         parts: dict[str, dict[str, Estimate]] = {}
-        runs: dict[str, tuple[RegionCounts, ...]] = {}
+        runs: dict[str, dict[int, RegionCounts]] = {}
         failures, status = [], RunStatus.OK
         for work, done in zip(self._works, results, strict=True):
             counts = [one.counts for one in done if one.counts is not None]
