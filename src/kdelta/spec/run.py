@@ -35,8 +35,16 @@ LEAST_PAGES = 128
 MOST_PAGES = 1023
 
 
-BOOTS = 3
-"""How many boots the runs of a kernel are from."""
+_BOOTS = (1, 2, 0, 3, 4, 5, 6, 7)
+"""The boots of the perturbations from 1 on: eight in a row are of as many boots, so that what a
+boot decides is drawn with each of them. That of perturbation 0, which is not shaken, serves another
+one, too.
+"""
+
+
+def boot_of(index: int) -> int:
+    """Return the number of the boot of the run with the perturbation of that index."""
+    return _BOOTS[(index - 1) % len(_BOOTS)] if index else 0
 
 
 class RunStatus(enum.StrEnum):
@@ -183,7 +191,7 @@ class Perturbation(msgspec.Struct, frozen=True):
 
 
 def perturbation(index: int) -> Perturbation:
-    """The perturbation of that index: the same one always, and a different one for each index."""
+    """Return the perturbation of that index: always the same, and a different one for each."""
     if index < 0:
         raise UserError(f"not the index of a perturbation: {index}", "they are 0, 1, 2, ...")
     if index == 0:
@@ -195,5 +203,5 @@ def perturbation(index: int) -> Perturbation:
     phase_ns = 1 + int.from_bytes(digest[20:28], "big") % (PHASE_NS - 1)
     warm_up_percent = 100 + int.from_bytes(digest[28:32], "big") % 100
     return Perturbation(
-        index, digest[:16].hex(), pages | 1, phase_ns, warm_up_percent, index % BOOTS
+        index, digest[:16].hex(), pages | 1, phase_ns, warm_up_percent, boot_of(index)
     )
