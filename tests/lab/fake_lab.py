@@ -73,6 +73,9 @@ class CostsByName(FakeLab):
     image = ""
     """The image of all kernels; empty: each has its own."""
 
+    release = ""
+    """The release of all kernels; empty: each has its own."""
+
     def __init__(self, costs: dict[str, tuple[Cost, int]]) -> None:
         super().__init__()
         self._costs = costs
@@ -85,7 +88,7 @@ class CostsByName(FakeLab):
 
     def kernel(self, spec: str) -> Kernel:
         """Return the kernel of that name."""
-        return kernel(spec, self.image)
+        return kernel(spec, self.image, self.release)
 
     async def settled(self, kernels: Sequence[Kernel], works: Sequence[RunPlan] = ()) -> Self:
         """Return a lab whose machines have another memory than was asked for."""
@@ -128,8 +131,10 @@ def without_guests(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("kdelta.lab.work.workload_work", work)
 
 
-def kernel(spec: str, image: str = "") -> Kernel:
-    return Kernel(identity(spec), spec, image or f"/{spec}/vmlinuz", "x86_64", "6.12.0")
+def kernel(spec: str, image: str = "", release: str = "") -> Kernel:
+    """Return the kernel of that name: of a release of its own, if none is given."""
+    release = release or f"6.12.{int(identity(spec)[:4], 16)}"
+    return Kernel(identity(spec), spec, image or f"/{spec}/vmlinuz", "x86_64", release)
 
 
 def work(workload: Workload, operations: tuple[str, ...], *_: object, **__: object) -> RunPlan:

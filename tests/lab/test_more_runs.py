@@ -2,6 +2,7 @@
 """More runs of what a few leave to chance: which are made, and what is reported then."""
 
 import asyncio
+import itertools
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ from kdelta.cpus import load_cpu
 from kdelta.guests.job import Job
 from kdelta.infer.effects.chance import ENOUGH, MOVED
 from kdelta.infer.effects.effects import MARGIN, Word
+from kdelta.infer.effects.estimate import PAIR_LOOKS
 from kdelta.lab.lab import RunPlan
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
@@ -84,7 +86,7 @@ def test_levels_within_the_margin_by_twice_as_many_runs_are_the_same(
     assert shown.verdict.word is Word.SAME
     assert shown.costs
     effect = shown.costs.insns.effect
-    assert (effect.n, effect.value) == (16, Fraction(0))
+    assert (effect.n, effect.value) == (15, Fraction(0)), "pairs that are shaken"
     assert shown.verdict.within == effect.high <= MARGIN * shown.costs.insns.base.value
 
 
@@ -326,3 +328,23 @@ def test_what_cannot_be_run_alone_is_left_open(lab: CostsByName, tmp_path: Path)
     assert (found.effects.operations[0].verdict.word, found.more) == (Word.UNRESOLVED, ())
     # The same code relinked has a verdict, and nothing to be told.
     assert moved.effects.operations[0].verdict.reason == MOVED
+
+
+def test_kernels_that_are_alike_are_run_until_their_pairs_decide(
+    lab: CostsByName, tmp_path: Path
+) -> None:
+    """Levels that both have in the same runs are no difference, after the first ones."""
+    lab.release = "6.12.117"
+    (found,) = compared(lab, tmp_path, "far", "far too", perturbations=4)
+    both = operation(found, "signal-handler")
+    assert (both.verdict.word, both.verdict.within) == (Word.SAME, Fraction(0))
+    assert len(lab.ran) == 2
+    (found,) = compared(lab, tmp_path, "near", "base", perturbations=4)
+    one = operation(found, "signal-handler")
+    runs = [runs for _, names, runs in lab.ran[4:] if names == ("signal-handler",)]
+    starts = (4, *PAIR_LOOKS)
+    assert runs[::2] == [range(*ends) for ends in itertools.pairwise(starts)]
+    assert one.costs
+    effect = one.costs.insns.effect
+    assert (effect.paired, effect.n) == (True, PAIR_LOOKS[-1] - 1)
+    assert one.verdict.word is Word.UNRESOLVED, "a boot has one level in all of its runs"

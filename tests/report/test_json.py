@@ -29,7 +29,7 @@ def test_a_comparison() -> None:
     getppid = operations["getppid"]
     verdict = {"word": "faster", "within": None, "reason": "", "runs_needed": 0}
     assert getppid["verdict"] == verdict
-    effect = {"value": -1, "low": -1, "high": -1, "n": 3}
+    effect = {"value": -1, "low": -1, "high": -1, "n": 3, "paired": False}
     assert getppid["costs"]["insns"]["effect"] == effect
     assert operations["uname"]["verdict"] == {**verdict, "word": "same", "within": 0}
     assert operations["futex-wake"]["costs"] is None

@@ -23,11 +23,12 @@ LEFT_OUT = frozenset(
         "Run.console_blob",
         "Run.counts_blob",
         "Run.key",
+        "RunCounts.perturbation",
         "Study.report_blob",
     }
 )
 """Fields that are not written, as TYPE.FIELD: names of blobs, which are of no use outside of the
-store, and figures that are many and that others sum up.
+store, figures that are many and that others sum up, and what a report has of a run anyway.
 """
 
 

@@ -77,7 +77,10 @@ def side(blobs: Blobs, *runs: Conflicts | None) -> RunSide:
             whole = msgspec.structs.replace(one, region="command")  # which counts do not have
             blobs.kept[blob] = encode_conflicts((whole, one))
             attachments[CONFLICTS] = blob
-        run = cast("Any", SimpleNamespace(id="r", workload="pairs", attachments=attachments))
+        run = cast(
+            "Any",
+            SimpleNamespace(id="r", workload="pairs", perturbation=0, attachments=attachments),
+        )
         counts = RunCounts((region(REGION, {}, 10),), ())
         done.append(RunResult(run, counts, stored=True))
     return RunSide("kernel", None, tuple(done))

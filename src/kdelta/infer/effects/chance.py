@@ -34,12 +34,15 @@ from kdelta.infer.effects.effects import (
 )
 from kdelta.infer.effects.estimate import (
     CLEAR,
-    FEWEST,
+    FEWEST_PAIRS,
     LOOKS,
+    PAIR_LOOKS,
     Estimate,
     Quantity,
     bound,
+    effect_between,
     is_clear,
+    is_seen,
 )
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.effects.paths import ADDRESS_LOOKUPS, common_regions
@@ -60,6 +63,12 @@ less than 1 - 0.05 ** (1 / 2 N) of the starting states: in less than 31 % for 4 
 NEAR = MARGIN / 4
 """The part of the base by which runs with the same median iteration may differ, to be the same."""
 
+SAME_CODE_PAIRS = 11
+"""Pairs of runs that have to agree on the sign of a difference in the same code. In whatever way
+the runs of a pair depend on each other, without an effect either sign is as likely, so that all of
+eleven have one in less than 0.1 % of cases.
+"""
+
 SAME_CODE_RUNS = 6
 """Runs a side that have to agree before they show a difference in the same code. Two levels of
 equal frequency look like a difference in 0.05 % of cases then, and in 0.8 % with four runs a side.
@@ -73,17 +82,19 @@ def by_chance(
     *,
     same_code: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """The operations that are called faster, slower or the same, and of which these runs may not
-    tell.
+    """Return the operations that are called faster, slower or the same, and of which these runs may
+    not show it.
 
-    Told is what one of these holds for:
+    They show it where one of these holds:
 
-    - there are so many runs that the interval is that of a mean;
+    - there are so many runs that the interval is that of a mean, or so many pairs; of the same
+      code, by pairs, at least `SAME_CODE_PAIRS`;
     - all runs of a side agree, and in all of both interrupts and other tasks did the same; of the
       same code, at least `SAME_CODE_RUNS` runs;
     - it stands in the iterations: the median one differs by about as much as the mean, and it is
-      the same in all runs of a side, or differs by `CLEAR` times its ranges. What a run has and
-      another has not (a timer that ends in it) is in a few iterations;
+      the same in all runs of a side, or by as much in `FEW` pairs or more, or differs by `CLEAR`
+      times its ranges. What a run has and another has not (a timer that ends in it) is in a few
+      iterations;
     - it is too large for a timer: `LARGE` times the ranges, and `CLEAR` times all that interrupts
       and other tasks executed in any run.
 
@@ -99,33 +110,52 @@ def by_chance(
             one.verdict,
             one.costs,
             [run[one.name] for side in sides for run in side if one.name in run],
-            SAME_CODE_RUNS if one.name in same_code else 0,
+            is_same=one.name in same_code,
         )
     )
 
 
 def _may_be_chance(
-    verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts], agreeing: int
+    verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts], *, is_same: bool
 ) -> bool:
-    """Return whether other runs of the same kernels might have another verdict.
-
-    agreeing: how many runs a side have to agree, for their difference to count.
+    """Return whether other runs of the same kernels might have another verdict. is_same: both
+    execute the same code.
     """
     if verdict.word is Word.SAME:
         effect = costs.insns.effect
-        return not (effect.exact or effect.n >= FEWEST or _is_near(costs))
-    return verdict.word in FIRM and not _is_distinguished(costs, regions, agreeing)
+        if effect.paired and effect.n >= FEW:
+            return False
+        is_exact = costs.insns.constant if effect.paired else effect.exact
+        return not (is_exact or effect.is_enough or _is_near(costs))
+    return verdict.word in FIRM and not _is_distinguished(costs, regions, is_same=is_same)
 
 
-def wanting_runs(effects: Effects, doubtful: Collection[str]) -> dict[str, int]:
+def wanting_runs(
+    effects: Effects, doubtful: Collection[str], *, same_code: Collection[str] = ()
+) -> dict[str, int]:
     """Return the operations that more runs would probably decide, and how many a side: those that
-    chance may have made, and those whose interval is too wide.
+    chance may have made, and those whose interval is too wide. same_code: see `by_chance`.
     """
     found = {
-        one.name: ENOUGH if one.name in doubtful else one.verdict.runs_needed
+        one.name: runs_for_doubtful(one, is_same=one.name in same_code)
+        if one.name in doubtful
+        else one.verdict.runs_needed
         for one in effects.operations
     }
     return {name: runs for name, runs in found.items() if runs}
+
+
+def runs_for_doubtful(one: OperationEffect, *, is_same: bool) -> int:
+    """Return how many runs a side leave a verdict to chance no more; 0 where there are so many.
+    is_same: both kernels execute the same code.
+    """
+    effect = one.costs.insns.effect if one.costs else None
+    if effect is None or not effect.paired:
+        return ENOUGH
+    least = SAME_CODE_PAIRS if is_same else FEWEST_PAIRS
+    if one.verdict.word is Word.SAME:
+        least = FEW
+    return next((look for look in PAIR_LOOKS if look > effect.n + 1 and look > least), 0)
 
 
 Runs = Sequence[RunCounts]
@@ -139,6 +169,7 @@ class FirstVerdicts(msgspec.Struct, frozen=True):
     runs       by operation that more runs would probably decide: how many a side
     margin     see `verdict_on`
     same_code  see `by_chance`
+    alike      see `compare`
     """
 
     effects: Effects
@@ -146,6 +177,7 @@ class FirstVerdicts(msgspec.Struct, frozen=True):
     runs: dict[str, int]
     margin: Fraction
     same_code: frozenset[str] = frozenset()
+    alike: bool = False
 
 
 def first_verdicts(
@@ -155,21 +187,26 @@ def first_verdicts(
     margin: Fraction = MARGIN,
     *,
     same_code: Callable[[], Collection[str]] = tuple,
+    alike: bool = False,
 ) -> FirstVerdicts:
     """Return the effects of two kernels' runs, and the operations that more runs are to decide.
 
     relinked: the regions whose code is the same, only relinked. margin: see `verdict_on`.
-    same_code: returns what `by_chance` wants; it is asked only where that matters.
+    same_code: returns what `by_chance` wants; it is asked only where that matters. alike: see
+    `compare`.
     """
-    effects = of_relinked(compare(base, other, margin=margin), relinked)
+    effects = of_relinked(compare(base, other, margin=margin, alike=alike), relinked)
     matters = any(one.costs and _is_early(one.costs.insns.effect) for one in effects.operations)
     same = frozenset(same_code() if matters else ())
     chance = by_chance(effects, base, other, same_code=same)
-    return FirstVerdicts(effects, chance, wanting_runs(effects, chance), margin, same)
+    wanting = wanting_runs(effects, chance, same_code=same)
+    return FirstVerdicts(effects, chance, wanting, margin, same, alike)
 
 
 def _is_early(effect: Estimate) -> bool:
     """Return whether all runs show a difference, and are too few for the same code."""
+    if effect.paired:
+        return is_seen(effect) and effect.n < SAME_CODE_PAIRS
     return effect.exact and effect.value != 0 and effect.n < SAME_CODE_RUNS
 
 
@@ -185,7 +222,9 @@ def settled(
     more: by operation, the runs of it alone of both kernels. reason: of what stays open.
     """
     resolved = [
-        one for name in first.runs for one in _resolved(name, *more.get(name, ((), ())), first)
+        one
+        for name in first.runs
+        for one in _resolved(name, *more.get(name, ((), ())), first, reason)
     ]
     sides = [
         (*own, *(counts for pair in more.values() for counts in pair[at]))
@@ -211,17 +250,26 @@ def so_far(first: FirstVerdicts, effects: Effects, waiting: Collection[str]) -> 
     return msgspec.structs.replace(effects, operations=found)
 
 
-def _resolved(name: str, base: Runs, other: Runs, first: FirstVerdicts) -> list[OperationEffect]:
-    """The operation's effect, if its runs alone decide it."""
+def _resolved(
+    name: str, base: Runs, other: Runs, first: FirstVerdicts, reason: str
+) -> list[OperationEffect]:
+    """Return the operation's effect, if its runs alone decide it; by pairs of runs, also what more
+    of them would decide. reason: of what stays open.
+    """
     if not base or not other:
         return []
-    effects = compare(base, other, margin=first.margin)
+    effects = compare(base, other, margin=first.margin, alike=first.alike)
     doubtful = by_chance(effects, base, other, same_code=first.same_code)
-    return [
-        one
-        for one in effects.operations
-        if one.name == name and one.costs is not None and name not in doubtful
-    ]
+    (one,) = (one for one in effects.operations if one.name == name)
+    if one.costs is None:
+        return []
+    if name not in doubtful:
+        return [one]
+    if not one.costs.insns.effect.paired:
+        return []
+    runs = runs_for_doubtful(one, is_same=name in first.same_code)
+    verdict = Verdict(Word.UNRESOLVED, reason=reason, runs_needed=runs)
+    return [msgspec.structs.replace(one, verdict=verdict)]
 
 
 def with_operations(
@@ -271,16 +319,19 @@ def _with_verdicts(
     )
 
 
-def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts], agreeing: int) -> bool:
+def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts], *, is_same: bool) -> bool:
+    """Return whether these runs show an effect. is_same: both kernels execute the same code."""
     insns = costs.insns
-    if insns.effect.n >= FEWEST:
+    if insns.effect.paired and is_same:
+        return insns.effect.n >= SAME_CODE_PAIRS
+    if insns.effect.is_enough:
         return True
     besides = costs.interrupts, costs.background
-    if insns.effect.exact and insns.effect.n < agreeing:
+    if insns.effect.exact and is_same and insns.effect.n < SAME_CODE_RUNS:
         return False
-    if insns.effect.exact and not any(cost.moved for cost in besides):
+    if insns.constant and not any(cost.moved for cost in besides):
         return True
-    if is_clear(insns.effect, LARGE):
+    if is_clear(effect_between(insns.base, insns.other), LARGE):
         theirs = [max(cost.base.high, cost.other.high) for cost in besides]
         if abs(insns.effect.value) > CLEAR * sum(theirs):
             return True
@@ -297,11 +348,13 @@ def _is_near(costs: Costs) -> bool:
 
 
 def _is_in_iterations(mean: Quantity, median: Quantity) -> bool:
-    """Whether what differs does so in most iterations."""
+    """Return whether what differs does so in most iterations."""
     whole, most = mean.effect, median.effect
     if abs(whole.value - most.value) > MEDIAN_SHARE * abs(whole.value):
         return False
-    return most.exact or is_clear(most, CLEAR)
+    if median.constant or (most.exact and most.n >= FEW):
+        return True
+    return is_clear(effect_between(median.base, median.other), CLEAR)
 
 
 def _is_mostly_alone(region: RegionCounts) -> bool:

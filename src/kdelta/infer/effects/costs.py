@@ -8,7 +8,8 @@ import msgspec
 
 from kdelta.counts.model import Cost, RegionCounts
 from kdelta.infer.effects.deferred import leaves_work
-from kdelta.infer.effects.estimate import Quantity, Scale, estimate
+from kdelta.infer.effects.estimate import Quantity
+from kdelta.infer.effects.pairs import Scales
 
 RegionRuns = Sequence[RegionCounts]
 """One region in each run of one kernel that has it."""
@@ -42,24 +43,24 @@ class Costs(msgspec.Struct, frozen=True):
         return self.left or self.background
 
 
-def costs_of(sides: Sides, scales: tuple[Scale, Scale]) -> Costs:
-    """Return an operation's costs; scales: of an iteration on either side."""
+def costs_of(sides: Sides, scales: Scales) -> Costs:
+    """Return an operation's costs; scales: of an iteration."""
     own = [[region.cost("own") for region in side] for side in sides]
 
     def of(figure: Callable[[Cost], int]) -> Quantity:
-        return quantity([[figure(cost) for cost in costs] for costs in own], scales)
+        return scales.quantity(*([figure(cost) for cost in costs] for costs in own))
 
     def of_regions(figure: Callable[[RegionCounts], int]) -> Quantity:
-        return quantity([[figure(region) for region in side] for side in sides], scales)
+        return scales.quantity(*([figure(region) for region in side] for side in sides))
 
     def of_special(kind: str) -> Quantity:
         return of(lambda cost: cost.specials.get(kind, 0))
 
-    left = [estimate([left_insns(region) for region in side]) for side in sides]
-    medians = [estimate([region.median_own_insns() for region in side]) for side in sides]
+    left = [[left_insns(region) for region in side] for side in sides]
+    medians = [[region.median_own_insns() for region in side] for side in sides]
     return Costs(
         insns=of(lambda cost: cost.insns),
-        median_insns=Quantity(medians[0], medians[1]),
+        median_insns=scales.of(medians[0], medians[1]),
         kernel_insns=of_regions(lambda region: region.cost("own", kernel=True).insns),
         user_insns=of_regions(lambda region: region.cost("own", kernel=False).insns),
         string_iterations=of(lambda cost: cost.string_iterations),
@@ -72,7 +73,7 @@ def costs_of(sides: Sides, scales: tuple[Scale, Scale]) -> Costs:
         },
         interrupts=of_regions(lambda region: region.cost("interrupts").insns),
         background=of_regions(lambda region: region.cost("other").insns),
-        left=Quantity(*left) if _is_left(sides) else None,
+        left=scales.of(left[0], left[1]) if _is_left(sides) else None,
     )
 
 
@@ -88,19 +89,13 @@ def left_insns(region: RegionCounts) -> Fraction:
     return region.left.mean_insns if region.left else Fraction(0)
 
 
-def quantity(counts: Sequence[Sequence[int]], scales: tuple[Scale, Scale]) -> Quantity:
-    """Return one figure on both sides from a count a run of each."""
-    return Quantity(scales[0].estimate(counts[0]), scales[1].estimate(counts[1]))
-
-
-def with_other_tasks(sides: Sides, scales: tuple[Scale, Scale]) -> Quantity:
+def with_other_tasks(sides: Sides, scales: Scales) -> Quantity:
     """Return instructions an iteration of the measured tasks, with what these leave to others where
     that is known, else with what other tasks do meanwhile.
     """
     if _is_left(sides):
         means = [[one.mean_own_insns() + left_insns(one) for one in side] for side in sides]
-        return Quantity(*map(estimate, means))
-    return quantity(
-        [[sum(one.cost(who).insns for who in ("own", "other")) for one in side] for side in sides],
-        scales,
+        return scales.of(means[0], means[1])
+    return scales.quantity(
+        *([sum(one.cost(who).insns for who in ("own", "other")) for one in side] for side in sides)
     )

@@ -8,7 +8,7 @@ of its own work, unless what it leaves is known to outweigh that.
 from fractions import Fraction
 
 from kdelta.counts.model import LeftWork, RegionCounts, is_kernel
-from kdelta.infer.effects.estimate import FEWEST, Estimate
+from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.functions import strip_suffixes
 
 WITH_OTHERS = "with what other tasks do for it"
@@ -91,10 +91,10 @@ def _of_others(region: RegionCounts) -> int:
 
 
 def has_mean(effect: Estimate) -> bool:
-    """Whether runs are so many that the interval of an effect is that of means: of few, what
+    """Return whether runs are so many that the interval of an effect is that of means: of few, what
     begins now and then is in some by chance.
     """
-    return effect.n >= FEWEST
+    return effect.is_enough
 
 
 def is_beyond(effect: Estimate, allowed: Fraction) -> bool:

@@ -17,15 +17,14 @@ from kdelta.infer.effects.costs import (
     RegionRuns,
     Sides,
     costs_of,
-    quantity,
     with_other_tasks,
 )
 from kdelta.infer.effects.deferred import MAY_OUTWEIGH, WITH_OTHERS, has_mean, is_beyond
 from kdelta.infer.effects.estimate import (
     LOOKS,
+    PAIR_LOOKS,
     Estimate,
     Quantity,
-    Scale,
     bound,
     is_seen,
     runs_to_decide,
@@ -39,6 +38,8 @@ from kdelta.infer.effects.functions import (
     with_callers,
 )
 from kdelta.infer.effects.levels import StateLevels, state_levels
+from kdelta.infer.effects.matched import Index, MatchedRuns, matched_runs, matched_sides
+from kdelta.infer.effects.pairs import Scales
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
 from kdelta.infer.effects.steady import CLEAR, levels, once, standard_errors
 from kdelta.infer.effects.weigh import EffectCycles, weigh
@@ -133,31 +134,44 @@ is shown to be within it is the same.
 
 
 def compare(
-    base: Sequence[RunCounts], other: Sequence[RunCounts], *, margin: Fraction = MARGIN
+    base: Sequence[RunCounts],
+    other: Sequence[RunCounts],
+    *,
+    margin: Fraction = MARGIN,
+    alike: bool = False,
 ) -> Effects:
-    """The effects between perturbed runs of a base and of another kernel.
+    """Return the effects between perturbed runs of a base and of another kernel.
 
     Operations come in the base's order, then those that only the other has. Raises LabError if
-    anything does not add up.
+    anything does not add up. alike: the kernels share most of a run's state, so they are judged by
+    pairs of runs alone (pairs.py).
     """
-    base_regions = [merged_regions(run) for run in base]
-    other_regions = [merged_regions(run) for run in other]
+    sides = (
+        [(run.perturbation, merged_regions(run)) for run in base],
+        [(run.perturbation, merged_regions(run)) for run in other],
+    )
     ours, theirs = (
-        by_key(named for regions in runs for named in regions.items())
-        for runs in (base_regions, other_regions)
+        by_key((name, (index, one)) for index, regions in runs for name, one in regions.items())
+        for runs in sides
     )
     failed = {name: why for run in (*base, *other) for name, why in run.failed.items()}
     operations = tuple(
         _operation(
-            name, (ours.get(name, ()), theirs.get(name, ())), (len(base), len(other)), margin
+            name,
+            matched_runs(ours[name], theirs[name], alike=alike),
+            _notes((ours[name], theirs[name]), (len(base), len(other))),
+            margin,
         )
         if name in ours and name in theirs and name not in failed
-        else _not_comparable(name, ours.get(name, ()), theirs.get(name, ()), failed.get(name, ""))
+        else _not_comparable(
+            name,
+            [one for _, one in ours.get(name, ())],
+            [one for _, one in theirs.get(name, ())],
+            failed.get(name, ""),
+        )
         for name in {**ours, **theirs, **failed}
     )
-    effects = Effects(
-        operations, _background(base_regions, other_regions, margin), warnings_of(base, other)
-    )
+    effects = Effects(operations, _background(sides, margin, alike=alike), warnings_of(base, other))
     check(effects)
     return effects
 
@@ -188,7 +202,7 @@ def verdict_on(cost: Quantity, margin: Fraction = MARGIN) -> Verdict:
     if bound(effect) <= allowed:
         return Verdict(Word.SAME, within=bound(effect))
     needed = runs_to_decide(effect, allowed)
-    runs = f"{needed}" if needed else f"more than {LOOKS[-1]}"
+    runs = f"{needed}" if needed else f"more than {(PAIR_LOOKS if effect.paired else LOOKS)[-1]}"
     reason = f"{_range_text(effect, cost.base)}; {runs} runs a side would probably decide"
     return Verdict(Word.UNRESOLVED, reason=reason, runs_needed=needed)
 
@@ -207,6 +221,7 @@ _UNCERTAIN = "iterations differ so much that their mean may be chance"
 _ENDS = "the sides have different numbers of iterations, and their ends may make it"
 _TWO_LEVELS = "runs have two levels (--all)"
 _FEW_SPECIALS = "special instructions differ, and runs do not agree on how many"
+_FEW_PAIRS = "less than two pairs of runs with the same perturbation"
 _TWO_SIGNS = "the mean and the median iteration differ in sign"
 
 
@@ -309,9 +324,12 @@ def _not_comparable(name: str, base: RegionRuns, other: RegionRuns, why: str) ->
     return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
 
 
-def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction) -> OperationEffect:
-    base, other = sides
-    scales = iteration_scale(base), iteration_scale(other)
+def _operation(
+    name: str, runs: MatchedRuns, notes: Sequence[str], margin: Fraction
+) -> OperationEffect:
+    """Return what an operation's runs say; notes: on all of them."""
+    sides = runs.sides
+    scales = Scales(iteration_scale(sides[0]), iteration_scale(sides[1]), runs.pairs)
     costs = costs_of(sides, scales)
     rows = [[_rows(region, "own") for region in side] for side in sides]
     by_name = [by_function(side) for side in rows]
@@ -320,6 +338,8 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
     found = [_levels(side, names) for side, names in zip(sides, by_name, strict=True)]
     verdict = _of_clock(functions, costs, sides) or path_verdict(costs, sides, margin)
     verdict = _with_others(verdict, costs, with_other_tasks(sides, scales), margin)
+    if runs.too_few:
+        verdict = Verdict(Word.UNRESOLVED, reason=_FEW_PAIRS)
     if verdict.word is Word.UNRESOLVED and any(found) and not is_seen(costs.insns.effect):
         verdict = msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {_TWO_LEVELS}")
     return OperationEffect(
@@ -329,7 +349,7 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int], margin: Fraction)
         other=costs.insns.other,
         costs=costs,
         functions=functions,
-        notes=(*_notes(sides, runs), *_level_texts(found)),
+        notes=(*notes, *runs.left_out, *_level_texts(found)),
     )
 
 
@@ -385,42 +405,48 @@ def _rows(region: RegionCounts, context: Context) -> list[FunctionCost]:
     return [function for function in region.functions if function.context == context]
 
 
-def _notes(sides: Sides, runs: tuple[int, int]) -> tuple[str, ...]:
+def _notes(
+    sides: tuple[Sequence[tuple[Index, RegionCounts]], Sequence[tuple[Index, RegionCounts]]],
+    runs: tuple[int, int],
+) -> tuple[str, ...]:
+    """Return what is to be known of an operation's runs, of so many of both kernels."""
     notes = [
         f"succeeded in {len(side)} of {wanted} runs of {word}"
         for word, side, wanted in zip(("base", "other"), sides, runs, strict=True)
         if len(side) < wanted
     ]
-    counts = [sorted({region.iteration_count for region in side}) for side in sides]
+    counts = [sorted({region.iteration_count for _, region in side}) for side in sides]
     if counts[0] != counts[1]:
         shown = [", ".join(map(str, side)) for side in counts]
         notes.append(f"iterations differ: {shown[0]} in base, {shown[1]} in other")
     return tuple(notes)
 
 
+_Runs = Sequence[tuple[Index, Mapping[str, RegionCounts]]]
+"""The regions of each run, with the index of its perturbation."""
+
+
 def _background(
-    base: Sequence[Mapping[str, RegionCounts]],
-    other: Sequence[Mapping[str, RegionCounts]],
-    margin: Fraction,
+    sides: tuple[_Runs, _Runs], margin: Fraction, *, alike: bool
 ) -> tuple[BackgroundEffect, ...]:
-    """Over the regions that every run has, and whose virtual time is known."""
+    """Return what others did, over the regions that every run has, and whose time is known."""
+    base, other, pairs = matched_sides(*sides, alike=alike)
     timed = timed_regions([*base, *other])
     if not timed or not base or not other:
         return ()
-    sides = timed[: len(base)], timed[len(base) :]
-    scales = time_scale(sides[0]), time_scale(sides[1])
-    return tuple(_background_of(context, sides, scales, margin) for context in NOT_OWN)
+    runs = timed[: len(base)], timed[len(base) :]
+    scales = Scales(time_scale(runs[0]), time_scale(runs[1]), pairs)
+    return tuple(_background_of(context, runs, scales, margin) for context in NOT_OWN)
 
 
 def _background_of(
     context: Context,
     sides: tuple[Sequence[RegionRuns], Sequence[RegionRuns]],
-    scales: tuple[Scale, Scale],
+    scales: Scales,
     margin: Fraction,
 ) -> BackgroundEffect:
-    rate = quantity(
-        [[sum(region.cost(context).insns for region in run) for run in side] for side in sides],
-        scales,
+    rate = scales.quantity(
+        *([sum(region.cost(context).insns for region in run) for run in side] for side in sides)
     )
     found = [
         by_function([[row for region in run for row in _rows(region, context)] for run in side])

@@ -18,6 +18,7 @@ import msgspec
 from kdelta.infer.effects.intervals import two_sided
 
 ZERO = Fraction(0)
+WHOLE = Fraction(1)
 
 ERROR = Fraction(1, 1000)
 """How often the interval of an effect may miss it, over all looks at growing numbers of runs: a
@@ -30,6 +31,19 @@ four: of eight runs that have one of two levels a side may show only one of them
 
 FEWEST = 7
 """Runs a side from which on the interval is that of a mean: one of the first look may fail."""
+
+FEWEST_PAIRS = 6
+"""Pairs of runs from which on the interval of their differences is enough for a word."""
+
+MANY_PAIRS = 8
+"""Pairs from which on that interval is Student's."""
+
+_FEWEST_TO_FORECAST = 4
+
+PAIR_LOOKS = (5, 7, 9, 17, 33)
+"""Runs a side after which a verdict by pairs is looked for: they are 4, 6, 8, 16 and 32 pairs that
+are shaken. The first can show what is the same.
+"""
 
 
 CLEAR = 4
@@ -45,6 +59,7 @@ _LEAST_RUNS = 3
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """A figure with its range or interval [low, high] over n runs, and the variance of these runs.
     A figure that was calculated from others has variance 0, which means unknown if low < high.
+    `paired`: it is an effect, and n are pairs of runs whose differences the interval is of.
 
     `exact` means that all of at least two perturbed runs agreed to the last instruction. One run
     is exact for that run alone, and says nothing about the spread: n is 1 and `exact` is False.
@@ -55,6 +70,12 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     high: Fraction
     n: int
     variance: Fraction = ZERO
+    paired: bool = False
+
+    @property
+    def is_enough(self) -> bool:
+        """Return whether an effect is of so many runs or pairs that its interval makes a word."""
+        return self.n >= (FEWEST_PAIRS if self.paired else FEWEST)
 
     @property
     def has_mean(self) -> bool:
@@ -73,7 +94,7 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __neg__(self) -> "Estimate":
         """The same figure with the other sign."""
-        return Estimate(-self.value, -self.high, -self.low, self.n, self.variance)
+        return Estimate(-self.value, -self.high, -self.low, self.n, self.variance, self.paired)
 
 
 def around(value: Fraction, far: Fraction, n: int) -> Estimate:
@@ -85,7 +106,9 @@ _UNKNOWN = Estimate(ZERO, ZERO, ZERO, 0)
 
 
 class Quantity(msgspec.Struct, frozen=True):
-    """One figure on both sides, and the effect, which follows from these: see `effect_between`."""
+    """One figure on both sides, and the effect: where it is not given, as by pairs of runs, it
+    follows from these (see `effect_between`).
+    """
 
     base: Estimate
     other: Estimate
@@ -93,7 +116,13 @@ class Quantity(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Enters the effect."""
-        msgspec.structs.force_setattr(self, "effect", effect_between(self.base, self.other))
+        if not self.effect.n:
+            msgspec.structs.force_setattr(self, "effect", effect_between(self.base, self.other))
+
+    @property
+    def constant(self) -> bool:
+        """Return whether all runs of a side agree, on both sides."""
+        return self.base.exact and self.other.exact
 
     @property
     def percent(self) -> Fraction | None:
@@ -120,8 +149,8 @@ def estimate(values: Sequence[Fraction]) -> Estimate:
     return Estimate(whole / n, min(values), max(values), n, variance)
 
 
-def effect_between(base: Estimate, other: Estimate) -> Estimate:
-    """Return the difference of the means with its interval.
+def effect_between(base: Estimate, other: Estimate, share: Fraction = WHOLE) -> Estimate:
+    """Return the difference of the means with its interval, made at that share of the look's error.
 
     Of few runs it is the sum of both ranges on either side, since the range itself is uncertain.
     For two sides with the same distribution (normal or exponential, simulated with 4 million pairs)
@@ -132,20 +161,26 @@ def effect_between(base: Estimate, other: Estimate) -> Estimate:
     value = other.value - base.value
     n = min(base.n, other.n)
     if base.has_mean and other.has_mean:
-        return around(value, _reach_of_means(base, other), n)
+        return around(value, _reach_of_means(base, other, share), n)
     far = (base.high - base.low) + (other.high - other.low)
     return around(value, far, n)
 
 
-def _reach_of_means(base: Estimate, other: Estimate) -> Fraction:
-    """How far Welch's interval reaches; rounded, since hosts' sines differ in the last digit."""
+def _reach_of_means(base: Estimate, other: Estimate, share: Fraction) -> Fraction:
+    """Return how far Welch's interval reaches."""
     parts = [(one.variance / one.n, one.n) for one in (base, other)]
     square = sum((part for part, _ in parts), ZERO)
     if not square:
         return ZERO
     degrees = square**2 / sum((part**2 / (n - 1) for part, n in parts), ZERO)
-    error = error_of_look(min(base.n, other.n))
-    return Fraction(f"{two_sided(float(error), int(degrees)) * math.sqrt(square):.9g}")
+    return student_reach(square, int(degrees), share * error_of_look(min(base.n, other.n)))
+
+
+def student_reach(square: Fraction, degrees: int, error: Fraction) -> Fraction:
+    """Return how far Student's interval reaches, by the square of the standard error; rounded,
+    since hosts' sines differ in the last digit.
+    """
+    return Fraction(f"{two_sided(float(error), degrees) * math.sqrt(square):.9g}")
 
 
 def error_of_look(runs: int) -> Fraction:
@@ -156,13 +191,33 @@ def error_of_look(runs: int) -> Fraction:
 
 def runs_to_decide(effect: Estimate, allowed: Fraction) -> int:
     """Return how many runs a side would probably show an effect, or show that it is within
-    +-`allowed`, if its figure and spread stay: one of `LOOKS`; 0 if it takes more than the last.
+    +-`allowed`, if its figure and spread stay: one of `LOOKS`, or of `PAIR_LOOKS` for an effect by
+    pairs; 0 if it takes more than the last.
     """
+    if effect.paired:
+        return _pairs_to_decide(effect, allowed)
     if effect.n < FEWEST:
         return LOOKS[0]
     gap = max(abs(effect.value), allowed - abs(effect.value))
     needed = effect.n * (effect.half_width / gap) ** 2 if gap > 0 else math.inf
     return next((look for look in LOOKS if look > effect.n and look >= needed), 0)
+
+
+def _pairs_to_decide(effect: Estimate, allowed: Fraction) -> int:
+    """See `runs_to_decide`. The spread of a few pairs may be twice what it is of many."""
+    looks = [look for look in PAIR_LOOKS if look > effect.n + 1]  # one pair is not shaken
+    if effect.n < _FEWEST_TO_FORECAST:
+        return looks[0]
+    gap = max(abs(effect.value), allowed - abs(effect.value))
+    times = 1 if effect.n >= MANY_PAIRS else 2
+    return next((look for look in looks if _reach_after(look - 1, effect) <= times * gap), 0)
+
+
+def _reach_after(pairs: int, effect: Estimate) -> Fraction:
+    """Return how far the interval of an effect will probably reach after so many pairs."""
+    if pairs < MANY_PAIRS:
+        return effect.half_width
+    return student_reach(effect.variance / pairs, pairs - 1, error_of_look(pairs))
 
 
 class Scale:
@@ -172,8 +227,8 @@ class Scale:
 
     def __init__(self, divisors: Sequence[int], factor: int = 1) -> None:
         """A run's mean is its count times `factor` over its divisor, a positive one for each."""
-        self._denominator = math.lcm(*divisors)
-        self._weights = [factor * (self._denominator // divisor) for divisor in divisors]
+        self.denominator = math.lcm(*divisors)
+        self._weights = [factor * (self.denominator // divisor) for divisor in divisors]
 
     @property
     def runs(self) -> int:
@@ -181,20 +236,24 @@ class Scale:
         return len(self._weights)
 
     def estimate(self, counts: Iterable[int]) -> Estimate:
-        """The estimate for one count a run."""
-        scaled = [count * weight for count, weight in zip(counts, self._weights, strict=True)]
+        """Return the estimate for one count a run."""
+        scaled = self.scaled(counts)
         n, whole, least, most = len(scaled), sum(scaled), min(scaled), max(scaled)
         variance = ZERO
         if least != most:
             squares = n * sum(one * one for one in scaled) - whole * whole
-            variance = Fraction(squares, n * (n - 1) * self._denominator**2)
+            variance = Fraction(squares, n * (n - 1) * self.denominator**2)
         return Estimate(
-            Fraction(whole, self._denominator * n),
-            Fraction(least, self._denominator),
-            Fraction(most, self._denominator),
+            Fraction(whole, self.denominator * n),
+            Fraction(least, self.denominator),
+            Fraction(most, self.denominator),
             n,
             variance,
         )
+
+    def scaled(self, counts: Iterable[int]) -> list[int]:
+        """Return the mean of each run, in parts of which `denominator` are one."""
+        return [count * weight for count, weight in zip(counts, self._weights, strict=True)]
 
 
 MEAN = "mean over regions"

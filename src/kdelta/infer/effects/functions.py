@@ -11,7 +11,8 @@ import msgspec
 
 from kdelta.counts.by_key import by_key
 from kdelta.counts.model import FunctionCost, is_kernel
-from kdelta.infer.effects.estimate import ZERO, Quantity, Scale, is_seen
+from kdelta.infer.effects.estimate import ZERO, Quantity, is_seen
+from kdelta.infer.effects.pairs import Scales
 from kdelta.spec.errors import LabError
 
 # What gcc and clang append to the name of a function that they cloned, split or made global.
@@ -71,22 +72,19 @@ def by_function(runs: Sequence[Iterable[FunctionCost]]) -> dict[Key, list[int]]:
 
 
 def function_effects(
-    base: dict[Key, list[int]], other: dict[Key, list[int]], scales: tuple[Scale, Scale]
+    base: dict[Key, list[int]], other: dict[Key, list[int]], scales: Scales
 ) -> tuple[FunctionEffect, ...]:
-    """The effect of each function that was executed on either side, the largest first.
+    """Return the effect of each function that was executed on either side, the largest first.
 
     `scales` are those of base and other; with them counts become instructions an iteration.
     """
     moved = moved_keys(base, other, lambda key: is_kernel(key[0]))
     taken = set(moved.values())
-    nothing = [0] * scales[0].runs, [0] * scales[1].runs
+    nothing = [0] * scales.base.runs, [0] * scales.other.runs
     effects = []
     for key in [*other, *(key for key in base if key not in other and key not in taken)]:
         base_key = moved.get(key, key)
-        cost = Quantity(
-            scales[0].estimate(base.get(base_key, nothing[0])),
-            scales[1].estimate(other.get(key, nothing[1])),
-        )
+        cost = scales.quantity(base.get(base_key, nothing[0]), other.get(key, nothing[1]))
         effects.append(
             FunctionEffect(
                 key[0], key[1], _change(cost), cost, base_key[0] if key in moved else None
@@ -98,7 +96,7 @@ def function_effects(
 def with_callers(
     functions: Sequence[FunctionEffect],
     runs: tuple[Sequence[Iterable[FunctionCost]], Sequence[Iterable[FunctionCost]]],
-    scales: tuple[Scale, Scale],
+    scales: Scales,
 ) -> tuple[FunctionEffect, ...]:
     """Return the effects with who called the functions; runs: the rows of each, of both sides."""
     base, other = (_calls(side) for side in runs)
@@ -114,15 +112,15 @@ def _caller(
     one: FunctionEffect,
     base: dict[Key, "_Calls"],
     other: dict[Key, "_Calls"],
-    scales: tuple[Scale, Scale],
+    scales: Scales,
 ) -> str:
     """See `FunctionEffect.called_by`."""
-    ours = base.get((one.moved_from or one.origin, one.name), _Calls([0] * scales[0].runs))
-    theirs = other.get((one.origin, one.name), _Calls([0] * scales[1].runs))
+    ours = base.get((one.moved_from or one.origin, one.name), _Calls([0] * scales.base.runs))
+    theirs = other.get((one.origin, one.name), _Calls([0] * scales.other.runs))
     callers = ours.callers | theirs.callers
     if len(callers) != 1:
         return ""
-    calls = Quantity(scales[0].estimate(ours.calls), scales[1].estimate(theirs.calls))
+    calls = scales.quantity(ours.calls, theirs.calls)
     return callers.pop() if is_seen(calls.effect) else ""
 
 

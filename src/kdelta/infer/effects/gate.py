@@ -10,7 +10,7 @@ import msgspec
 
 from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import OPEN, OperationEffect, Word, weighed
-from kdelta.infer.effects.estimate import FEWEST, is_seen
+from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.weigh import terms_text
 
 
@@ -114,7 +114,7 @@ def judge_path(
     if verdict.word is not Word.SLOWER:
         # A gate asks in one direction, so the upper end of an interval over zero decides. It is a
         # bound only if there are enough runs.
-        bounded = insns.effect.n >= FEWEST and not is_seen(insns.effect)
+        bounded = insns.effect.is_enough and not is_seen(insns.effect)
         others = operation.costs.others.effect
         beyond = max(Fraction(0), others.high) if is_seen(others) else Fraction(0)
         bounded &= insns.effect.high + beyond <= allowed

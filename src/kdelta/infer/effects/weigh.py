@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.infer.effects.estimate import CLEAR, FEWEST, Estimate, Quantity, is_clear, is_seen
+from kdelta.infer.effects.estimate import CLEAR, Estimate, Quantity, is_clear, is_seen
 
 STRING_BYTES = "string bytes"
 """The name of bytes that string operations move, among special instructions."""
@@ -137,7 +137,7 @@ def _is_traded(insns: Fraction, moved: Fraction) -> bool:
 
 def _is_decided(effect: Estimate) -> bool:
     """Whether a verdict may be taken from an effect."""
-    return effect.exact or effect.n >= FEWEST or is_clear(effect, CLEAR)
+    return effect.exact or effect.is_enough or is_clear(effect, CLEAR)
 
 
 def _times(effect: Estimate, cost: Range) -> Range:

@@ -23,7 +23,7 @@ from kdelta.infer.effects.effects import (
     Verdict,
     Word,
 )
-from kdelta.infer.effects.estimate import LOOKS
+from kdelta.infer.effects.estimate import LOOKS, PAIR_LOOKS
 from kdelta.kernels.model import Kernel
 from kdelta.lab.budget import Budget, RunCost, cost_of_operation
 from kdelta.lab.lab import Lab, RunPlan, RunResult
@@ -55,10 +55,12 @@ class SharedCode(msgspec.Struct, frozen=True):
 
     relinked  regions whose code is the same, only relinked
     same      returns the operations in which both execute the same code
+    alike     they are of one version, so that their runs are judged by pairs: see `compare`
     """
 
     relinked: Collection[str] = ()
     same: Callable[[], Collection[str]] = tuple
+    alike: bool = False
 
 
 NOTHING_SHARED = SharedCode()
@@ -79,7 +81,7 @@ class JudgedEffects(msgspec.Struct, frozen=True):
     more: tuple[OperationRuns, ...] = ()
 
 
-MOST_RUNS = LOOKS[2]
+MOST_RUNS = PAIR_LOOKS[-1]
 """Runs a side of an operation alone, after which it is left open."""
 
 
@@ -121,7 +123,7 @@ class Judge:
         """Return the effects of two kernels' runs.
 
         An operation that these leave to chance, or whose interval is too wide, is run further,
-        until it has as many runs as one of `LOOKS`, as long as that would probably decide it and
+        until it has as many runs as one of the looks, as long as that would probably decide it and
         the budget allows it: the widest interval first.
         show: takes the effects so far, before each round of further runs.
         """
@@ -131,12 +133,13 @@ class Judge:
             code.relinked,
             self._margin,
             same_code=code.same,
+            alike=code.alike,
         )
         effects = settled(first, {}, base.counts, other.counts, LEFT_OPEN)
         more: dict[str, OperationRuns] = {}
         waiting = {name: runs for name, runs in first.runs.items() if self._has(name)}
         too_expensive: list[str] = []
-        for look in LOOKS:
+        for look in PAIR_LOOKS if code.alike else LOOKS:
             likely = [name for name, runs in waiting.items() if runs <= MOST_RUNS >= look]
             wanted = self._afforded(likely, effects, (base, other), look)
             too_expensive += [name for name in likely if name not in wanted]

@@ -2,6 +2,7 @@
 """What two kernels share: the regions whose code is the same in both."""
 
 import functools
+import re
 from pathlib import Path
 
 from kdelta.infer.cycles.placement_model import CodeChange
@@ -12,6 +13,9 @@ from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.measures.model import RunSide
 from kdelta.measures.path.judges import SharedCode
 from kdelta.measures.path.same_code import KernelCode, codes_of
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+(?:-rc\d+)?")
+"""Of a release: 6.12.0-rc3 of 6.12.0-rc3-00012-gabc, 6.12.117 of 6.12.117+deb12-amd64."""
 
 
 def kept_digest(kernel: Kernel) -> Digest | None:
@@ -50,8 +54,19 @@ def relinked_regions(base: RunSide, other: RunSide, *, ask: bool = False) -> tup
 def shared_code(base: RunSide, other: RunSide, *, ask: bool = False) -> SharedCode:
     """Return what both kernels share; ask: see `relinked_regions`."""
     return SharedCode(
-        relinked_regions(base, other, ask=ask), functools.partial(same_regions, base, other)
+        relinked_regions(base, other, ask=ask),
+        functools.partial(same_regions, base, other),
+        are_alike(base.kernel, other.kernel),
     )
+
+
+def are_alike(base: Kernel | None, other: Kernel | None) -> bool:
+    """Return whether two kernels are of one version, as with a patch, an option or a parameter
+    between them: then most of what a run depends on is the same under one perturbation.
+    """
+    versions = [_VERSION.match(one.release) if one else None for one in (base, other)]
+    first, second = (one.group() if one else "" for one in versions)
+    return bool(first) and first == second
 
 
 def same_regions(base: RunSide, other: RunSide) -> tuple[str, ...]:

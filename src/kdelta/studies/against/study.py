@@ -201,7 +201,7 @@ def _renamed(counts: RunCounts, old: str, new: str) -> RunCounts:
 def _compared(
     request: AgainstRequest, old: Sequence[RunCounts], new: Sequence[RunCounts]
 ) -> Effects:
-    return compare(*_alike(request, old, new), margin=request.margin or MARGIN)
+    return compare(*_alike(request, old, new), margin=request.margin or MARGIN, alike=True)
 
 
 def _report(

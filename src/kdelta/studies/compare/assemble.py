@@ -28,6 +28,7 @@ from kdelta.measures.cycles.model import CycleReport
 from kdelta.measures.model import MeasuredEffects, RunSide
 from kdelta.measures.path.gains import like_of
 from kdelta.measures.path.judges import OperationRuns
+from kdelta.measures.path.shared import are_alike
 from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns
@@ -88,8 +89,9 @@ def _measured(one: Comparison) -> tuple[MeasuredEffects, ...]:
 
 def _effects(one: Comparison, store: Store) -> Effects:
     """The effects, with what is known of boot parameters that the kernels differ in."""
-    effects = one.effects or compare(one.base.counts, one.other.counts)
     sides = one.base, one.other
+    alike = are_alike(one.base.kernel, one.other.kernel)
+    effects = one.effects or compare(one.base.counts, one.other.counts, alike=alike)
     if not all(side.counts for side in sides):
         return effects
     base, other = (side.kernel.spec if side.kernel else side.spec for side in sides)

@@ -20,6 +20,7 @@ from kdelta.measures.model import (
     RunSide,
     measured,
 )
+from kdelta.measures.path.shared import are_alike
 
 Pairs = Mapping[str, RunPair]
 """The runs of two kernels by workload."""
@@ -151,7 +152,13 @@ def _added(one: MeasuredEffects, more: MeasuredEffects) -> MeasuredEffects:
 def pairs_of(base: Mapping[str, RunSide], other: Mapping[str, RunSide]) -> dict[str, RunPair]:
     """Return the runs of two kernels, of the workloads that went well under both."""
     return {
-        name: RunPair(one, other[name], compare(one.counts, other[name].counts))
+        name: RunPair(
+            one,
+            other[name],
+            compare(
+                one.counts, other[name].counts, alike=are_alike(one.kernel, other[name].kernel)
+            ),
+        )
         for name, one in base.items()
         if name in other
     }
