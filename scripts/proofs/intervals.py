@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often the rule for rows that vary is wrong, simulated: two sides of one operation are drawn
-from distributions that are known, and judged after 4, 8, 16 and 32 runs a side, as `compare` does.
+"""How often the rules for rows that vary are wrong, simulated: two sides of one operation are drawn
+from distributions that are known, and judged as `compare` does: side by side after 4, 8, 16 and 32
+runs, or with --pairs by their differences after 4, 6, 8, 16 and 32 pairs.
 """
 
 import argparse
@@ -10,12 +11,22 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from kdelta.infer.effects.chance import FEW
+from kdelta.infer.effects.chance import FEW, SAME_CODE_PAIRS
 from kdelta.infer.effects.effects import MARGIN, Word, verdict_on
-from kdelta.infer.effects.estimate import LOOKS, Quantity, estimate
+from kdelta.infer.effects.estimate import (
+    FEWEST_PAIRS,
+    LOOKS,
+    PAIR_LOOKS,
+    Estimate,
+    Quantity,
+    estimate,
+)
+from kdelta.infer.effects.pairs import paired_effect
 from kdelta.measures.path.judges import MOST_RUNS
+from kdelta.spec.run import boot_of
 
 BASE = 10_000
 """Instructions of the operation; a margin is 50 of them."""
@@ -94,6 +105,140 @@ def cases() -> Iterator[tuple[str, Shape, Shape, float]]:
             yield name, base, other, other.mean - base.mean
 
 
+Pairs = Callable[[np.random.Generator, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Draw both sides of so many pairs, of the boots of these numbers, in instructions."""
+
+
+class PairShape(NamedTuple):
+    """How pairs of runs are distributed: what is drawn, and by how much their means differ."""
+
+    name: str
+    draw: Pairs
+    effect: float = 0.0
+
+
+def side_by_side(shape: Shape) -> PairShape:
+    """Return a shape of pairs whose runs have nothing in common."""
+    return PairShape(
+        shape.name,
+        lambda random, boots: (shape.draw(random, len(boots)), shape.draw(random, len(boots))),
+    )
+
+
+def by_boot(random: np.random.Generator, boots: np.ndarray, scale: float) -> np.ndarray:
+    """Return what boots decide: each draws once for all of its runs."""
+    drawn: np.ndarray = scale * random.standard_normal(boots.max() + 1)
+    return drawn[boots]
+
+
+def correlated(scale: float, rho: float) -> PairShape:
+    """Two values of equal frequency, with a correlation of the values that they are made of."""
+
+    def draw(random: np.random.Generator, boots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        one, two = random.standard_normal((2, len(boots)))
+        two = rho * one + np.sqrt(1 - rho**2) * two
+        return scale * (one > 0), scale * (two > 0)
+
+    return PairShape(f"two levels, correlation {rho:g}", draw)
+
+
+def shared(scale: float, apart: float) -> PairShape:
+    """A state that both runs have, and for each a part of its own."""
+
+    def draw(random: np.random.Generator, boots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        state = scale * random.standard_normal(len(boots))
+        mine, its = apart * random.standard_normal((2, len(boots)))
+        return state + mine, state + its
+
+    return PairShape(f"shared {scale:g}, apart {apart:g}", draw)
+
+
+def pair_shapes(scale: float) -> Iterator[PairShape]:
+    """Return shapes of pairs whose standard deviations are of the order of `scale`."""
+    yield from map(side_by_side, shapes(scale))
+    for rho in (0.5, -0.5, -1.0):
+        yield correlated(scale, rho)
+    yield shared(scale, scale / 10)
+    yield PairShape(
+        "by boot alone",
+        lambda random, boots: (by_boot(random, boots, scale), by_boot(random, boots, scale)),
+    )
+    yield PairShape(
+        "half by boot",
+        lambda random, boots: (
+            by_boot(random, boots, scale) + scale * random.standard_normal(len(boots)),
+            by_boot(random, boots, scale) + scale * random.standard_normal(len(boots)),
+        ),
+    )
+    for values in (3, 5):
+        yield PairShape(
+            f"ties: {values} values",
+            lambda random, boots, values=values: (
+                scale * random.integers(values, size=len(boots)),
+                scale * random.integers(values, size=len(boots)),
+            ),
+        )
+    for share in (0.02, 0.1, 0.3):
+        yield PairShape(
+            f"one side alone has a level, {share:g}",
+            lambda random, boots, share=share: (
+                np.zeros(len(boots)),
+                2 * scale * (random.random(len(boots)) < share),
+            ),
+            2 * scale * share,
+        )
+
+
+def judged_pairs(
+    random: np.random.Generator, shape: PairShape, effect: float, least: int
+) -> Outcome:
+    """Return the verdict by pairs on two sides whose means differ by that many instructions.
+
+    least: how many pairs a firm word takes.
+    """
+    indexes = range(1, PAIR_LOOKS[-1])
+    boots = [boot_of(index) for index in indexes]
+    base, other = shape.draw(random, np.array(boots))
+    other = other + effect - shape.effect
+    found = [round(float(two)) - round(float(one)) for one, two in zip(base, other, strict=True)]
+    differences = [Fraction(one) for one in found]
+    for look in PAIR_LOOKS:
+        n = look - 1
+        paired = paired_effect(differences[:n], boots[:n])
+        one = Estimate(Fraction(BASE), Fraction(BASE), Fraction(BASE), n)
+        insns = Quantity(one, msgspec.structs.replace(one, value=BASE + paired.value), paired)
+        verdict = verdict_on(insns, MARGIN)
+        is_early = verdict.word in {Word.SLOWER, Word.FASTER} and n < least
+        if not is_early and not n < verdict.runs_needed <= MOST_RUNS:
+            break
+    word = Word.UNRESOLVED if is_early else verdict.word
+    covered = paired.low - 1 <= effect <= paired.high + 1
+    return Outcome(word, covered, look)
+
+
+def pair_rows(trials: int, seed: int) -> Iterator[str]:
+    """Return the lines of the table of pairs."""
+    yield "| pairs are | true effect | pairs for a word | slower | faster | same | runs a side |"
+    yield "|---|---|---|---|---|---|---|"
+    margin = float(MARGIN * BASE)
+    cases = [
+        (shape, effect + shape.effect, least)
+        for scale in (20, 100)
+        for shape in pair_shapes(scale)
+        for least in (FEWEST_PAIRS, SAME_CODE_PAIRS)
+        for effect in (0.0, 1.5 * margin)
+    ]
+    for number, (shape, effect, least) in enumerate(cases):
+        random = np.random.default_rng([seed, number])
+        found = [judged_pairs(random, shape, effect, least) for _ in range(trials)]
+        shares = [
+            sum(one.word is w for one in found) for w in (Word.SLOWER, Word.FASTER, Word.SAME)
+        ]
+        cells = " | ".join(f"{100 * share / trials:.2f} %" for share in shares)
+        mean = sum(one.runs for one in found) / trials
+        yield f"| {shape.name} | {100 * effect / BASE:.2f} % | {least} | {cells} | {mean:.1f} |"
+
+
 def rows(trials: int, seed: int) -> Iterator[str]:
     """Return the lines of the table."""
     yield "| runs are | true effect | slower, faster | same | unresolved | covered | runs a side |"
@@ -115,8 +260,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=20_000, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--pairs", action="store_true", help="judge by differences of pairs")
     asked = parser.parse_args()
-    for line in rows(asked.trials, asked.seed):
+    table = pair_rows if asked.pairs else rows
+    for line in table(asked.trials, asked.seed):
         print(line)
         sys.stdout.flush()
 
