@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a kernel is once it has been obtained: files that can boot, and an identity."""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from kdelta.spec.identity import identity
 from kdelta.spec.note import SpecNote
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+(?:-rc\d+)?")
 
 
 class Kernel(msgspec.Struct, frozen=True):
@@ -31,6 +34,12 @@ class Kernel(msgspec.Struct, frozen=True):
     device_trees: str | None = None
     parameters: tuple[str, ...] = ()
     notes: tuple[SpecNote, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """Return the version of the source, 6.12.0-rc3 of 6.12.0-rc3-00012-gabc; empty for none."""
+        found = _VERSION.match(self.release)
+        return found.group() if found else ""
 
     @property
     def title(self) -> str:

@@ -230,3 +230,25 @@ def test_what_perturbations_move_otherwise_in_one_kernel_does_not_cancel() -> No
     assert account is not None
     assert account.remainder.low < -Fraction(1, 4) < Fraction(1, 4) < account.remainder.high
     assert account.remainder.n == ENOUGH
+
+
+def test_kernels_that_are_alike_are_judged_by_pairs() -> None:
+    """Each perturbation moves all of them by more than the patch does."""
+    sides = [measured(shaken(more, (0, 7, 3, 5))) for more in (0, 1, 2, 4)]
+    apart = ObservedKernels(zip([A, X, Y, X | Y], sides, strict=True))
+    alike = ObservedKernels(
+        (flips, msgspec.structs.replace(one, version="6.12.117"))
+        for flips, one in zip([A, X, Y, X | Y], sides, strict=True)
+    )
+    assert apart.same(A, X)
+    assert not alike.same(A, X)
+    found = alike.with_mean(difference(X, A))
+    assert found["r0"].exact
+    assert found["r0"].value == 1
+    assert found[MEAN].exact
+    left = alike.estimates(less(difference(X | Y, A), {X: 1, Y: 1, A: -2}))["r0"]
+    assert (left.exact, left.low) == (True, Fraction(1)), "together one more than the sum"
+    other = msgspec.structs.replace(sides[1], version="6.12.116")
+    assert ObservedKernels(
+        [(A, msgspec.structs.replace(sides[0], version="6.12.117")), (X, other)]
+    ).same(A, X)

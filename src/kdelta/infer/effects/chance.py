@@ -392,9 +392,11 @@ def _in_short(region: RegionCounts) -> RegionCounts:
     return msgspec.structs.replace(region, functions=functions)
 
 
-def is_doubtful(base: Mapping[int, RegionCounts], other: Mapping[int, RegionCounts]) -> bool:
+def is_doubtful(
+    base: Mapping[int, RegionCounts], other: Mapping[int, RegionCounts], *, alike: bool = False
+) -> bool:
     """Return whether chance may have made the difference between two kernels' runs of one region,
-    of which there is at least one each: see `region_runs`.
+    of which there is at least one each: see `region_runs`. alike: see `compare`.
     """
     sides = [
         [
@@ -403,7 +405,7 @@ def is_doubtful(base: Mapping[int, RegionCounts], other: Mapping[int, RegionCoun
         ]
         for side in (base, other)
     ]
-    effects = compare(*sides)
+    effects = compare(*sides, alike=alike)
     (effect,) = effects.operations
     return effect.verdict.word not in FIRM or bool(by_chance(effects, *sides))
 

@@ -11,15 +11,19 @@ import msgspec
 from kdelta.counts.model import RegionCounts
 from kdelta.infer.effects.costs import Sides
 from kdelta.infer.effects.estimate import MANY_PAIRS
-from kdelta.infer.effects.pairs import NOT_SHAKEN, RunPairs, pairs_of
+from kdelta.infer.effects.pairs import (
+    FEWEST_TO_SAY,
+    NOT_SHAKEN,
+    RunPairs,
+    kept_pairs,
+    pairs_of,
+    shaken,
+)
 
 Index = int | msgspec.UnsetType
 """The index of a run's perturbation, where it is known."""
 
 _T = TypeVar("_T")
-
-_FEWEST = 2
-"""Pairs of which something can be said."""
 
 
 class MatchedRuns(msgspec.Struct, frozen=True):
@@ -55,11 +59,11 @@ def matched_runs(
     equal = [one for one in both if ours[one].iteration_count == theirs[one].iteration_count]
     if not alike:
         return MatchedRuns(sides, apart_pairs(list(ours), list(theirs), equal))
-    if len(equal) < _FEWEST:
-        too_few = len(both) < _FEWEST <= min(len(ours), len(theirs))
+    if len(equal) < FEWEST_TO_SAY:
+        too_few = len(both) < FEWEST_TO_SAY <= min(len(ours), len(theirs))
         return MatchedRuns(sides, too_few=too_few)
     found = {one: theirs[one].mean_own_insns() - ours[one].mean_own_insns() for one in equal}
-    kept = equal if len(set(found.values())) == 1 else shaken(equal)
+    kept = kept_pairs(found)
     return MatchedRuns(
         (tuple(ours[one] for one in kept), tuple(theirs[one] for one in kept)),
         pairs_of(kept, kept, kept, alike=True),
@@ -75,17 +79,11 @@ def matched_sides(
     both = [index for index in ours if index in theirs]
     known = len(ours) == len(base) and len(theirs) == len(other)
     kept = shaken(both)
-    if known and alike and len(kept) >= _FEWEST:
+    if known and alike and len(kept) >= FEWEST_TO_SAY:
         pairs = pairs_of(kept, kept, kept, alike=True)
         return [ours[one] for one in kept], [theirs[one] for one in kept], pairs
     rows = [one for _, one in base], [one for _, one in other]
     return *rows, apart_pairs(list(ours), list(theirs), both) if known and not alike else None
-
-
-def shaken(indexes: Sequence[int]) -> Sequence[int]:
-    """Return the perturbations without the one that moves nothing, if there are enough others."""
-    rest = [index for index in indexes if index != NOT_SHAKEN]
-    return rest if len(rest) >= _FEWEST else indexes
 
 
 def apart_pairs(base: Sequence[int], other: Sequence[int], among: Sequence[int]) -> RunPairs | None:

@@ -14,7 +14,7 @@ Between kernels that are not alike the state is another one, and Welch's interva
 Both are then made at half of the look's error, and the narrower one counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -41,6 +41,9 @@ effect the mean is so far off in 0.01 % of cases if differences are normal, of s
 NOT_SHAKEN = 0
 """The perturbation that moves nothing: its pair is no draw of the others, and in no interval."""
 
+
+FEWEST_TO_SAY = 2
+"""Pairs of which something can be said."""
 
 HALF = Fraction(1, 2)
 """The share of the look's error of each of two intervals of which the narrower one counts."""
@@ -76,6 +79,26 @@ def pairs_of(
     """Return the pairs of runs with these perturbations. among: those that are on both sides."""
     places = tuple((base.index(index), other.index(index)) for index in among)
     return RunPairs(places, tuple(map(boot_of, among)), alike)
+
+
+def kept_pairs(differences: Mapping[int, Fraction]) -> list[int]:
+    """Return the perturbations whose pairs count: all if they have one difference, else those that
+    are shaken, if they are enough. differences: by perturbation.
+    """
+    indexes = list(differences)
+    return indexes if len(set(differences.values())) == 1 else shaken(indexes)
+
+
+def shaken(indexes: Sequence[int]) -> list[int]:
+    """Return the perturbations without the one that moves nothing, if there are enough others."""
+    rest = [index for index in indexes if index != NOT_SHAKEN]
+    return rest if len(rest) >= FEWEST_TO_SAY else list(indexes)
+
+
+def effect_by_index(differences: Mapping[int, Fraction]) -> Estimate:
+    """Return the mean of the differences of pairs by their perturbation, of two or more."""
+    kept = kept_pairs(differences)
+    return paired_effect([differences[index] for index in kept], [boot_of(one) for one in kept])
 
 
 def paired_effect(

@@ -27,6 +27,7 @@ from kdelta.infer.effects.estimate import (
     run_means,
     widest,
 )
+from kdelta.infer.effects.pairs import FEWEST_TO_SAY, effect_by_index
 from kdelta.infer.search.search_model import Failed, FlipSet, Measured, Outcome, Parts, RegionSum
 
 Combination = dict[FlipSet, int]
@@ -57,7 +58,8 @@ class ObservedKernels:
     kernels' ranges in that region. By a simulation of normal spreads, two equal kernels then part
     in 0.6 % of regions with three kernels, in 0.06 % with twenty, rather than in 1.2 %. Where more
     than half of the kernels repeat exactly, nothing is added. With runs enough for their order to
-    decide, it is their order that does (`effect_between`).
+    decide, it is their order that does (`effect_between`). Kernels of one version are judged by
+    what they differ by under each perturbation, where their runs are known.
 
     A difference between two kernels that chance may have made (chance.py) has an interval that
     reaches zero, and so has what such a difference is a part of. `doubted` are the kernels of which
@@ -70,12 +72,14 @@ class ObservedKernels:
         self.failed: dict[FlipSet, Failed] = {}
         self.doubted: set[FlipSet] = set()
         self._runs: dict[FlipSet, Mapping[str, Mapping[int, RegionCounts]]] = {}
+        self._versions: dict[FlipSet, str] = {}
         self._doubts: dict[tuple[str, FlipSet, FlipSet], bool] = {}
         for flips, outcome in observed:
             if isinstance(outcome, Measured):
                 self.measured[flips] = outcome.paths
                 self.parts[flips] = outcome.parts
                 self._runs[flips] = outcome.runs
+                self._versions[flips] = outcome.version
                 self.failed.pop(flips, None)
             elif flips not in self.measured:
                 self.failed[flips] = outcome
@@ -125,19 +129,48 @@ class ObservedKernels:
         return self._same[key]
 
     def _between(self, region: str, one: FlipSet, other: FlipSet) -> Estimate:
-        """What the other costs more, as far as ranges say."""
+        """Return what the other costs more, as far as pairs or ranges say."""
+        if paired := self._by_pairs(region, difference(other, one)):
+            return paired
         before, after = self.measured[one][region], self.measured[other][region]
         if min(before.n, after.n) >= FEWEST:
             return effect_between(before, after)
         far = self._range(region, before) + self._range(region, after)
         return around(after.value - before.value, far, min(before.n, after.n))
 
+    def _are_alike(self, combination: Combination) -> bool:
+        """Return whether all of these kernels are of one version."""
+        versions = {self._versions.get(flips, "") for flips in combination}
+        return len(versions) == 1 and "" not in versions
+
+    def _by_pairs(self, region: str, combination: Combination) -> Estimate | None:
+        """Return a combination in a region by its figure under each perturbation that all of its
+        kernels were run with; None for kernels that are not alike, and for less than two.
+        """
+        if not self._are_alike(combination):
+            return None
+        rows = [(self._runs[flips].get(region, {}), times) for flips, times in combination.items()]
+        common = [
+            index
+            for index in rows[0][0]
+            if index >= 0
+            and all(index in row for row, _ in rows)
+            and len({row[index].iteration_count for row, _ in rows}) == 1
+        ]
+        return _of_pairs(
+            {
+                index: sum((times * row[index].mean_own_insns() for row, times in rows), ZERO)
+                for index in common
+            }
+        )
+
     def _is_doubtful(self, region: str, one: FlipSet, other: FlipSet) -> bool:
         """Whether chance may have made a difference that is more than the ranges."""
         key = (region, one, other)
         if key not in self._doubts:
             runs = [self._runs[flips].get(region, {}) for flips in (one, other)]
-            self._doubts[key] = all(runs) and is_doubtful(runs[0], runs[1])
+            alike = self._are_alike(difference(one, other))
+            self._doubts[key] = all(runs) and is_doubtful(runs[0], runs[1], alike=alike)
             if self._doubts[key]:
                 few = [f for f, its in zip((one, other), runs, strict=True) if len(its) < ENOUGH]
                 self.doubted.update(few)
@@ -153,14 +186,15 @@ class ObservedKernels:
         }
 
     def with_mean(self, combination: Combination) -> dict[str, Estimate]:
-        """The same with the mean over regions as `MEAN`, in per cent of A, where all runs of these
-        kernels are known: over the regions whose runs are steady in all kernels.
+        """Return the same with the mean over regions as `MEAN`, in per cent of A, where all runs of
+        these kernels are known: over the regions whose runs are steady in all kernels.
         """
         found = self.estimates(combination)
-        costs, over, _ = self._over
+        costs, over, runs = self._over
         if any(flips not in over.measured for flips in combination) or not costs:
             return found
-        mean = over.estimates(combination)[MEAN]
+        paired = _of_pairs(_sums(combination, runs)) if self._are_alike(combination) else None
+        mean = paired or over.estimates(combination)[MEAN]
         doubt = sum(
             (
                 100 * abs(value) / (abs(cost.value) * len(costs))
@@ -225,12 +259,13 @@ class ObservedKernels:
         return widest(paths[region] for paths in self.measured.values() if region in paths)
 
     def estimates(self, combination: Combination) -> dict[str, Estimate]:
-        """The combination's figure in each region of A that all of its kernels have.
+        """Return the combination's figure in each region of A that all of its kernels have.
 
-        Two kernels give the sum of both ranges on either side, as `effect_between` does. Of more
-        kernels, whose ranges are independent, that is too wide: it is at most the root of twice the
-        sum of their squares, which is the same for two kernels of equal range. To either comes what
-        any two of the kernels differ by that chance may have made.
+        Kernels that are alike give their figure under each perturbation. Of others, two give the
+        sum of both ranges on either side, as `effect_between` does. Of more kernels, whose ranges
+        are independent, that is too wide: it is at most the root of twice the sum of their squares,
+        which is the same for two kernels of equal range. To either comes what any two of the
+        kernels differ by that chance may have made.
         """
         held = [self.measured[flips] for flips in combination]
         return {
@@ -246,7 +281,7 @@ class ObservedKernels:
             effect = self._between(region, one, other)
         else:
             parts = [(self.measured[k][region], times) for k, times in combination.items()]
-            effect = self._estimate(region, parts)
+            effect = self._by_pairs(region, combination) or self._estimate(region, parts)
         if not is_seen(effect):
             return effect
         doubt = sum(map(abs, self._doubts_in(region, combination)), ZERO)
@@ -300,16 +335,24 @@ def _by_run(
     perturbations leaves out their median with a probability of 2 ** (1 - n). What chance makes of
     a region differs from run to run, and so is in the range.
     """
+    found = _sums(combination, runs)
+    return estimate(list(found.values())) if len(found) >= ENOUGH else None
+
+
+def _sums(
+    combination: Combination, runs: Mapping[FlipSet, Mapping[int, Fraction]]
+) -> dict[int, Fraction]:
+    """Return a combination by the perturbations that all of its kernels were run with."""
     known = [{at for at in runs.get(flips, ()) if at >= 0} for flips in combination]
-    common = sorted(set.intersection(*known)) if known else []
-    if len(common) < ENOUGH:
-        return None
-    return estimate(
-        [
-            sum((times * runs[flips][at] for flips, times in combination.items()), ZERO)
-            for at in common
-        ]
-    )
+    return {
+        at: sum((times * runs[flips][at] for flips, times in combination.items()), ZERO)
+        for at in sorted(set.intersection(*known) if known else ())
+    }
+
+
+def _of_pairs(differences: Mapping[int, Fraction]) -> Estimate | None:
+    """Return the effect by differences of pairs; None of less than two."""
+    return effect_by_index(differences) if len(differences) >= FEWEST_TO_SAY else None
 
 
 def _paired(combination: Combination) -> list[tuple[FlipSet, FlipSet]]:

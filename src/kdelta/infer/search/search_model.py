@@ -50,11 +50,13 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
     runs    the region in each run by the index of its perturbation, where differences are to be
             judged by the rules against chance (chance.py); a region without is judged by its ranges
             alone
+    version of the kernel: those of one version are alike, and judged by pairs of runs (pairs.py)
     """
 
     paths: dict[str, Estimate]
     parts: dict[str, dict[str, Estimate]] = {}
     runs: dict[str, dict[int, RegionCounts]] = {}
+    version: str = ""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

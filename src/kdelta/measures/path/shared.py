@@ -2,7 +2,6 @@
 """What two kernels share: the regions whose code is the same in both."""
 
 import functools
-import re
 from pathlib import Path
 
 from kdelta.infer.cycles.placement_model import CodeChange
@@ -13,9 +12,6 @@ from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.measures.model import RunSide
 from kdelta.measures.path.judges import SharedCode
 from kdelta.measures.path.same_code import KernelCode, codes_of
-
-_VERSION = re.compile(r"\d+(?:\.\d+)+(?:-rc\d+)?")
-"""Of a release: 6.12.0-rc3 of 6.12.0-rc3-00012-gabc, 6.12.117 of 6.12.117+deb12-amd64."""
 
 
 def kept_digest(kernel: Kernel) -> Digest | None:
@@ -64,9 +60,8 @@ def are_alike(base: Kernel | None, other: Kernel | None) -> bool:
     """Return whether two kernels are of one version, as with a patch, an option or a parameter
     between them: then most of what a run depends on is the same under one perturbation.
     """
-    versions = [_VERSION.match(one.release) if one else None for one in (base, other)]
-    first, second = (one.group() if one else "" for one in versions)
-    return bool(first) and first == second
+    versions = [one.version if one else "" for one in (base, other)]
+    return bool(versions[0]) and versions[0] == versions[1]
 
 
 def same_regions(base: RunSide, other: RunSide) -> tuple[str, ...]:

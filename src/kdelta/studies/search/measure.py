@@ -96,7 +96,8 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
     @property
     def run(self) -> Run:
         """Return what it executes."""
-        return Run(self.code, self.parts, self.runs)
+        version = self.kernel.version if self.kernel else ""
+        return Run(self.code, self.parts, self.runs, version)
 
     @property
     def built(self) -> BuiltKernel:
