@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kdelta.infer.effects.chance import FEW, SAME_CODE_PAIRS
+from kdelta.infer.effects.chance import FEW, SAME_CODE_RUNS
 from kdelta.infer.effects.effects import MARGIN, Word, verdict_on
 from kdelta.infer.effects.estimate import (
     FEWEST_PAIRS,
@@ -225,7 +225,7 @@ def pair_rows(trials: int, seed: int) -> Iterator[str]:
         (shape, effect + shape.effect, least)
         for scale in (20, 100)
         for shape in pair_shapes(scale)
-        for least in (FEWEST_PAIRS, SAME_CODE_PAIRS)
+        for least in (FEWEST_PAIRS, SAME_CODE_RUNS)
         for effect in (0.0, 1.5 * margin)
     ]
     for number, (shape, effect, least) in enumerate(cases):

@@ -12,6 +12,7 @@ from kdelta.counts.model import LeftWork
 from kdelta.cpus import CPU, load_cpu
 from kdelta.infer.effects.chance import ENOUGH, SO_FAR
 from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.estimate import LOOKS
 from kdelta.lab.budget import (
     INSNS_A_SECOND,
     Budget,
@@ -94,8 +95,10 @@ def test_budget_buys_whole_rounds_the_widest_first(
         further * sum(cost_of_operation(name, side).whole for side in sides)
         for name in ("signal-handler", "chdir")
     )
-    found, made = budgeted(first + wide + narrow)
-    assert (words(found), made) == (words(free), [("chdir", "signal-handler")] * 2)
+    more = (LOOKS[1] - ENOUGH) * narrow // further
+    found, made = budgeted(first + wide + narrow + more)
+    rounds = [("chdir", "signal-handler")] * 2 + [("chdir",)] * 2
+    assert (words(found), made) == (words(free), rounds)
     assert narrow > wide
     found, made = budgeted(first + narrow)
     assert made == [("signal-handler",)] * 2

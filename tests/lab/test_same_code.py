@@ -3,12 +3,14 @@
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.objects import CodePiece as ObjectCode
 from kdelta.measures.path.same_code import KernelCode, codes_of
+from kdelta.measures.path.unchanged import unchanged_regions
 from tests.synthetic import interrupts, own, region, run, user
 
 BODIES = {
@@ -117,3 +119,62 @@ def test_a_function_that_only_one_kernel_executes() -> None:
     other = KernelCode("b", digest(vfs_read=9), more, "w")
     assert codes_of(known("a", digest()), other)["open"] is CodeChange.DIFFERENT
     assert codes_of(other, known("a", digest()))["open"] is CodeChange.DIFFERENT
+
+
+READS: dict[str, tuple[dict[str, tuple[str, ...]], dict[str, tuple[int, tuple[str, ...]]]]] = {
+    "fs/open.o": ({"do_open": (":hits", "limit")}, {":hits": (0, ()), ":ops": (0, (":hits",))}),
+    "fs/read.o": ({"vfs_read": (":ops",), "helper": ()}, {":ops": (0, ("table",))}),
+    "mm/data.o": ({}, {"limit": (0, ()), "table": (0, ("limit",))}),
+}
+"""By object what functions and variables refer to; variables with what they begin with."""
+
+
+def reading(**changed: int) -> Digest:
+    """A kernel whose functions are the same; `changed` are other contents of variables."""
+    objects = digest({path: {} for path in READS}).objects
+    for path, (functions, variables) in READS.items():
+        data = {
+            name: ObjectCode(changed.get(name.lstrip(":"), value), 8, ".data", refs)
+            for name, (value, refs) in variables.items()
+        }
+        code = {name: ObjectCode(1, 16, ".text", refs) for name, refs in functions.items()}
+        objects[path] = msgspec.structs.replace(objects[path], functions=code, data=data)
+    return Digest(objects, {})
+
+
+READ_COUNTS = run(
+    region("open", {own("do_open"): 9}),
+    region("read", {own("vfs_read"): 9}),
+    region("help", {own("helper"): 9}),
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "regions"),
+    [
+        ({}, {"open", "read", "help"}),
+        ({"hits": 1}, {"read", "help"}),
+        ({"table": 1}, {"open", "help"}),
+        ({"limit": 1}, {"help"}),
+        ({"new": 1}, {"open", "read", "help"}),
+    ],
+)
+def test_regions_without_a_change_refer_to_no_data_that_differs(
+    changed: dict[str, int], regions: set[str]
+) -> None:
+    base, other = (
+        KernelCode(who, held, READ_COUNTS, "w")
+        for who, held in (("a", reading()), ("b", reading(**changed)))
+    )
+    assert set(unchanged_regions(base, other)) == regions
+    assert set(unchanged_regions(other, base)) == regions
+
+
+def test_nothing_is_without_a_change_where_parameters_or_code_differ_or_are_not_known() -> None:
+    base = KernelCode("a", reading(), READ_COUNTS, "w")
+    other = KernelCode("b", reading(), READ_COUNTS, "w", ("quiet",))
+    assert unchanged_regions(base, other) == ()
+    assert unchanged_regions(base, KernelCode("b", None, READ_COUNTS, "w")) == ()
+    changed = digest({**BODIES, "fs/open.o": {"do_open": 2, "helper": 2}})
+    codes = KernelCode("a", digest(), COUNTS, "w"), KernelCode("b", changed, COUNTS, "w")
+    assert set(unchanged_regions(*codes)) == set(REGIONS) - ALWAYS - {"open"}

@@ -53,8 +53,9 @@ def percent(part: Fraction | None) -> Cell:
 
 
 def spread(effect: Estimate) -> Cell:
-    """Return how far an effect may be off."""
-    return Cell(figures.spread(effect), float(effect.half_width))
+    """Return how far an effect may be off, or in how many pairs of runs it is equal."""
+    text = figures.equal_pairs(effect) or figures.spread(effect)
+    return Cell(text, float(effect.half_width))
 
 
 def reach(bounds: Bounds) -> Cell:

@@ -120,10 +120,21 @@ def percent_within(part: Fraction, far: Fraction) -> str:
 
 
 def spread(effect: Estimate) -> str:
-    """How far an effect may be off: "exact", "n=1" or a half width in instructions."""
+    """Return how far an effect may be off: "exact", "n=1", a half width in instructions, or in how
+    many pairs of runs, which vary, it is the same.
+    """
     if effect.n < 2:
         return "n=1"
+    if pairs := equal_pairs(effect):
+        return f"equal in {pairs} pairs"
     return "exact" if effect.exact else f"+-{short(effect.half_width)}"
+
+
+def equal_pairs(effect: Estimate) -> str:
+    """Return in how many pairs of runs of how many an effect is equal: in all; empty where it is
+    not, and where the runs of a side agree.
+    """
+    return f"{effect.n} of {effect.n}" if effect.exact and effect.paired else ""
 
 
 def span(low: str, high: str) -> str:

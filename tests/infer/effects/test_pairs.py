@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.chance import SAME_CODE_PAIRS, by_chance, first_verdicts
-from kdelta.infer.effects.effects import MARGIN, OperationEffect, Word, compare
+from kdelta.infer.effects.chance import NO_CODE, SAME_CODE_RUNS, by_chance, first_verdicts
+from kdelta.infer.effects.effects import MARGIN, OperationEffect, Verdict, Word, compare
 from kdelta.infer.effects.estimate import FEWEST_PAIRS, MANY_PAIRS, PAIR_LOOKS, Estimate
 from kdelta.infer.effects.pairs import TIMES, paired_effect
 from kdelta.spec.run import boot_of
@@ -162,7 +163,7 @@ def test_runs_with_other_iterations_are_no_pairs() -> None:
         (FEWEST_PAIRS - 1, False, False),
         (FEWEST_PAIRS, False, True),
         (FEWEST_PAIRS, True, False),
-        (SAME_CODE_PAIRS, True, True),
+        (SAME_CODE_RUNS, True, True),
     ],
 )
 def test_a_difference_that_no_iteration_shows_takes_pairs(
@@ -214,3 +215,39 @@ def test_four_pairs_show_what_is_the_same() -> None:
     assert one.verdict.within is not None
     assert one.verdict.within <= MARGIN * 1010
     assert first_verdicts(base[:3], other[:3], alike=True).runs == {"op": 5}
+
+
+def test_what_no_code_can_have_changed_is_the_same_unless_runs_show_it() -> None:
+    indexes = range(1, 5)
+    varied = side(indexes=indexes, apart={1: 6000, 2: -4000, 3: 900, 4: 0})
+    base = side(indexes=indexes)
+
+    def first(other: list[RunCounts], unchanged: tuple[str, ...]) -> Verdict:
+        found = first_verdicts(base, other, unchanged=lambda: unchanged, alike=True)
+        return found.effects.operations[0].verdict
+
+    assert first(varied, ()).word is Word.UNRESOLVED
+    assert first(varied, ("op",)) == Verdict(Word.SAME, reason=NO_CODE)
+    longer = side(100, indexes, {1: 6000, 2: -4000, 3: 900, 4: 0})
+    assert first(side(100, indexes, {1: 60}), ("op",)).word is Word.SLOWER
+    assert first(longer, ("op",)).word is Word.SAME, "its interval has zero in it"
+
+
+def test_what_iterations_differ_by_is_in_the_interval_of_runs_that_vary() -> None:
+    """Some of a hundred iterations cost much more, others in each run; a patch makes them more."""
+
+    def runs(events: int, pairs: int) -> list[RunCounts]:
+        found = []
+        for at in range(1, pairs + 1):
+            order = np.random.default_rng(at).permutation(100)
+            costs = [1000] * 100
+            for place in order[: 20 + events]:
+                costs[place] += 3000 + 40 * at * events
+            found.append(msgspec.structs.replace(ran(costs), perturbation=at))
+        return found
+
+    few = effect(runs(0, 4), runs(2, 4)).verdict
+    assert (few.word, few.runs_needed) == (Word.UNRESOLVED, PAIR_LOOKS[1])
+    many = effect(runs(0, 8), runs(2, 8))
+    assert not insns(many).exact
+    assert many.verdict.word is Word.SLOWER

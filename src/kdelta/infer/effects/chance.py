@@ -45,6 +45,7 @@ from kdelta.infer.effects.estimate import (
     is_seen,
 )
 from kdelta.infer.effects.functions import strip_suffixes
+from kdelta.infer.effects.pairs import FEWEST_TO_SAY
 from kdelta.infer.effects.paths import ADDRESS_LOOKUPS, common_regions
 
 ENOUGH = LOOKS[0]
@@ -63,15 +64,10 @@ less than 1 - 0.05 ** (1 / 2 N) of the starting states: in less than 31 % for 4 
 NEAR = MARGIN / 4
 """The part of the base by which runs with the same median iteration may differ, to be the same."""
 
-SAME_CODE_PAIRS = 11
-"""Pairs of runs that have to agree on the sign of a difference in the same code. In whatever way
-the runs of a pair depend on each other, without an effect either sign is as likely, so that all of
-eleven have one in less than 0.1 % of cases.
-"""
-
-SAME_CODE_RUNS = 6
-"""Runs a side that have to agree before they show a difference in the same code. Two levels of
-equal frequency look like a difference in 0.05 % of cases then, and in 0.8 % with four runs a side.
+SAME_CODE_RUNS = 11
+"""Runs a side, or pairs, that have to agree on the sign of a difference in the same code. In
+whatever way both sides depend on each other, without an effect either sign is as likely, so that
+all of eleven have one in less than 0.1 % of cases.
 """
 
 
@@ -87,16 +83,16 @@ def by_chance(
 
     They show it where one of these holds:
 
-    - there are so many runs that the interval is that of a mean, or so many pairs; of the same
-      code, by pairs, at least `SAME_CODE_PAIRS`;
-    - all runs of a side agree, and in all of both interrupts and other tasks did the same; of the
-      same code, at least `SAME_CODE_RUNS` runs;
+    - there are so many runs that the interval is that of a mean, or so many pairs;
+    - all runs of a side agree, and in all of both interrupts and other tasks did the same;
     - it stands in the iterations: the median one differs by about as much as the mean, and it is
       the same in all runs of a side, or by as much in `FEW` pairs or more, or differs by `CLEAR`
       times its ranges. What a run has and another has not (a timer that ends in it) is in a few
       iterations;
     - it is too large for a timer: `LARGE` times the ranges, and `CLEAR` times all that interrupts
       and other tasks executed in any run.
+
+    A difference in the same code by pairs, or on which all runs agree, takes `SAME_CODE_RUNS`.
 
     base, other: the counts that the effects are of. same_code: the operations in which both kernels
     execute the same code.
@@ -122,11 +118,11 @@ def _may_be_chance(
     execute the same code.
     """
     if verdict.word is Word.SAME:
-        effect = costs.insns.effect
-        if effect.paired and effect.n >= FEW:
+        if verdict.reason == NO_CODE:
             return False
-        is_exact = costs.insns.constant if effect.paired else effect.exact
-        return not (is_exact or effect.is_enough or _is_near(costs))
+        effect = costs.insns.effect
+        shown = effect.n >= FEW if effect.paired else effect.exact or effect.is_enough
+        return not (shown or _is_near(costs))
     return verdict.word in FIRM and not _is_distinguished(costs, regions, is_same=is_same)
 
 
@@ -149,13 +145,16 @@ def runs_for_doubtful(one: OperationEffect, *, is_same: bool) -> int:
     """Return how many runs a side leave a verdict to chance no more; 0 where there are so many.
     is_same: both kernels execute the same code.
     """
-    effect = one.costs.insns.effect if one.costs else None
-    if effect is None or not effect.paired:
-        return ENOUGH
-    least = SAME_CODE_PAIRS if is_same else FEWEST_PAIRS
+    if one.costs is None:
+        return 0
+    effect = one.costs.insns.effect
+    least = SAME_CODE_RUNS if is_same else FEWEST_PAIRS if effect.paired else ENOUGH
     if one.verdict.word is Word.SAME:
-        least = FEW
-    return next((look for look in PAIR_LOOKS if look > effect.n + 1 and look > least), 0)
+        least = FEW if effect.paired else ENOUGH
+    not_shaken = int(effect.paired)  # it is run, and in no interval
+    runs, least = effect.n + not_shaken, least + not_shaken
+    looks = PAIR_LOOKS if effect.paired else LOOKS
+    return next((look for look in looks if look > runs and look >= least), 0)
 
 
 Runs = Sequence[RunCounts]
@@ -187,15 +186,19 @@ def first_verdicts(
     margin: Fraction = MARGIN,
     *,
     same_code: Callable[[], Collection[str]] = tuple,
+    unchanged: Callable[[], Collection[str]] = tuple,
     alike: bool = False,
 ) -> FirstVerdicts:
     """Return the effects of two kernels' runs, and the operations that more runs are to decide.
 
     relinked: the regions whose code is the same, only relinked. margin: see `verdict_on`.
-    same_code: returns what `by_chance` wants; it is asked only where that matters. alike: see
-    `compare`.
+    same_code: returns what `by_chance` wants; it is asked only where that matters. unchanged:
+    returns the operations in which nothing that differs is executed, as `same_by_code` wants them;
+    likewise. alike: see `compare`.
     """
     effects = of_relinked(compare(base, other, margin=margin, alike=alike), relinked)
+    if any(map(_is_open, effects.operations)):
+        effects = same_by_code(effects, unchanged())
     matters = any(one.costs and _is_early(one.costs.insns.effect) for one in effects.operations)
     same = frozenset(same_code() if matters else ())
     chance = by_chance(effects, base, other, same_code=same)
@@ -204,10 +207,8 @@ def first_verdicts(
 
 
 def _is_early(effect: Estimate) -> bool:
-    """Return whether all runs show a difference, and are too few for the same code."""
-    if effect.paired:
-        return is_seen(effect) and effect.n < SAME_CODE_PAIRS
-    return effect.exact and effect.value != 0 and effect.n < SAME_CODE_RUNS
+    """Return whether a difference is shown by too few runs for the same code."""
+    return _agrees(effect) and is_seen(effect) and effect.n < SAME_CODE_RUNS
 
 
 def settled(
@@ -265,9 +266,10 @@ def _resolved(
         return []
     if name not in doubtful:
         return [one]
-    if not one.costs.insns.effect.paired:
+    is_same = name in first.same_code
+    if not is_same and not one.costs.insns.effect.paired:
         return []
-    runs = runs_for_doubtful(one, is_same=name in first.same_code)
+    runs = runs_for_doubtful(one, is_same=is_same)
     verdict = Verdict(Word.UNRESOLVED, reason=reason, runs_needed=runs)
     return [msgspec.structs.replace(one, verdict=verdict)]
 
@@ -322,20 +324,23 @@ def _with_verdicts(
 def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts], *, is_same: bool) -> bool:
     """Return whether these runs show an effect. is_same: both kernels execute the same code."""
     insns = costs.insns
-    if insns.effect.paired and is_same:
-        return insns.effect.n >= SAME_CODE_PAIRS
+    if is_same and _agrees(insns.effect) and insns.effect.n < SAME_CODE_RUNS:
+        return False
     if insns.effect.is_enough:
         return True
     besides = costs.interrupts, costs.background
-    if insns.effect.exact and is_same and insns.effect.n < SAME_CODE_RUNS:
-        return False
-    if insns.constant and not any(cost.moved for cost in besides):
+    if insns.effect.exact and not insns.effect.paired and not any(cost.moved for cost in besides):
         return True
     if is_clear(effect_between(insns.base, insns.other), LARGE):
         theirs = [max(cost.base.high, cost.other.high) for cost in besides]
         if abs(insns.effect.value) > CLEAR * sum(theirs):
             return True
     return all(map(_is_mostly_alone, regions)) and _is_in_iterations(insns, costs.median_insns)
+
+
+def _agrees(effect: Estimate) -> bool:
+    """Return whether an effect is by pairs, or all runs agree on it."""
+    return effect.paired or effect.exact
 
 
 def _is_near(costs: Costs) -> bool:
@@ -352,7 +357,7 @@ def _is_in_iterations(mean: Quantity, median: Quantity) -> bool:
     whole, most = mean.effect, median.effect
     if abs(whole.value - most.value) > MEDIAN_SHARE * abs(whole.value):
         return False
-    if median.constant or (most.exact and most.n >= FEW):
+    if most.exact and (most.n >= FEW or not most.paired):
         return True
     return is_clear(effect_between(median.base, median.other), CLEAR)
 
@@ -408,6 +413,31 @@ def is_doubtful(
     effects = compare(*sides, alike=alike)
     (effect,) = effects.operations
     return effect.verdict.word not in FIRM or bool(by_chance(effects, *sides))
+
+
+NO_CODE = "no executed code differs"
+"""The reason of "same" for an operation whose runs vary by more than a change may be."""
+
+
+def _is_open(one: OperationEffect) -> bool:
+    """Return whether runs leave open what an operation's code may decide."""
+    if one.costs is None or one.costs.insns.effect.n < FEWEST_TO_SAY:
+        return False
+    is_same = one.verdict.word is Word.SAME
+    open_same = is_same and _may_be_chance(one.verdict, one.costs, (), is_same=False)
+    return (one.verdict.word is Word.UNRESOLVED or open_same) and not is_seen(
+        one.costs.insns.effect
+    )
+
+
+def same_by_code(effects: Effects, unchanged: Collection[str]) -> Effects:
+    """Return the effects with "same" in place of what runs leave open, for the operations in which
+    nothing that differs is executed. A difference that runs show stays: something else makes it.
+    """
+    names = [one.name for one in effects.operations if one.name in unchanged and _is_open(one)]
+    verdict = Verdict(Word.SAME, reason=NO_CODE)
+    found = _with_verdicts(effects, names, lambda _: verdict)
+    return msgspec.structs.replace(effects, operations=found)
 
 
 MOVED = "the same code relinked: addresses move the path"

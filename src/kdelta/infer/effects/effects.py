@@ -267,14 +267,16 @@ def path_verdict(costs: Costs, sides: Sides, margin: Fraction = MARGIN) -> Verdi
 
 
 def _not_firm(costs: Costs, sides: Sides) -> Verdict | None:
-    """What is reported instead of a firm word that the iterations do not bear."""
+    """Return what is reported instead of a firm word that the iterations do not bear."""
     effect = costs.insns.effect.value
     if effect * costs.median_insns.effect.value < 0:
         return Verdict(Word.UNRESOLVED, reason=_TWO_SIGNS)
     if moving := _moving(sides, float(abs(effect)) / 2):
         return Verdict(Word.NOT_STEADY, reason=moving)
     if _is_uncertain(costs, sides):
-        return Verdict(Word.UNRESOLVED, reason=_UNCERTAIN)
+        whole = costs.insns.effect
+        runs = 0 if whole.is_enough else runs_to_decide(whole, Fraction(0))
+        return Verdict(Word.UNRESOLVED, reason=_UNCERTAIN, runs_needed=runs)
     return None
 
 
@@ -296,9 +298,12 @@ def _once(sides: Sides) -> Fraction:
 
 
 def _is_uncertain(costs: Costs, sides: Sides) -> bool:
-    """Whether the blocks of iterations differ so much that the mean of an effect may be chance, and
-    it is not that of the median iteration, which may not.
+    """Return whether the blocks of iterations differ so much that the mean of an effect may be
+    chance, and it is not that of the median iteration, which may not. Where runs vary and are
+    enough, what iterations differ by is in their interval.
     """
+    if costs.insns.effect.is_enough and not costs.insns.effect.exact:
+        return False
     errors = [[standard_errors(region) for region in side] for side in sides]
     of_mean, of_median = (
         CLEAR * math.sqrt(sum(sum(e[i] ** 2 for e in side) / len(side) for side in errors))

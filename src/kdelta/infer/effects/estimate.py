@@ -59,7 +59,8 @@ _LEAST_RUNS = 3
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """A figure with its range or interval [low, high] over n runs, and the variance of these runs.
     A figure that was calculated from others has variance 0, which means unknown if low < high.
-    `paired`: it is an effect, and n are pairs of runs whose differences the interval is of.
+    `paired`: it is an effect, runs of a side do not agree, and n are pairs of runs whose
+    differences the interval is of.
 
     `exact` means that all of at least two perturbed runs agreed to the last instruction. One run
     is exact for that run alone, and says nothing about the spread: n is 1 and `exact` is False.
@@ -118,11 +119,6 @@ class Quantity(msgspec.Struct, frozen=True):
         """Enters the effect."""
         if not self.effect.n:
             msgspec.structs.force_setattr(self, "effect", effect_between(self.base, self.other))
-
-    @property
-    def constant(self) -> bool:
-        """Return whether all runs of a side agree, on both sides."""
-        return self.base.exact and self.other.exact
 
     @property
     def percent(self) -> Fraction | None:

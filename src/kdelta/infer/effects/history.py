@@ -39,15 +39,18 @@ def step_effects(
     relinked: Collection[str] = (),
     *,
     same_code: Callable[[], Collection[str]] = tuple,
+    unchanged: Callable[[], Collection[str]] = tuple,
     alike: bool = False,
 ) -> Effects:
     """Return the effects from one kernel to the next, with verdicts that chance did not make.
 
     alone: runs of an operation alone, of both kernels, as far as there are any. relinked: the
-    regions whose code is the same, only relinked. same_code: see `first_verdicts`.
-    alike: see `compare`.
+    regions whose code is the same, only relinked. same_code: see `first_verdicts`,
+    and `unchanged`. alike: see `compare`.
     """
-    first = first_verdicts(base, other, relinked, same_code=same_code, alike=alike)
+    first = first_verdicts(
+        base, other, relinked, same_code=same_code, unchanged=unchanged, alike=alike
+    )
     more = {name: alone(name) for name in first.runs}
     return settled(first, more, base, other, LEFT_OPEN)
 

@@ -60,9 +60,11 @@ class RunPairs(msgspec.Struct, frozen=True):
     alike: bool
 
     def effect(self, base: Estimate, other: Estimate, differences: Sequence[Fraction]) -> Estimate:
-        """Return the effect by the differences of the pairs, or by both sides where that is
-        narrower and kernels are not alike.
+        """Return the effect by the differences of the pairs, unless all runs of a side agree; or by
+        both sides where that is narrower and kernels are not alike.
         """
+        if base.exact and other.exact:
+            return effect_between(base, other)
         if self.alike:
             return paired_effect(differences, self.boots)
         value = other.value - base.value

@@ -55,11 +55,13 @@ class SharedCode(msgspec.Struct, frozen=True):
 
     relinked  regions whose code is the same, only relinked
     same      returns the operations in which both execute the same code
+    unchanged returns those of which neither executes code, nor refers to data, that differs
     alike     they are of one version, so that their runs are judged by pairs: see `compare`
     """
 
     relinked: Collection[str] = ()
     same: Callable[[], Collection[str]] = tuple
+    unchanged: Callable[[], Collection[str]] = tuple
     alike: bool = False
 
 
@@ -133,6 +135,7 @@ class Judge:
             code.relinked,
             self._margin,
             same_code=code.same,
+            unchanged=code.unchanged,
             alike=code.alike,
         )
         effects = settled(first, {}, base.counts, other.counts, LEFT_OPEN)

@@ -32,7 +32,7 @@ class KernelCode(msgspec.Struct, frozen=True):
 
 
 def codes_of(base: KernelCode, other: KernelCode) -> dict[str, CodeChange]:
-    """How the code of each region that both have differs.
+    """Return how the code of each region that both have differs.
 
     Equal are functions whose bodies are, after relocation; of several with one name, all must be.
     What has no body of its own is a label in assembler code: equal if all of that is. A kernel of
@@ -52,7 +52,7 @@ def codes_of(base: KernelCode, other: KernelCode) -> dict[str, CodeChange]:
     if digests[0] is None or digests[1] is None:
         return dict.fromkeys(regions, CodeChange.DIFFERENT)
     same = _SameCode(digests[0], digests[1], same_programs=base.workload == other.workload)
-    executed = [_executed(base.counts), _executed(other.counts)]
+    executed = [executed_by_region(base.counts), executed_by_region(other.counts)]
     return {
         name: CodeChange.SAME
         if same.all(executed[0][name] | executed[1][name])
@@ -84,8 +84,8 @@ class _SameCode:
         return origin == KERNEL and self._assembler if is_label else base == other
 
 
-def _executed(counts: RunCounts) -> dict[str, set[tuple[str, str]]]:
-    """region -> (origin, name) of what its own work executes."""
+def executed_by_region(counts: RunCounts) -> dict[str, set[tuple[str, str]]]:
+    """Return by region (origin, name) of what its own work executes."""
     return {
         name: {(row.origin, row.name) for row in region.functions if row.context == "own"}
         for name, region in merged_regions(counts).items()

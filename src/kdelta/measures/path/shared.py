@@ -4,6 +4,9 @@
 import functools
 from pathlib import Path
 
+import msgspec
+
+from kdelta.counts.model import RunCounts
 from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.kernels.kbuild.built import DIGEST, built_folder, load_built
 from kdelta.kernels.model import Kernel
@@ -12,6 +15,7 @@ from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.measures.model import RunSide
 from kdelta.measures.path.judges import SharedCode
 from kdelta.measures.path.same_code import KernelCode, codes_of
+from kdelta.measures.path.unchanged import unchanged_regions
 
 
 def kept_digest(kernel: Kernel) -> Digest | None:
@@ -52,6 +56,7 @@ def shared_code(base: RunSide, other: RunSide, *, ask: bool = False) -> SharedCo
     return SharedCode(
         relinked_regions(base, other, ask=ask),
         functools.partial(same_regions, base, other),
+        functools.partial(regions_without_change, base, other),
         are_alike(base.kernel, other.kernel),
     )
 
@@ -76,6 +81,22 @@ def same_regions(base: RunSide, other: RunSide) -> tuple[str, ...]:
         return ()
     same = (CodeChange.SAME, CodeChange.RELINKED)
     return tuple(name for name, code in codes_of(*known).items() if code in same)
+
+
+def regions_without_change(base: RunSide, other: RunSide) -> tuple[str, ...]:
+    """Return the regions of which no run of either kernel executes code, or refers to data, that
+    differs from the other's.
+    """
+    known = [*_known(base), *_known(other)]
+    if len(known) < 2:
+        return ()
+    every = (
+        msgspec.structs.replace(
+            one, counts=RunCounts(tuple(region for run in side.counts for region in run.regions))
+        )
+        for one, side in zip(known, (base, other), strict=True)
+    )
+    return unchanged_regions(*every)
 
 
 def _known(side: RunSide) -> list[KernelCode]:

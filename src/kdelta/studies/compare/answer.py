@@ -11,7 +11,7 @@ import msgspec
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
-from kdelta.infer.effects.estimate import Quantity
+from kdelta.infer.effects.estimate import Quantity, is_seen
 from kdelta.lab.plan import COMMAND_REGION
 from kdelta.report import figures, words
 from kdelta.report.lines import is_bare
@@ -31,6 +31,9 @@ LISTED = (Word.SLOWER, Word.FASTER, Word.MIXED)
 """Words of changes that are named."""
 
 _PERCENT_DIGITS = 2
+
+_LEAST_PERCENT = Fraction(1, 10)
+"""Below it a change is named in instructions first."""
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -179,23 +182,31 @@ def _named(one: OperationEffect) -> str:
 
 
 def change(one: OperationEffect) -> str:
-    """Return by how many per cent the path of an operation changed."""
+    """Return by how many per cent the path of an operation changed; where that is little, and not
+    by chance, first by how many instructions.
+    """
     if one.costs is None:
         return figures.percent(None)
     # Of the same path a sign says nothing.
     part = one.costs.insns.percent
     if one.verdict.word is Word.SAME and round(float(part or 0), _PERCENT_DIGITS) == 0:
         return "0%"
-    return figures.effect_percent(one.costs.insns)
+    insns = one.costs.insns
+    text = figures.effect_percent(insns)
+    if part is None or abs(part) >= _LEAST_PERCENT or not is_seen(insns.effect):
+        return text
+    return f"{figures.difference(insns.effect.value)} ({text})"
 
 
 def certainty(costs: Costs) -> str:
-    """Return how far a change may be off, in per cent of the base."""
+    """Return how far a change may be off, in per cent of the base; or in how many pairs of runs it
+    is equal, where runs vary.
+    """
     effect, base = costs.insns.effect, costs.insns.base.value
     if effect.n < 2:
         return "n=1"
     if effect.exact:
-        return "exact"
+        return figures.equal_pairs(effect) or "exact"
     if not base:
         return ""
     far = 100 * effect.half_width / abs(base)

@@ -12,7 +12,7 @@ from kdelta.infer.effects.chance import SO_FAR
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
-from kdelta.infer.effects.estimate import is_seen
+from kdelta.infer.effects.estimate import Estimate, is_seen
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.weigh import terms_beyond, terms_text
 from kdelta.report import figures, words
@@ -64,6 +64,11 @@ class Cause(msgspec.Struct, frozen=True):
     def value(self) -> Fraction:
         """By how many instructions an iteration they changed, in sum."""
         return self.other - self.base
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether the change of any of its functions may be named."""
+        return any(is_shown(one.cost.effect) for one in self.functions)
 
     @property
     def name(self) -> str:
@@ -157,7 +162,7 @@ def _in_sum(costs: Costs) -> str:
 def _largest_part(one: OperationEffect, whole: Fraction) -> str:
     """The functions that account for most of a change of that size."""
     every = causes(one.functions)
-    found = [cause for cause in every if cause.value * whole > 0]
+    found = [cause for cause in every if cause.value * whole > 0 and cause.is_shown]
     if not found:
         return ""
     most = max(found, key=lambda cause: abs(cause.value))
@@ -199,7 +204,7 @@ def terms_of(costs: Costs) -> str:
     terms = terms_text(weighed(costs))
     contrary = [text for text in terms if (text[0] == "-") == (effect > 0)]
     terms = [*contrary[:1], *(text for text in terms if text not in contrary[:1])]
-    if effect:
+    if effect and is_shown(costs.insns.effect):
         terms.insert(0, f"{figures.brief(Fraction(round(effect)), 6)} instructions")
     return _listed(terms)
 
@@ -245,6 +250,11 @@ def causes(functions: Sequence[FunctionEffect]) -> list[Cause]:
     together = [Cause((into, *callees), into) for into, callees in inlined]
     taken = {id(one) for cause in together for one in cause.functions}
     return [*together, *(Cause(tuple(group)) for group in found if id(group[0]) not in taken)]
+
+
+def is_shown(effect: Estimate) -> bool:
+    """Return whether a part of a change may be named: its interval excludes zero, if it has one."""
+    return effect.n < 2 or is_seen(effect)
 
 
 def _pairs(

@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
-from kdelta.infer.effects.chance import SO_FAR
+from kdelta.infer.effects.chance import NO_CODE, SO_FAR
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import FIRM, OPEN, OperationEffect, Word
 from kdelta.infer.effects.estimate import is_seen
@@ -42,7 +42,7 @@ from kdelta.studies.compare.answer import (
     percent,
     within,
 )
-from kdelta.studies.compare.causes import cause_of, others_of
+from kdelta.studies.compare.causes import cause_of, is_shown, others_of
 from kdelta.studies.compare.functions import LEAST_SHOWN, functions_table, sharing
 from kdelta.studies.compare.variants import variants_section
 
@@ -99,7 +99,7 @@ def _begun(document: Document, pairs: Sequence[Pair]) -> Document:
 
 
 def _footer(pairs: Sequence[Pair]) -> str:
-    """What the figures are, by how many runs they are known, and where there is more."""
+    """Return what the figures are, by how many runs they are known, and where there is more."""
     effects = [one.costs.insns.effect for pair in pairs for one in pair.of(*Word) if one.costs]
     runs = {effect.n for effect in effects}
     if max(runs, default=0) < 2:
@@ -107,6 +107,8 @@ def _footer(pairs: Sequence[Pair]) -> str:
     more = " or more" if len(runs) > 1 else ""
     known = f"by all runs, {min(runs)}{more} a kernel"
     far = f"+-: how far starting states move the change, in per cent of the base, {known}."
+    if any(effect.paired and effect.exact for effect in effects):
+        far += " n of n: it is equal in so many pairs of runs from the same state."
     return f"{_COUNTED} {far} {_MORE}"
 
 
@@ -225,7 +227,9 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
     early = [one for one in pair.of(*Word) if one.verdict.reason == SO_FAR and one not in shown]
     named = [*shown, *early]
     small = [one for one in pair.of(*FIRM) if not pair.matters(one) and one not in named]
-    same = [one for one in pair.of(Word.SAME) if one not in named]
+    every = [one for one in pair.of(Word.SAME) if one not in named]
+    by_code = [one for one in every if one.verdict.reason == NO_CODE]
+    same = [one for one in every if one not in by_code]
     vary = [one for one in same if within(one)]
     moved = [one for one in same if one not in vary and _moved(one)]
     texts = [_list("run further", early)]
@@ -242,6 +246,7 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
         _list("same", [one for one in same if one not in (*vary, *moved)]),
         _list("same in sum", moved, "", _moved_text),
         _list(f"same within {bound}", vary),
+        _list("same", by_code, NO_CODE),
         *_others(pair),
         _unlike(pair),
     ]
@@ -271,8 +276,12 @@ def _part_of_others(one: OperationEffect) -> Fraction:
 
 
 def _moved(one: OperationEffect) -> list[FunctionEffect]:
-    """The functions of an operation that execute more, or fewer, the largest first."""
-    moved = [found for found in one.functions if abs(found.cost.effect.value) >= LEAST_SHOWN]
+    """Return the functions of an operation that execute more, or fewer, the largest first."""
+    moved = [
+        found
+        for found in one.functions
+        if abs(found.cost.effect.value) >= LEAST_SHOWN and is_shown(found.cost.effect)
+    ]
     return sorted(moved, key=lambda found: -abs(found.cost.effect.value))
 
 

@@ -23,7 +23,12 @@ from kdelta.lab.run_facts import mode_of
 from kdelta.measures.model import Judgement, Measure, MeasureRequest
 from kdelta.measures.path.comparable import comparable, guest_of
 from kdelta.measures.path.judges import MOST_RUNS, STATES, in_other_state
-from kdelta.measures.path.shared import are_alike, relinked_regions, same_regions
+from kdelta.measures.path.shared import (
+    are_alike,
+    regions_without_change,
+    relinked_regions,
+    same_regions,
+)
 from kdelta.measures.registry import measures_of
 from kdelta.report.groups import groups_text
 from kdelta.spec.errors import UserError
@@ -334,6 +339,7 @@ class _HistoryStudy:
                 alone,
                 relinked_regions(*sides),
                 same_code=functools.partial(same_regions, *sides),
+                unchanged=functools.partial(regions_without_change, *sides),
                 alike=are_alike(sides[0].kernel, sides[1].kernel),
             )
             return self._in_other_states(effects, base, other, group)
