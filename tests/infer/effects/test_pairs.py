@@ -231,6 +231,11 @@ def test_what_no_code_can_have_changed_is_the_same_unless_runs_show_it() -> None
     longer = side(100, indexes, {1: 6000, 2: -4000, 3: 900, 4: 0})
     assert first(side(100, indexes, {1: 60}), ("op",)).word is Word.SLOWER
     assert first(longer, ("op",)).word is Word.SAME, "its interval has zero in it"
+    base = side(indexes=range(1, 4))
+    near = side(indexes=range(1, 4), apart={1: 110, 2: 100, 3: 105})
+    assert first(near, ()) == Verdict(Word.SLOWER)
+    assert first(near, ("op",)).reason == NO_CODE, "three pairs within the margin"
+    assert first(side(1, range(1, 4)), ("op",)) == Verdict(Word.SLOWER), "equal in all of them"
 
 
 def test_what_iterations_differ_by_is_in_the_interval_of_runs_that_vary() -> None:

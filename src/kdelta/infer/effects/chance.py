@@ -197,8 +197,8 @@ def first_verdicts(
     likewise. alike: see `compare`.
     """
     effects = of_relinked(compare(base, other, margin=margin, alike=alike), relinked)
-    if any(map(_is_open, effects.operations)):
-        effects = same_by_code(effects, unchanged())
+    if any(_is_open(one, margin) for one in effects.operations):
+        effects = same_by_code(effects, unchanged(), margin)
     matters = any(one.costs and _is_early(one.costs.insns.effect) for one in effects.operations)
     same = frozenset(same_code() if matters else ())
     chance = by_chance(effects, base, other, same_code=same)
@@ -419,22 +419,28 @@ NO_CODE = "no executed code differs"
 """The reason of "same" for an operation whose runs vary by more than a change may be."""
 
 
-def _is_open(one: OperationEffect) -> bool:
-    """Return whether runs leave open what an operation's code may decide."""
+def _is_open(one: OperationEffect, margin: Fraction) -> bool:
+    """Return whether runs leave open what an operation's code may decide: also what less than `FEW`
+    pairs, which are not equal, differ by within the margin.
+    """
     if one.costs is None or one.costs.insns.effect.n < FEWEST_TO_SAY:
         return False
-    is_same = one.verdict.word is Word.SAME
-    open_same = is_same and _may_be_chance(one.verdict, one.costs, (), is_same=False)
-    return (one.verdict.word is Word.UNRESOLVED or open_same) and not is_seen(
-        one.costs.insns.effect
-    )
+    insns, word = one.costs.insns, one.verdict.word
+    few = insns.effect.paired and insns.effect.n < FEW and not insns.effect.exact
+    if few and bound(insns.effect) <= margin * abs(insns.base.value):
+        return word in (Word.SAME, Word.FASTER, Word.SLOWER)
+    is_open = word is Word.UNRESOLVED
+    is_open |= word is Word.SAME and _may_be_chance(one.verdict, one.costs, (), is_same=False)
+    return is_open and not is_seen(insns.effect)
 
 
-def same_by_code(effects: Effects, unchanged: Collection[str]) -> Effects:
+def same_by_code(effects: Effects, unchanged: Collection[str], margin: Fraction) -> Effects:
     """Return the effects with "same" in place of what runs leave open, for the operations in which
     nothing that differs is executed. A difference that runs show stays: something else makes it.
     """
-    names = [one.name for one in effects.operations if one.name in unchanged and _is_open(one)]
+    names = [
+        one.name for one in effects.operations if one.name in unchanged and _is_open(one, margin)
+    ]
     verdict = Verdict(Word.SAME, reason=NO_CODE)
     found = _with_verdicts(effects, names, lambda _: verdict)
     return msgspec.structs.replace(effects, operations=found)
