@@ -252,3 +252,20 @@ def test_kernels_that_are_alike_are_judged_by_pairs() -> None:
     assert ObservedKernels(
         [(A, msgspec.structs.replace(sides[0], version="6.12.117")), (X, other)]
     ).same(A, X)
+
+
+def test_a_region_whose_pairs_are_steady_is_in_the_mean() -> None:
+    """Each run of both kernels has one of two levels, 10 % apart; pairs have the same."""
+    sides = [
+        [
+            msgspec.structs.replace(regions_of(1000 + 100 * (at % 2), 500 + more), perturbation=at)
+            for at in range(4)
+        ]
+        for more in (0, 2)
+    ]
+    alike = [msgspec.structs.replace(measured(one), version="6.12.117") for one in sides]
+    found = ObservedKernels(zip([A, X], alike, strict=True)).with_mean(difference(X, A))
+    assert found[MEAN].exact
+    assert found[MEAN].value == Fraction(1, 5), "of two regions, one of which is 0.4 % more"
+    apart = ObservedKernels(zip([A, X], map(measured, sides), strict=True))
+    assert apart.with_mean(difference(X, A))[MEAN].value == Fraction(2, 5), "r0 is in no mean"

@@ -255,8 +255,24 @@ class ObservedKernels:
         return costs, over, means
 
     def widest(self, region: str) -> Estimate:
-        """The region's cost in the kernel whose runs vary most."""
-        return widest(paths[region] for paths in self.measured.values() if region in paths)
+        """Return the region's cost in the kernel whose runs vary most; in A, with how far pairs
+        vary, where kernels are alike and that is steady.
+        """
+        found = widest(paths[region] for paths in self.measured.values() if region in paths)
+        return found if is_steady(found) else self._steady_by_pairs(region) or found
+
+    def _steady_by_pairs(self, region: str) -> Estimate | None:
+        """Return the region's cost in A, and how far the intervals of differences from it reach;
+        None where they reach too far, or are not known of all kernels.
+        """
+        first, *others = (flips for flips, paths in self.measured.items() if region in paths)
+        effects = [self._by_pairs(region, difference(flips, first)) for flips in others]
+        known = [one.half_width for one in effects if one is not None]
+        if not known or len(known) < len(effects):
+            return None
+        cost = self.first[region]
+        apart = around(cost.value, max(known), cost.n)
+        return apart if is_steady(apart) else None
 
     def estimates(self, combination: Combination) -> dict[str, Estimate]:
         """Return the combination's figure in each region of A that all of its kernels have.
