@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.chance import NO_CODE, SAME_CODE_RUNS, by_chance, first_verdicts
 from kdelta.infer.effects.effects import MARGIN, OperationEffect, Verdict, Word, compare
-from kdelta.infer.effects.estimate import FEWEST_PAIRS, MANY_PAIRS, PAIR_LOOKS, Estimate
-from kdelta.infer.effects.pairs import TIMES, paired_effect
+from kdelta.infer.effects.estimate import FEWEST_PAIRS, MANY_PAIRS, PAIR_LOOKS, TIMES, Estimate
+from kdelta.infer.effects.pairs import paired_effect
 from kdelta.spec.run import boot_of
 from tests.infer.timed_runs import ran
 from tests.synthetic import own, region, run

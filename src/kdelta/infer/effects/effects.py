@@ -26,6 +26,7 @@ from kdelta.infer.effects.estimate import (
     Estimate,
     Quantity,
     bound,
+    bound_of_same,
     is_seen,
     runs_to_decide,
 )
@@ -199,8 +200,8 @@ def verdict_on(cost: Quantity, margin: Fraction = MARGIN) -> Verdict:
     if effect.high < 0:
         return Verdict(Word.FASTER)
     allowed = margin * abs(cost.base.value)
-    if bound(effect) <= allowed:
-        return Verdict(Word.SAME, within=bound(effect))
+    if (within := bound_of_same(effect)) <= allowed:
+        return Verdict(Word.SAME, within=within)
     needed = runs_to_decide(effect, allowed)
     runs = f"{needed}" if needed else f"more than {(PAIR_LOOKS if effect.paired else LOOKS)[-1]}"
     reason = f"{_range_text(effect, cost.base)}; {runs} runs a side would probably decide"

@@ -38,6 +38,11 @@ FEWEST_PAIRS = 6
 MANY_PAIRS = 8
 """Pairs from which on that interval is Student's."""
 
+TIMES = 2
+"""How many times the range of few differences their interval reaches. Of six pairs without an
+effect the mean is so far off in 0.01 % of cases if differences are normal, of seven in 0.001 %.
+"""
+
 _FEWEST_TO_FORECAST = 4
 
 PAIR_LOOKS = (5, 7, 9, 17, 33)
@@ -293,6 +298,16 @@ def reach(effect: Estimate) -> Fraction:
 def bound(effect: Estimate) -> Fraction:
     """How large an effect may be, in either direction, as far as its interval says."""
     return max(abs(effect.low), abs(effect.high))
+
+
+def bound_of_same(effect: Estimate) -> Fraction:
+    """Return how large an effect may be to be the same. Of few pairs that is the mean and once
+    their range: an effect of 1.5 times as much is then as small in less than 1 % of cases
+    (simulated), where a word takes less than 0.1 %.
+    """
+    if effect.paired and effect.n < MANY_PAIRS:
+        return abs(effect.value) + effect.half_width / TIMES
+    return bound(effect)
 
 
 def variation(cost: Estimate) -> Fraction:

@@ -22,6 +22,7 @@ import msgspec
 from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.estimate import (
     MANY_PAIRS,
+    TIMES,
     ZERO,
     Estimate,
     Quantity,
@@ -32,11 +33,6 @@ from kdelta.infer.effects.estimate import (
     student_reach,
 )
 from kdelta.spec.run import boot_of
-
-TIMES = 2
-"""How many times the range of few differences their interval reaches. Of six pairs without an
-effect the mean is so far off in 0.01 % of cases if differences are normal, of seven in 0.001 %.
-"""
 
 NOT_SHAKEN = 0
 """The perturbation that moves nothing: its pair is no draw of the others, and in no interval."""
