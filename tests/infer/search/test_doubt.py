@@ -269,3 +269,22 @@ def test_a_region_whose_pairs_are_steady_is_in_the_mean() -> None:
     assert found[MEAN].value == Fraction(1, 5), "of two regions, one of which is 0.4 % more"
     apart = ObservedKernels(zip([A, X], map(measured, sides), strict=True))
     assert apart.with_mean(difference(X, A))[MEAN].value == Fraction(2, 5), "r0 is in no mean"
+
+
+def test_figures_by_pairs_add_up_whatever_perturbation_0_does() -> None:
+    sides = [
+        [
+            msgspec.structs.replace(regions_of(1000 + one, 2000), perturbation=index)
+            for index, one in enumerate(by)
+        ]
+        for by in ((0, 5, 2, 7), (9, 6, 3, 8), (30, 5, 2, 9))
+    ]
+    held = ObservedKernels(
+        (flips, msgspec.structs.replace(measured(one), version="6.12.117"))
+        for flips, one in zip([A, X, X | Y], sides, strict=True)
+    )
+    parts = [held.estimates(difference(*ends))["r0"] for ends in ((X, A), (X | Y, X), (X | Y, A))]
+    assert parts[0].value + parts[1].value == parts[2].value
+    assert parts[0].low <= 1 <= parts[0].high, "by the pairs that are shaken"
+    means = [held.with_mean(difference(*ends))[MEAN] for ends in ((X, A), (X | Y, X), (X | Y, A))]
+    assert means[0].value + means[1].value == means[2].value

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 
+import msgspec
+
 from kdelta.counts.by_key import by_key
 from kdelta.counts.model import RegionCounts
 from kdelta.infer.effects.chance import ENOUGH, is_doubtful
@@ -157,12 +159,15 @@ class ObservedKernels:
             and all(index in row for row, _ in rows)
             and len({row[index].iteration_count for row, _ in rows}) == 1
         ]
-        return _of_pairs(
-            {
-                index: sum((times * row[index].mean_own_insns() for row, times in rows), ZERO)
-                for index in common
-            }
+        differences = {
+            index: sum((times * row[index].mean_own_insns() for row, times in rows), ZERO)
+            for index in common
+        }
+        value = sum(
+            (times * self.measured[flips][region].value for flips, times in combination.items()),
+            ZERO,
         )
+        return _of_pairs(differences, value)
 
     def _is_doubtful(self, region: str, one: FlipSet, other: FlipSet) -> bool:
         """Whether chance may have made a difference that is more than the ranges."""
@@ -193,8 +198,9 @@ class ObservedKernels:
         costs, over, runs = self._over
         if any(flips not in over.measured for flips in combination) or not costs:
             return found
-        paired = _of_pairs(_sums(combination, runs)) if self._are_alike(combination) else None
-        mean = paired or over.estimates(combination)[MEAN]
+        mean = over.estimates(combination)[MEAN]
+        if self._are_alike(combination):
+            mean = _of_pairs(_sums(combination, runs), mean.value) or mean
         doubt = sum(
             (
                 100 * abs(value) / (abs(cost.value) * len(costs))
@@ -366,9 +372,15 @@ def _sums(
     }
 
 
-def _of_pairs(differences: Mapping[int, Fraction]) -> Estimate | None:
-    """Return the effect by differences of pairs; None of less than two."""
-    return effect_by_index(differences) if len(differences) >= FEWEST_TO_SAY else None
+def _of_pairs(differences: Mapping[int, Fraction], value: Fraction) -> Estimate | None:
+    """Return a figure, of all runs so that parts add up, with the interval that differences of
+    pairs have; None of less than two.
+    """
+    if len(differences) < FEWEST_TO_SAY:
+        return None
+    found = effect_by_index(differences)
+    far = found.half_width + abs(found.value - value)
+    return msgspec.structs.replace(found, value=value, low=value - far, high=value + far)
 
 
 def _paired(combination: Combination) -> list[tuple[FlipSet, FlipSet]]:

@@ -55,8 +55,8 @@ class AblatedRegion(msgspec.Struct, frozen=True):
 
     @property
     def varies(self) -> Estimate:
-        """The cost in the kernel whose runs vary most."""
-        return widest([one for one in (self.widest, self.before, self.after) if one is not None])
+        """Return the cost in the kernel whose runs vary most, as the search found it if it did."""
+        return self.widest or widest([self.before, self.after])
 
     @property
     def steady(self) -> bool:
@@ -100,8 +100,8 @@ class BisectedRegion(msgspec.Struct, frozen=True):
 
     @property
     def varies(self) -> Estimate:
-        """The cost in the kernel whose runs vary most."""
-        return widest([one for one in (self.widest, self.good, self.bad) if one is not None])
+        """Return the cost in the kernel whose runs vary most, as the search found it if it did."""
+        return self.widest or widest([self.good, self.bad])
 
     @property
     def steady(self) -> bool:
