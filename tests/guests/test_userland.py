@@ -123,10 +123,9 @@ def distribution(
     tmp_path: Path, own_cache: Path, fake_program: FakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> Distribution:
     assert own_cache
-    monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
     monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
-        fake_program(name, fake_apt.script(name))
+        fake_program(name, fake_apt.script(name, tmp_path / "apt.json"))
     return Distribution(tmp_path)
 
 

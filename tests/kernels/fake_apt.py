@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def script(program: str) -> str:
-    """Returns a shell script that acts as `program`, which is apt-get or apt-cache."""
-    return f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} {program} "$@"\n'
+def script(program: str, state: os.PathLike[str]) -> str:
+    """Returns a shell script that acts as `program`, which is apt-get or apt-cache, and reads the
+    JSON file `state`.
+    """
+    line = f'FAKE_APT="{state}" exec {sys.executable} -I -S {__file__} {program} "$@"'
+    return f"#!/bin/sh\n{line}\n"
 
 
 def main(program: str, words: list[str]) -> int:

@@ -18,7 +18,7 @@ import msgspec
 
 from kdelta.guests.job import JobFile
 from kdelta.guests.userland import Userland
-from kdelta.host.command import Log, environment, quiet, run
+from kdelta.host.command import Log, quiet, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, remove, write_atomic
 from kdelta.host.gcc import Compiler, compiler_identity
@@ -162,8 +162,8 @@ class Preparation:
             )
 
     def _make(self, targets: Sequence[str]) -> None:
-        _, settings = build_environment(self._folder)
-        env = {**settings, "PATH": f"{self._bin}:{environment(None)['PATH']}"}
+        env = build_environment(self._folder)
+        env["PATH"] = f"{self._bin}:{env['PATH']}"
         argv = ["make", "-s", f"-j{cores()}", *make_words(self._wanted), *targets]
         done = run(argv, cwd=self._work, env=env)
         if done.ok:

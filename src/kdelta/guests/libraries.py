@@ -19,6 +19,9 @@ from kdelta.host.target import Target, target, targets
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import SCRIPT_STEPS
 
+LOADER_PATH = "LD_LIBRARY_PATH"
+"""Where a loader looks first, which the user may have set for a program."""
+
 _HWCAPS = re.compile(r"/glibc-hwcaps/[^/]+")
 _COMPILED = (".c", ".cc", ".cpp", ".cxx")
 
@@ -42,13 +45,13 @@ def carry(argv: list[str], files: list[JobFile], arch: str = "x86_64") -> Carrie
     for carried in files:
         if carried.mode & 0o111 and (interpreter := _interpreter(carried.host, of)):
             needed |= dict.fromkeys(_loaded(carried.host, interpreter, of))
-    # Where loaders look without being told: no /etc/ld.so.cache is carried.
+    # Where loaders look by default: no /etc/ld.so.cache is carried.
     trusted = re.compile(rf"/(usr/)?lib(64)?(/{of.triple})?")
     named = {carried.guest for carried in files}
     found = [JobFile(path, str(path), 0o755) for path in needed if str(path) not in named]
     folders = dict.fromkeys(str(path.parent) for path in needed if ".so" in path.name)
-    untold = [folder for folder in folders if not trusted.fullmatch(folder)]
-    env = (("LD_LIBRARY_PATH", ":".join(untold)),) if untold else ()
+    others = [folder for folder in folders if not trusted.fullmatch(folder)]
+    env = ((LOADER_PATH, ":".join(others)),) if others else ()
     return Carried((str(program), *argv[1:]), (*files, *found), env)
 
 
@@ -195,13 +198,14 @@ def _loaded(program: Path, interpreter: str, of: Target) -> list[Path]:
         raise UserError(f"{program} wants an unknown loader: {interpreter}")
     if not Path(interpreter).is_file():
         raise UserError(f"{program} wants a loader that this host does not have: {interpreter}")
-    result = run([interpreter, "--list", program])
+    named = {name: os.environ[name] for name in (LOADER_PATH,) if name in os.environ}
+    result = run([interpreter, "--list", program], env=named)
     missing = re.findall(r"^\s*(\S+) => not found", result.stdout, re.MULTILINE)
     missing += re.findall(r"shared libraries: (\S+): cannot open", result.stderr)
     if missing:
         raise UserError(
             f"{program} needs libraries that this host does not have: {', '.join(missing)}",
-            "set LD_LIBRARY_PATH if they are somewhere else",
+            f"set {LOADER_PATH} if they are somewhere else",
         )
     result.or_raise(f"{interpreter} cannot list {program}'s libraries")
     return parse_loader_list(result.stdout, interpreter)

@@ -16,6 +16,7 @@ from typing import IO
 
 import msgspec
 
+from kdelta.host.environment import environment
 from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError
 from kdelta.spec.visible import visible
@@ -126,9 +127,9 @@ def run(
     name: str = "",
     tied: bool = False,
 ) -> Result:
-    """Run a program to its end, without standard input, in the C locale so that what it says can
-    be read by a program. LabError, with its `name` if another starts it, when it is missing or
-    takes longer than `seconds`; its own failure is in the result. tied: it is killed if kdelta is.
+    """Run a program to its end, without standard input, in `environment(env)`. LabError, with its
+    `name` if another starts it, when it is missing or takes longer than `seconds`; its own failure
+    is in the result. tied: it is killed if kdelta is.
     """
     program = find_program(str(argv[0]))
     echo_command(argv, cwd)
@@ -174,7 +175,7 @@ def piped(
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(
             [program, *(str(word) for word in argv[1:])],
-            env=environment(None),
+            env=environment(),
             stdin=source or subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -188,11 +189,6 @@ def piped(
             errors.seek(0)
             said = errors.read().decode("utf-8", "replace").strip().splitlines()
             raise failed(said[-1] if said else "")
-
-
-def environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    """The environment that programs get."""
-    return {**os.environ, "LC_ALL": "C", "LANGUAGE": "", **(more or {})}
 
 
 def quiet(_line: str) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import kdelta
 from kdelta.host.command import quiet
 from kdelta.host.dirs import cache_dir
+from kdelta.host.environment import FIXED
 from kdelta.host.files import FileState, os_failure, sha256_state, write_atomic
 from kdelta.host.gcc import Compiler
 from kdelta.host.lock import fill_once
@@ -106,8 +107,8 @@ def build(
 def build_program(
     program: NativeProgram, log: Callable[[str], None] = quiet, *, strict: bool = False
 ) -> Path:
-    """The path of the built program, compiled unless the cache has it. LabError if the compiler is
-    missing or refuses.
+    """Return the path of the built program, compiled unless the cache has it. LabError if the
+    compiler is missing or refuses.
     """
     flags = (*COMMON_FLAGS, *program.flags, *(STRICT_FLAGS if strict else ()))
     compiler, libc = program.by.identity
@@ -118,6 +119,7 @@ def build_program(
             "compiler": compiler,
             "libc": libc if "-static" in flags else "",
             "flags": flags,
+            "environment": FIXED,
         }
     )
     name = f"{program.name}-{program.by.arch}" if program.by.arch else program.name

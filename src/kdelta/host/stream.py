@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kdelta.host.command import echo_command, environment, find_program
+from kdelta.host.command import echo_command, find_program
+from kdelta.host.environment import environment
 from kdelta.host.files import lab_errors
 from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError

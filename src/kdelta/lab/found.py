@@ -17,7 +17,7 @@ import msgspec
 from kdelta.guests.cpio import archive
 from kdelta.guests.host_file import carried_bytes, opened
 from kdelta.guests.job import Job, JobFile, job_identity
-from kdelta.guests.libraries import find_program
+from kdelta.guests.libraries import LOADER_PATH, find_program
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import read_json, write_json
 from kdelta.host.interrupt import interruptible
@@ -87,7 +87,7 @@ async def _found(program: Program, kernel: Kernel, lab: Lab) -> Program | None:
             "command": program.command,
             "files": program.files,
             "cwd": working_folder(),
-            "loader path": os.environ.get("LD_LIBRARY_PATH", ""),
+            "loader path": os.environ.get(LOADER_PATH, ""),
             "arch": kernel.arch,
             "cpu": settled.guest(kernel).cpu,
             "mode": lab.request.mode,

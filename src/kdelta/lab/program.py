@@ -12,6 +12,7 @@ from kdelta.guests.host_file import carried_bytes
 from kdelta.guests.host_files import HostFiles, canonical
 from kdelta.guests.job import Job, JobFile, check_size
 from kdelta.guests.libraries import (
+    LOADER_PATH,
     carry,
     find_program,
     is_static,
@@ -31,7 +32,6 @@ _ELF = b"\x7fELF"
 _USUAL_BYTES = 128 << 20
 """Contents of files that a guest with the usual memory has room for."""
 GUEST_PATH = "/usr/local/bin:/usr/bin:/bin"
-_LOADER_PATH = "LD_LIBRARY_PATH"
 
 
 def program_name(program: Program) -> str:
@@ -111,9 +111,9 @@ def program_job(program: Program, kernel: Kernel) -> Job:
     carried = carry(list(program.command), files, kernel.arch)
     env, cwd = carried.env, "/"
     if program.names is not None:  # what it needs to start is among the files that are found
-        path = os.environ.get(_LOADER_PATH)
+        path = os.environ.get(LOADER_PATH)
         carried = msgspec.structs.replace(carried, files=tuple(files))
-        env, cwd = ((_LOADER_PATH, path),) if path else (), working_folder()
+        env, cwd = ((LOADER_PATH, path),) if path else (), working_folder()
     return Job(
         argv=carried.argv,
         env=(("PATH", GUEST_PATH), ("HOME", "/root"), *env),

@@ -12,6 +12,7 @@ import msgspec
 
 from kdelta.host.command import Log, run
 from kdelta.host.dirs import cache_dir
+from kdelta.host.environment import FIXED
 from kdelta.host.files import lab_errors, sha256_file, write_atomic, write_json
 from kdelta.host.gcc import Compiler, compiler_identity
 from kdelta.host.lock import fill_once
@@ -76,6 +77,7 @@ def _key(workload: Workload, side: KernelSide, kernel: Kernel, by: Compiler) -> 
             "sources": {path.name: sha256_file(path) for path in _files(workload, side)},
             "program": {name: sha256_file(workload.folder / name) for name in workload.sources},
             "flags": workload.cflags,
+            "environment": FIXED,
             "compiler": (by.identity, compiler_identity(target(kernel.arch).find_compiler())),
             "rules": sha256_file(Path(kernel_flags.__file__)),
         }

@@ -136,7 +136,17 @@ def test_what_a_users_shell_has_set_changes_nothing(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, _ = kernel(tree)
-    for name in ("KCFLAGS", "KCPPFLAGS", "CC", "LD", "LLVM", "ARCH", "V", "O", "KBUILD_OUTPUT"):
+    for name in (
+        "KCFLAGS",
+        "CC",
+        "LLVM",
+        "ARCH",
+        "V",
+        "O",
+        "KBUILD_OUTPUT",
+        "GNUMAKEFLAGS",
+        "CPATH",
+    ):
         monkeypatch.setenv(name, "nonsense")
     Path(found.image).unlink()
     assert kernel(tree)[0] == found

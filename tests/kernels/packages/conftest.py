@@ -68,8 +68,7 @@ def lab(
     tmp_path: Path, own_cache: Path, fake_program: FakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> Lab:
     assert own_cache
-    monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
     monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
-        fake_program(name, fake_apt.script(name))
+        fake_program(name, fake_apt.script(name, tmp_path / "apt.json"))
     return Lab(tmp_path)

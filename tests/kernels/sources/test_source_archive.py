@@ -195,10 +195,9 @@ class Mirror:
 
 @pytest.fixture
 def mirror(tmp_path: Path, fake_program: FakeProgram, monkeypatch: pytest.MonkeyPatch) -> Mirror:
-    monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
     monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
-        fake_program(name, fake_apt.script(name))
+        fake_program(name, fake_apt.script(name, tmp_path / "apt.json"))
     return Mirror(tmp_path)
 
 

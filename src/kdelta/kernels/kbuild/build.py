@@ -74,7 +74,7 @@ from kdelta.spec.kernel import SourceSpec, TreeSpec
 from kdelta.spec.note import SpecNote
 from kdelta.spec.run import RunStatus
 
-FORMAT = 1
+FORMAT = 2  # before, a build found what the user's shell had set
 DEVICE_TREES = "arch/{arch}/boot/dts"
 
 MOST_MODULES = 64

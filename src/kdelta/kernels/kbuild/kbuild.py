@@ -46,9 +46,8 @@ class Kbuild(msgspec.Struct, frozen=True):
         """make for these targets (or KEY=VALUE words), in the output folder: all that a shell needs
         to do the same.
         """
-        cleared, settings = build_environment(self.root)
-        env = ["env", *(f"--unset={name}" for name in cleared)]
-        env += [f"{name}={value}" for name, value in settings.items()]
+        settings = build_environment(self.root)
+        env = ["env", "-i", *(f"{name}={value}" for name, value in settings.items())]
         words = [f"O={self.out}", *self.toolchain.words(self.tree), *self.link, *targets]
         return [*env, "nice", "-n", "5", "make", f"-j{self.jobs}", *words]
 

@@ -14,6 +14,7 @@ import msgspec
 
 from kdelta.host.command import run
 from kdelta.host.dirs import cache_dir
+from kdelta.host.environment import environment
 from kdelta.kernels.arches import kernel_arch
 
 _ALIGN = re.compile(r"-f(?:align-functions|min-function-alignment)=(\d+)")
@@ -27,16 +28,6 @@ FIXED = {
     "LOCALVERSION": "",
 }
 """What a kernel says of its build; the same always, so that equal kernels are equal files."""
-
-
-_NOT_INHERITED = (
-    *("AR", "ARCH", "CC", "CROSS_COMPILE", "HOSTCC", "HOSTCFLAGS", "HOSTLDFLAGS", "INSTALL_PATH"),
-    *("KAFLAGS", "KBUILD_EXTMOD", "KBUILD_OUTPUT", "KBUILD_VERBOSE", "KCFLAGS", "KCONFIG_CONFIG"),
-    *("KCONFIG_ALLCONFIG", "KCPPFLAGS", "KERNELRELEASE", "LD", "LDFLAGS_vmlinux", "LLVM", "M"),
-    *("LLVM_IAS", "LOCALVERSION", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "O", "SOURCE_DATE_EPOCH"),
-    *("SUBARCH", "V", "W", "CFLAGS_KERNEL", "CFLAGS_MODULE", "EXTRAVERSION", "KBUILD_KCONFIG"),
-    *("CCACHE_DISABLE", "CCACHE_COMPILERCHECK", "CCACHE_PREFIX", "CCACHE_CONFIGPATH"),
-)
 
 
 class Toolchain(msgspec.Struct, frozen=True):
@@ -142,15 +133,15 @@ def _version(*command: str) -> str:
     return (run(words).or_raise(f"{shlex.join(words)} failed").stdout.splitlines() or [""])[0]
 
 
-def build_environment(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """What a build below `folder` must not find in its environment, and what it must: so that it is
-    reproducible, and cached by ccache.
+def build_environment(folder: Path) -> dict[str, str]:
+    """Return the whole environment of a build below `folder`: it is reproducible, and cached by
+    ccache.
     """
-    # What a user's shell has set for builds of his own would be an unwanted change.
-    return [name for name in _NOT_INHERITED if name in os.environ], {
+    own = {
         **FIXED,
         "CCACHE_DIR": str(cache_dir("ccache")),
         "CCACHE_BASEDIR": str(folder),
         "CCACHE_NOHASHDIR": "1",
         "CCACHE_MAXSIZE": "10G",
     }
+    return environment(own)

@@ -107,8 +107,8 @@ class Workbench:
         )
 
     def module_command(self, config: str, symvers: Path) -> ModuleCommand:
-        """What builds modules of other folders against the kernel of that config. `symvers`: that
-        kernel's Module.symvers.
+        """Return what builds modules of other folders against the kernel of that config.
+        `symvers`: that kernel's Module.symvers.
         """
         self.use(config)
         log_file = cache_dir("logs") / "modules-prepare.log"
@@ -120,8 +120,7 @@ class Workbench:
             with lab_errors("copying", symvers):
                 shutil.copyfile(symvers, self._kbuild.out / "Module.symvers")
         argv = ["make", "-C", str(self._kbuild.out), *self._kbuild.toolchain.words(self.tree)]
-        cleared, settings = build_environment(self._kbuild.root)
-        return argv, {**dict.fromkeys(cleared, ""), **settings}
+        return argv, build_environment(self._kbuild.root)
 
 
 def _makers_of(wrong: str, tree: Path) -> list[str]:

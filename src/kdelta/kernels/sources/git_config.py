@@ -8,13 +8,13 @@ such setting that the repository has is overridden.
 """
 
 import functools
-import os
 import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 from kdelta.host.command import find_program
+from kdelta.host.environment import environment
 
 _NONE = {
     "core.alternateRefsCommand": "false",
@@ -56,9 +56,8 @@ which files no tree has."""
 
 
 def plain_environment() -> dict[str, str]:
-    """The environment without what it says to git: kdelta may run in a hook, or in a bisection."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**env, "LC_ALL": "C", "LANGUAGE": "", "GIT_TERMINAL_PROMPT": "0"}
+    """Return the environment without what it says to git: a hook may run kdelta, or a bisection."""
+    return environment({"GIT_TERMINAL_PROMPT": "0"})
 
 
 def isolated_environment() -> dict[str, str]:

@@ -17,7 +17,8 @@ from typing import IO
 import msgspec
 
 from kdelta.guests.libraries import find_program, target_of
-from kdelta.host.command import Log, echo_command, environment
+from kdelta.host.command import Log, echo_command
+from kdelta.host.environment import users_environment
 from kdelta.host.native import HERE, build
 from kdelta.host.target import host_target
 from kdelta.host.tie import tie_to
@@ -91,7 +92,7 @@ def timed_here(program: TimedProgram) -> TimedRun:
         try:
             process = subprocess.Popen(
                 program.argv,
-                env=environment(None),
+                env=users_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=results,
                 stderr=printed,
