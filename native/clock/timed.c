@@ -16,9 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kdelta_timed.h"
+#include "kdelta.h"
 
-#define WHOLE "command" /* kdelta's name of a region around a program */
 #define RESULTS_FD 9    /* of the program */
 #define MOST_BYTES (16u << 20)
 #define FNV_BASIS 0xcbf29ce484222325u
@@ -112,6 +111,14 @@ static bool await(pid_t child, int from, uint64_t until_ns, int *status)
     }
 }
 
+/* Whether the program has a region of the name of the one around it. */
+static bool name_is_taken(void)
+{
+    static const char line[] = "{\"region\":\"" KDELTA_WHOLE_PROGRAM "\",";
+
+    return kept && memmem(kept, kept_size, line, sizeof line - 1);
+}
+
 static void chld_wakes(void)
 {
     struct sigaction action = {.sa_handler = wake};
@@ -153,8 +160,10 @@ int timed_run(const struct timed *timed)
     make_pipe(own);
     chld_wakes();
     names_fd(own[1]);
-    if (timed->whole)
-        kdelta_begin(WHOLE);
+    if (timed->whole) {
+        kdelta_announce(KDELTA_WHOLE_PROGRAM);
+        kdelta_timed_start();
+    }
     child = fork();
     if (child < 0)
         timed_fail("fork");
@@ -168,6 +177,8 @@ int timed_run(const struct timed *timed)
         kill(child, SIGKILL);
     if (getrusage(RUSAGE_CHILDREN, &used))
         timed_fail("getrusage");
+    if (timed->whole && name_is_taken())
+        errno = EEXIST, timed_fail("the program has a region \"" KDELTA_WHOLE_PROGRAM "\", which is kdelta's own");
     close(own[1]);
     take(own[0]);
     put(kept, kept_size);

@@ -20,7 +20,8 @@
  *   With a * before the region's name it has the work of all tasks, kernel threads too: what is done on anybody's time, as
  *   packets are forwarded, belongs to no task. Interrupts are still apart.
  * - One region at a time. The same name may come again; each pass is then a region of its own.
- * - Names have 1 to 255 bytes. A region without kdelta_iter() is one iteration.
+ * - Names have 1 to 255 bytes. "command" is kdelta's own, of the region around a whole program: a compiler that knows the name
+ *   refuses it, else kdelta does. A region without kdelta_iter() is one iteration.
  * - kdelta_message() hands bytes to the host; its first line is the type of the message.
  * - Two threads must not send (begin, message) at the same time: their bytes would mix.
  * - kdelta_begin() also asks for instrumentation. A program can do that earlier with kdelta_arm(), and must do it before a
@@ -41,6 +42,25 @@
  */
 #ifndef KDELTA_H
 #define KDELTA_H
+
+#define KDELTA_WHOLE_PROGRAM "command"
+
+#if defined(__GNUC__) && defined(__has_attribute)
+#if __has_attribute(error)
+#ifdef __cplusplus
+extern "C"
+#endif
+__attribute__((error("the region command is kdelta's own: give this one another name"))) void kdelta_name_is_taken(void);
+#define KDELTA_CHECK_NAME(name)                                                                                              \
+    do {                                                                                                                     \
+        if (__builtin_constant_p(__builtin_strcmp(name, KDELTA_WHOLE_PROGRAM)) && !__builtin_strcmp(name, KDELTA_WHOLE_PROGRAM)) \
+            kdelta_name_is_taken();                                                                                          \
+    } while (0)
+#endif
+#endif
+#ifndef KDELTA_CHECK_NAME
+#define KDELTA_CHECK_NAME(name) ((void)0)
+#endif
 
 #ifdef KDELTA_TIMED /* for a clock in place of kdelta */
 #include "kdelta_timed.h"
@@ -174,6 +194,7 @@ static inline void kdelta_announce(const char *name)
 
 static inline void kdelta_begin(const char *name)
 {
+    KDELTA_CHECK_NAME(name);
     kdelta_announce(name);
     KDELTA_MARK(KDELTA_BEGIN);
 }

@@ -37,6 +37,10 @@
 #define KDELTA_NEXT_BLOCK
 #define KDELTA_MARK(mark) ((void)0)
 
+#ifndef KDELTA_CHECK_NAME /* without kdelta.h, in a part of kdelta's own */
+#define KDELTA_CHECK_NAME(name) ((void)0)
+#endif
+
 #define KDELTA_BATCH_NS 20000
 #define KDELTA_SAMPLES 128 /* even */
 #define KDELTA_COUNTERS 7
@@ -229,6 +233,7 @@ static inline void kdelta_timed_start(void)
 
 static inline void kdelta_begin(const char *name)
 {
+    KDELTA_CHECK_NAME(name);
     kdelta_announce(name);
     kdelta_timed_start();
 }

@@ -40,6 +40,9 @@ def test_only_regions_that_are_asked_for_count() -> None:
     ):
         counted = msgspec.structs.replace(plan, regions=asked).counted(counts)
         assert [one.name for one in counted.regions] == found
+    twice = run(*(region(name, {own("main"): 100}) for name in ("command", "parse", "command")))
+    with pytest.raises(UserError, match="marks a region 'command', which is kdelta's own"):
+        plan.counted(twice)
     with pytest.raises(UserError, match="no region 'seconds'") as error:
         msgspec.structs.replace(plan, regions=("seconds",)).counted(counts)
     assert "second" in error.value.hint

@@ -71,6 +71,21 @@ def test_arm_ends_the_block(tmp_path: Path, optimise: str) -> None:
     assert all(line.startswith("jmp") for line in after)
 
 
+@pytest.mark.parametrize("command", [("gcc", "-std=gnu11"), ("g++", "-std=c++17")])
+@pytest.mark.parametrize("more", [(), ("-DKDELTA_TIMED", "-Wno-pedantic")])
+def test_name_of_the_region_around_a_program_is_refused(
+    tmp_path: Path,
+    command: tuple[str, ...],
+    more: tuple[str, ...],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    source = '#include "kdelta.h"\nvoid user(void) { kdelta_begin("NAME"); kdelta_end(); }\n'
+    compiled(tmp_path, *command, "-O1", *more, source=source.replace("NAME", "commands"))
+    with pytest.raises(subprocess.CalledProcessError):
+        compiled(tmp_path, *command, "-O1", *more, source=source.replace("NAME", "command"))
+    assert "the region command is kdelta's own" in capfd.readouterr().err
+
+
 def test_the_encoding_is_the_documented_one(tmp_path: Path) -> None:
     code = compiled(tmp_path, "gcc", "-O2").read_bytes()
     for kind in range(1, 7):

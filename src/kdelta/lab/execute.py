@@ -197,6 +197,8 @@ async def _guest(
             counts = await in_thread(_counts, outcome, sources)
         except FalseReportError as error:
             return _Ended(_failed_by_program(outcome, error.message))
+        if wrong := ready.work.wrong_marks(counts):
+            return _Ended(_failed_by_program(outcome, wrong))
         if not any_level and any(map(levels, counts.regions)):
             return _Ended(outcome, counts, sources)
         found = await in_thread(read_recordings, outcome.counts, sources, setting.recording)

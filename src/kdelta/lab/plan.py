@@ -92,8 +92,10 @@ class RunPlan(msgspec.Struct, frozen=True):
     def counted(self, counts: RunCounts) -> RunCounts:
         """Return what a run of it counted, without the region around a program that marks its own:
         that one ends where an inner one begins, so it holds the start of the program only.
-        UserError if it lacks a region that was asked for.
+        UserError if it lacks a region that was asked for, or has one of kdelta's own name.
         """
+        if wrong := self.wrong_marks(counts):
+            raise UserError(wrong)  # of a run that an older kdelta stored
         inner = tuple(one for one in counts.regions if one.name != COMMAND_REGION)
         if self.regions:
             chosen_regions(merged_regions(counts), self.regions)
@@ -101,6 +103,16 @@ class RunPlan(msgspec.Struct, frozen=True):
         if self.job.region != COMMAND_REGION or not inner:
             return counts
         return msgspec.structs.replace(counts, regions=inner)
+
+    def wrong_marks(self, counts: RunCounts) -> str:
+        """Return why a program's marks cannot be distinguished from kdelta's own, or ""."""
+        named = sum(one.name == COMMAND_REGION for one in counts.regions)
+        if self.job.region != COMMAND_REGION or named < 2:
+            return ""
+        return (
+            f"{self.job.argv[0]} marks a region {COMMAND_REGION!r}, which is kdelta's own, around a"
+            " whole program: give it another name in kdelta_begin()"
+        )
 
     def seconds_on(self, machine: MachineOptions) -> float:
         """The longest that a guest of it may take here."""

@@ -114,6 +114,18 @@ def test_any_program_is_one_region(bundle: Path) -> None:
 
 
 @pytest.mark.long
+def test_program_with_a_region_of_the_name_of_the_whole_is_refused(bundle: Path) -> None:
+    line = '{"region":"command","iterations":1,"ticks":9,"ns":9,"overhead_ticks":0,"samples":[]}'
+    shell = f"echo '{line}' >&$KDELTA_TIMED_FD"
+    argv = [str(bundle), "exec", "/bin/sh", "-c", shell]
+    done = subprocess.run(argv, check=False, capture_output=True)
+    assert done.returncode != 0
+    assert b'has a region "command", which is kdelta\'s own' in done.stderr
+    shell = shell.replace('"command"', '"commands"')
+    assert subprocess.run([*argv[:-1], shell], check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.long
 def test_program_with_other_arguments_is_something_else(bundle: Path, tmp_path: Path) -> None:
     for at, words in enumerate((["a b"], ["a", "b"])):
         with (tmp_path / f"{at}.json").open("wb") as file:

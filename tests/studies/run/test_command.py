@@ -13,6 +13,7 @@ from kdelta.host.native import native_folder
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest, Program
+from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.run.assemble import done_report
 from kdelta.studies.run.request import RunRequest
@@ -79,6 +80,23 @@ def test_a_program_marks_its_own_regions(tmp_path: Path) -> None:
     assert region.name == "mine"
     assert len(region.iterations) == 10
     assert region.cost("own").specials["syscall"] == 10
+
+
+def test_region_of_kdeltas_own_name_is_refused(tmp_path: Path) -> None:
+    source, program = tmp_path / "marked.c", tmp_path / "marked"
+    # With a name that no compiler knows.
+    source.write_text(
+        MARKED.replace("main(void)", "main(int n, char **words)").replace('"mine"', "words[n - 1]")
+    )
+    include = native_folder() / "include"
+    subprocess.run(["gcc", "-O2", f"-I{include}", "-o", program, source], check=True)
+    request = RunRequest(
+        kernel=OLD, program=Program((str(program), "command")), lab=LabRequest(perturbations=1)
+    )
+    with Store.open(tmp_path / "store") as store:
+        (done,) = asyncio.run(run_command(request, Lab(store, Silent())))
+    assert (done.counts, done.run.status) == (None, RunStatus.WORKLOAD_FAILED)
+    assert "marks a region 'command', which is kdelta's own" in done.run.detail
 
 
 def test_files_are_carried_along(tmp_path: Path) -> None:
