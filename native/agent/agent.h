@@ -55,6 +55,10 @@ void facts_send_modules(void);
 void snapshot_point(void);
 struct stream job_stream(void);
 
+/* holes.c */
+void holes_unpacked(void);
+void holes_tell(uint64_t holes);
+
 /* prepare.c */
 void modules_load(const struct job *job);
 void date_set(const struct job *job);

@@ -122,11 +122,33 @@ static bool has_time(const struct entry *entry)
     return entry->time.tv_sec || entry->time.tv_nsec;
 }
 
+/* A nanosecond before: any kernel then sets it when the file is read, also one that does so only where it is older. */
+static struct timespec accessed_of_hole(struct timespec modified)
+{
+    if (modified.tv_nsec)
+        modified.tv_nsec--;
+    else
+        modified.tv_sec--, modified.tv_nsec = 999999999;
+    return modified;
+}
+
+bool cpio_is_hole(const struct timespec *accessed, const struct timespec *modified)
+{
+    struct timespec expected = accessed_of_hole(*modified);
+
+    return accessed->tv_sec == expected.tv_sec && accessed->tv_nsec == expected.tv_nsec;
+}
+
 static void set_time(int root, const char *path, const struct entry *entry)
 {
-    const struct timespec times[2] = {entry->time, entry->time};
+    struct timespec times[2] = {entry->time, entry->time};
+    struct stat state;
 
-    if (has_time(entry))
+    if (entry->hole && !has_time(entry) && !fstatat(root, path, &state, AT_SYMLINK_NOFOLLOW))
+        times[1] = state.st_mtim;
+    if (entry->hole)
+        times[0] = accessed_of_hole(times[1]);
+    if (entry->hole || has_time(entry))
         utimensat(root, path, times, AT_SYMLINK_NOFOLLOW);
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 struct stream {
     const uint8_t *data; /* what is at hand */
@@ -19,6 +20,9 @@ struct stream {
 /* The path below the root that an archive's name means: no leading slash, no empty or "." parts. False when it has "..",
  * is too long, or when `clean` (CPIO_PATH_MAX bytes) would be longer than that. The root itself is "". */
 bool cpio_clean_path(const char *name, char *clean);
+
+/* Whether these are the times of a file that was unpacked without its content. */
+bool cpio_is_hole(const struct timespec *accessed, const struct timespec *modified);
 
 /* Unpacks below the folder that is open as `root`: files, folders and symbolic links, nothing else.
  * Returns NULL, or what was wrong (until the next call). */

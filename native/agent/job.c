@@ -102,6 +102,8 @@ static const char *directive(char *name, char *value, struct job *job, bool *kno
         good = number(value, &job->phase_ns) && job->phase_ns < INT64_MAX;
     else if (!strcmp(name, "date"))
         good = number(value, &job->date_seconds) && job->date_seconds < INT64_MAX;
+    else if (!strcmp(name, "holes"))
+        good = number(value, &job->holes);
     else if (!strcmp(name, "pages"))
         good = number(value, &job->pages) && job->pages < UINT32_MAX;
     else if (!strcmp(name, "seed"))

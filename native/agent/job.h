@@ -20,6 +20,7 @@ struct job {
     uint64_t pages;
     uint64_t phase_ns;
     uint64_t date_seconds; /* since 1970, from which on the clock shows the date; 0: as it is */
+    uint64_t holes;        /* files that are carried without their content */
     uint64_t seconds;      /* virtual; 0: no limit */
     const char *region; /* NULL: none */
     const char *mode;   /* in which the program runs and calls; NULL: user mode */

@@ -171,6 +171,7 @@ void run(const struct job *job)
     kill(-1, SIGKILL); /* whatever it left behind: everything but init */
     while (wait(NULL) > 0)
         ;
+    holes_tell(job->holes);
     if (in_time)
         message("memory", "%ld\n", used.ru_maxrss);
     output("stdout", STDOUT_FILE);

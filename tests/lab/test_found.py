@@ -52,6 +52,55 @@ int main(void)
     printf("%d\\n", open("tree/deep/made", O_CREAT | O_WRONLY, 0600) > fd);
 }
 """
+UNSEEN = """\
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int is_traced(void)
+{
+    char line[256];
+    int tracer = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (fgets(line, sizeof line, status))
+        sscanf(line, "TracerPid: %d", &tracer);
+    return tracer;
+}
+int main(void)
+{
+    static const char *const names[] = {
+        "read", "mmap", "exec", "splice", "sendfile", "link", "back", "moved", "none",
+    };
+    struct stat state;
+    char byte = 0;
+    int pipes[2];
+
+    for (int i = 0; i < 9; i++)
+        stat(names[i], &state);
+    if (is_traced())
+        return 0;
+    read(open("read", O_RDONLY), &byte, 1);
+    byte += *(char *)mmap(NULL, 1, PROT_READ, MAP_PRIVATE, open("mmap", O_RDONLY), 0);
+    if (!vfork())
+        execl("./exec", "exec", (char *)NULL), _exit(0);
+    wait(NULL);
+    if (pipe(pipes))
+        return 1;
+    splice(open("splice", O_RDONLY), NULL, pipes[1], NULL, 1, 0);
+    sendfile(pipes[1], open("sendfile", O_RDONLY), NULL, 1);
+    link("link", "other"), read(open("other", O_RDONLY), &byte, 1);
+    stat("back", &state), read(open("back", O_RDONLY), &byte, 1);
+    utimensat(AT_FDCWD, "back", (struct timespec[2]){state.st_atim, state.st_mtim}, 0);
+    rename("moved", "away"), read(open("away", O_RDONLY), &byte, 1);
+    stat("none", &state);
+    return 0;
+}
+"""
 TIME_NS = 1_600_000_000_123_456_789
 
 
@@ -130,6 +179,24 @@ def test_a_script_prints_in_the_guest_what_it_prints_on_the_host(tmp_path: Path)
     assert f"content {place}/tree/deep/text" in found
     assert f"size {place}/tree/deep/unread" in found
     assert f"folder {place}/tree/deep/empty" in found
+
+
+def test_file_that_a_run_reads_by_any_means_is_there_in_the_next(tmp_path: Path) -> None:
+    """The program only asks about them where it is traced, as it is when its files are found."""
+    place = tmp_path / "place"
+    names = ("read", "mmap", "exec", "splice", "sendfile", "link", "back", "moved")
+    for name in (*names, "none"):
+        (place / name).write_text("#!/bin/true\n")
+        (place / name).chmod(0o755)
+    (place / "unseen.c").write_text(UNSEEN)
+    program = build_program(NativeProgram("unseen", place, ("unseen.c",), STATIC_FLAGS))
+    heard = Heard()
+    done = run_once(tmp_path, heard, str(program))
+    found = printed(tmp_path, done, "files").splitlines()
+    below = {Path(path).name: word for word, path in (one.split() for one in found)}
+    assert {below[name] for name in names} == {"content"}
+    assert below["none"] == "size"
+    assert sum("once more, with it" in line for line in heard.lines) == 1
 
 
 @pytest.mark.slow

@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from kdelta.guests.job import Job
 from kdelta.kernels.model import Kernel
 from kdelta.lab import found
 from kdelta.lab.program import GUEST_PATH, program_work, working_folder
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest, Program
+from kdelta.lab.unseen import UNTOUCHED, UnseenContentError, must_have_seen
 from kdelta.lab.work import Work
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.spec.errors import UserError
@@ -45,12 +47,14 @@ class AskingGuests(FakeLab):
         self.heard = Heard()
         super().__init__(progress=self.heard)
         self.names: list[str] = []
+        self.also: dict[str, list[str]] = {}
         self.asked_on: list[str] = []
         self.got: list[list[str]] = []
         self.ended = RunStatus.WORKLOAD_FAILED
 
-    def guest(self, *_: object) -> Any:
-        return SimpleNamespace(cpu="")
+    def guest(self, kernel: Kernel, *_: object) -> Any:
+        facts = {"kernel": kernel.identity, "cpus": self.request.machine.cpus}
+        return SimpleNamespace(snapshot_facts=lambda: facts)
 
     async def answered(
         self, kernel: Kernel, _: object, answer: Callable[[str], bytes]
@@ -58,7 +62,8 @@ class AskingGuests(FakeLab):
         self.asked_on.append(kernel.release)
         if kernel.release == OLD.release:
             return self._ended({"not-found": b"it is too old"})
-        self.got = [[row[0] for row in read(answer(name))] for name in self.names]
+        names = (*self.names, *self.also.get(kernel.release, ()))
+        self.got = [[row[0] for row in read(answer(name))] for name in names]
         return self._ended({})
 
     def _ended(self, messages: dict[str, bytes]) -> GuestOutcome:
@@ -113,6 +118,92 @@ def test_names_are_used_again_until_the_host_has_others(guests: AskingGuests) ->
     # Another command, or another folder, is another program.
     assert work_with_files(guests, Program(("true", "x")), X86)
     assert len(guests.asked_on) == 4
+
+
+def test_each_guest_is_asked_and_all_get_the_files_of_any(guests: AskingGuests) -> None:
+    """A program may ask by the kernel's version, or by how many CPUs or how much memory it has."""
+    place = Path.cwd()
+    for name in ("small", "big"):
+        (place / name).write_text(name)
+    newer = msgspec.structs.replace(X86, identity="2" * 64, release="6.18")
+    guests.names = [f"c{place}/small", f"s{place}/big"]
+    guests.also = {"6.18": [f"c{place}/big"]}
+    program = Program(("true",))
+    assert carried(work_with_files(guests, program, X86)) == {"small": "content", "big": "size"}
+    both = {"small": "content", "big": "content"}
+    assert carried(work_with_files(guests, program, X86, newer)) == both
+    assert guests.asked_on == ["6.12", "6.18"]
+    assert carried(work_with_files(guests, program, X86)) == both
+    machine = msgspec.structs.replace(LAB.machine, cpus=2)
+    of_two = guests.asked(msgspec.structs.replace(LAB, machine=machine))
+    work_with_files(of_two, program, X86)
+    assert guests.asked_on == ["6.12", "6.18", "6.12"]
+
+
+class Reads:
+    """A study whose program reads, in each round, one more file that it has without content."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = list(paths)
+        self.carried: list[dict[str, str]] = []
+
+    @found.in_rounds
+    async def study(self, lab: AskingGuests) -> str:
+        work = await found.with_files(Work(program=Program(("true",))), [X86], lab)
+        assert work.program
+        job = program_work(work.program, X86, LAB).job
+        self.carried.append(carried(work.program))
+        holes = [one.path for one in job.found if one.is_hole]
+        read = [path for path in self.paths if path in holes]
+        if read:
+            left = "".join(f"{path}\0" for path in holes if path != read[0]).encode()
+            outcome = GuestOutcome(RunStatus.OK, "", "", 1.0, {UNTOUCHED: left})
+            raise ExceptionGroup("runs", [_unseen(outcome, job, work.program)])
+        return "done"
+
+
+def _unseen(outcome: GuestOutcome, job: Job, program: Program) -> UnseenContentError:
+    with pytest.raises(UnseenContentError) as caught:
+        must_have_seen(outcome, job.found, program.record)
+    return caught.value
+
+
+def test_file_that_is_read_in_a_run_is_carried_and_each_round_brings_more(
+    guests: AskingGuests,
+) -> None:
+    place = Path.cwd()
+    names = ("a/1", "a/2", "b/3", "b/4", "c/5")
+    for name in names:
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(name)
+    guests.names = [f"s{place}/{name}" for name in names]
+    reads = Reads(*(f"{place}/{name}" for name in ("a/1", "b/3", "c/5")))
+    assert asyncio.run(reads.study(guests)) == "done"
+    contents = [{name for name, word in one.items() if word == "content"} for one in reads.carried]
+    assert contents == [set(), {"a/1"}, {"a/1", "b/3", "b/4"}, set(names)]
+    assert len(guests.asked_on) == 1
+    assert any(f"read {place}/a/1, and had only asked" in line for line in guests.heard.lines)
+    again = Reads(*reads.paths)
+    assert asyncio.run(again.study(guests)) == "done"
+    assert len(again.carried) == 1
+    # What the host has changed: what was read is forgotten, too.
+    (place / "a/1").write_text("other")
+    assert carried(work_with_files(guests, Program(("true",)), X86))["c/5"] == "size"
+
+
+def test_file_that_is_read_without_content_in_every_round_is_named(
+    guests: AskingGuests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Path.cwd()
+    (place / "text").write_text("1")
+    guests.names = [f"s{place}/text"]
+    monkeypatch.setattr(found, "_remember", lambda *_: None)
+    with pytest.raises(ExceptionGroup) as caught:
+        asyncio.run(Reads(f"{place}/text").study(guests))
+    (error,) = caught.value.exceptions
+    assert isinstance(error, UserError)
+    assert f"read {place}/text" in error.message
+    assert error.hint == f"--file {place}/text adds it"
 
 
 def test_a_kernel_that_cannot_find_files_is_passed_over(guests: AskingGuests) -> None:

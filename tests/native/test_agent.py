@@ -93,6 +93,9 @@ def test_times_and_sizes_without_content_are_those_of_the_archive(
     states = {name: (root / name).lstat() for name in ("d", "d/sparse", "d/l", "d/new")}
     assert [states[name].st_mtime_ns for name in ("d", "d/sparse", "d/l")] == [time_ns] * 3
     assert states["d/new"].st_mtime > seconds
+    # By which the agent knows that nothing read it.
+    assert states["d/sparse"].st_atime_ns == time_ns - 1
+    assert states["d/l"].st_atime_ns == time_ns
     assert stat.S_IMODE(states["d"].st_mode) == 0o750
     assert (states["d/sparse"].st_size, states["d/sparse"].st_blocks) == (size, 0)
 

@@ -39,6 +39,11 @@ class HostFile(msgspec.Struct, frozen=True):
             return "content" if self.content else "size"
         return "folder" if stat.S_ISDIR(self.mode) else "link"
 
+    @property
+    def is_hole(self) -> bool:
+        """Return whether a program would read zeros in its place."""
+        return stat.S_ISREG(self.mode) and self.size_bytes > 0 and not self.content
+
     def facts(self) -> tuple[object, ...]:
         """What makes it the same for a guest."""
         content = sha256_state(FileState.of(Path(self.path))) if self.content else ""
@@ -50,7 +55,7 @@ class HostFile(msgspec.Struct, frozen=True):
         if self.content:
             with opened(self.path) as file:
                 content = read_same(file, self.path, self.modified_ns)
-        elif stat.S_ISREG(self.mode):
+        elif self.is_hole:
             hole = self.size_bytes
         return Entry(
             self.path.lstrip("/"), self.mode, content, modified_ns=self.modified_ns, hole_bytes=hole

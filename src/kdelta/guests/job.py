@@ -69,8 +69,8 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def job_identity(job: Job) -> str:
-    """The hash of what is to be run: the same under every perturbation, and wherever the files lie
-    on the host.
+    """Return the hash of what is to be run: the same under every perturbation, and wherever the
+    files lie on the host.
     """
     return identity(
         {
@@ -86,8 +86,14 @@ def job_identity(job: Job) -> str:
             **({} if job.mode == "user" else {"mode": job.mode}),
             **({"later": job.later} if job.later is not None else {}),
             **({"found": [one.facts() for one in job.found]} if job.found else {}),
+            # Runs of before did not notice that a file without content was read.
+            **({"holes": holes} if (holes := _holes(job)) else {}),
         }
     )
+
+
+def _holes(job: Job) -> int:
+    return sum(one.is_hole for one in job.found)
 
 
 def _module_hashes(modules: tuple[JobFile, ...]) -> list[tuple[str, str]]:
@@ -157,6 +163,8 @@ def _directives(job: Job) -> Iterator[tuple[str, str]]:
     newest = max((one.modified_ns for one in job.found), default=0) // 1_000_000_000
     if newest >= GUEST_DATE_SECONDS:
         yield "date", str(newest + 1)
+    if holes := _holes(job):
+        yield "holes", str(holes)
     yield "seconds", str(job.seconds)
     if job.region is not None:
         yield "region", job.region

@@ -21,6 +21,7 @@ from kdelta.lab.attachments import EXECUTED, Recordings, read_recordings, record
 from kdelta.lab.explain import must_be_forced, must_be_taken, not_reported
 from kdelta.lab.plan import COMMAND_REGION, GuestPart, RunPlan
 from kdelta.lab.smp import must_have_cpus
+from kdelta.lab.unseen import must_have_seen
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, prepare, run
@@ -189,6 +190,7 @@ async def _guest(
         must_have_cpus(ready.kernel, ready.guest, outcome.messages)
         must_be_taken(ready.kernel, outcome.messages)
         must_be_forced(ready.kernel, ready.guest, outcome.messages)
+        must_have_seen(outcome, job.found, ready.work.record)
         if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
             return _Ended(outcome)
         # In a thread, so that the other guests are not kept waiting.

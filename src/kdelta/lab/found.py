@@ -3,14 +3,22 @@
 host brings each file when the program asks for it.
 
 The names that it asked for are kept in the cache, also those that the host does not have. As long
-as the host has the same for them, the program need not run again for that.
+as the host has the same for them, the program need not run again for that in such a guest: of
+another kernel, or with other CPUs or memory, it may ask for others.
+
+What it only asks about is in the guest without its content. If it then reads that in a run, the
+run is none, and the study begins again with the content.
 """
 
+import asyncio
+import functools
+import itertools
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -36,36 +44,87 @@ from kdelta.lab.program import (
 )
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import Program
+from kdelta.lab.unseen import UnseenContentError
 from kdelta.lab.work import Work
-from kdelta.spec.errors import UserError
+from kdelta.spec.errors import UserError, leaves
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
 
 FINDER = "/run/find_files"
 _NAMED = 3
 """So many files that were left out are named; the others are counted."""
-_FORMAT = 1
+_FORMAT = 2
+ROUNDS = 3
+"""How many times a study begins again whose program read a file without content."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """The names that a program asked for, and the job that it was with what the host had then."""
+    """The names that a program asked for in guests, by what these guests were, and the job that it
+    was with what the host had then. `read`: names of files that it read in runs, besides.
+    """
 
-    names: tuple[str, ...]
-    job: str
+    guests: dict[str, tuple[str, ...]] = {}
+    job: str = ""
+    read: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(dict.fromkeys((*itertools.chain(*self.guests.values()), *self.read)))
 
 
 async def with_files(work: Work, kernels: Sequence[Kernel], lab: Lab) -> Work:
-    """Return the work whose program has the names of its files, found on the first of the kernels
-    that can be used for that: all kernels get the same files. A workload stays as it is.
+    """Return the work whose program has the names of its files, found on each of the kernels that
+    can be used for that: all kernels get the files that it asked for on any. A workload stays as it
+    is.
     """
     program = work.program
-    if program is None or not program.find or program.names is not None:
+    if program is None or not program.find or program.names is not None or not kernels:
         return work
-    for kernel in kernels:
-        found = await _found(program, kernel, lab)
-        if found is not None:
-            return msgspec.structs.replace(work, program=found)
-    return work
+    found = await _found(program, kernels, lab)
+    return msgspec.structs.replace(work, program=found) if found else work
+
+
+def in_rounds(
+    study: Callable[_P, Coroutine[Any, Any, _T]],
+) -> Callable[_P, Coroutine[Any, Any, _T]]:
+    """Make a study begin again, with more content of files, when its program read some that it had
+    only asked about when they were looked for. UserError, with a name, after some rounds: each
+    brings more, the last one all that it has asked about.
+    """
+
+    @functools.wraps(study)
+    async def rounds(*given: _P.args, **named: _P.kwargs) -> _T:
+        for number in range(ROUNDS):
+            try:
+                # In a task of its own, which ends with it: a group of tasks that fails leaves the
+                # one that it was in as if that had been cancelled.
+                return await asyncio.create_task(study(*given, **named))
+            except (UnseenContentError, ExceptionGroup) as error:
+                unseen = [one for one in leaves(error) if isinstance(one, UnseenContentError)]
+                if len(unseen) < len(list(leaves(error))) or None in {one.record for one in unseen}:
+                    raise
+                lab = next(one for one in (*given, *named.values()) if isinstance(one, Lab))
+                for one in unseen:
+                    lab.progress.log(f"{one.message}: once more, with it")
+                    _remember(one, number)
+        return await study(*given, **named)
+
+    return rounds
+
+
+def _remember(unseen: UnseenContentError, number: int) -> None:
+    """Keeps that content is wanted: of what was read, then of its folders, then of all."""
+    assert unseen.record
+    folders = {os.path.dirname(path) for path in unseen.paths}  # noqa: PTH120 - of the guest
+    near = [path for path in unseen.holes if number or path in unseen.paths]
+    near = [path for path in near if number > 1 or os.path.dirname(path) in folders]  # noqa: PTH120
+    record = read_json(unseen.record, _Record) or _Record()
+    read = dict.fromkeys((*record.read, *(f"c{path}" for path in near)))
+    write_json(unseen.record, msgspec.structs.replace(record, read=tuple(read)))
 
 
 def names_folder() -> Path:
@@ -78,9 +137,8 @@ async def with_all_files(works: Sequence[Work], kernels: Sequence[Kernel], lab: 
     return [await with_files(one, kernels, lab) for one in works]
 
 
-async def _found(program: Program, kernel: Kernel, lab: Lab) -> Program | None:
-    """The program with its names; None if they cannot be found on that kernel."""
-    settled = await lab.settled([kernel])
+async def _found(program: Program, kernels: Sequence[Kernel], lab: Lab) -> Program | None:
+    """The program with its names; None if they cannot be found on any of these kernels."""
     empty = msgspec.structs.replace(program, names=())
     key = identity(
         {
@@ -88,26 +146,37 @@ async def _found(program: Program, kernel: Kernel, lab: Lab) -> Program | None:
             "files": program.files,
             "cwd": working_folder(),
             "loader path": os.environ.get(LOADER_PATH, ""),
-            "arch": kernel.arch,
-            "cpu": settled.guest(kernel).cpu,
+            "arch": kernels[0].arch,
             "mode": lab.request.mode,
             "format": _FORMAT,
         }
     )
     file = names_folder() / f"{key[:32]}.json"
-    record = read_json(file, _Record)
-    if record:
-        known = msgspec.structs.replace(program, names=record.names)
-        if job_identity(whole_job(known, kernel, lab.request)) == record.job:
-            return known
-    names = await _asked(empty, kernel, settled)
-    if names is None:
+    record = read_json(file, _Record) or _Record()
+
+    def named(names: tuple[str, ...]) -> Program:
+        return msgspec.structs.replace(program, names=names, record=file)
+
+    def job_of(known: _Record) -> Job:
+        asked_for = msgspec.structs.replace(known, read=()).names
+        return whole_job(named(asked_for), kernels[0], lab.request)
+
+    if record.guests and record.job != job_identity(job_of(record)):
+        record = _Record()
+    known = dict(record.guests)
+    for kernel in kernels:
+        settled = await lab.settled([kernel])
+        guest = identity(settled.guest(kernel).snapshot_facts())[:32]
+        if guest not in known and (names := await _asked(empty, kernel, settled)) is not None:
+            known[guest] = names
+    if not known:
         return None
-    found = msgspec.structs.replace(program, names=names)
-    job = whole_job(found, kernel, lab.request)
-    write_json(file, _Record(names, job_identity(job)))
-    _report(found, job, lab.progress)
-    return found
+    if known != record.guests:
+        record = msgspec.structs.replace(record, guests=known)
+        job = job_of(record)
+        write_json(file, msgspec.structs.replace(record, job=job_identity(job)))
+        _report(named(record.names), job, lab.progress)
+    return named(record.names)
 
 
 async def _asked(program: Program, kernel: Kernel, lab: Lab) -> tuple[str, ...] | None:

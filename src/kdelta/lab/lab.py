@@ -55,6 +55,7 @@ from kdelta.lab.request import USUAL_LAB, LabRequest
 from kdelta.lab.run_facts import new_run, no_kernel_key, no_kernel_run
 from kdelta.lab.smp import must_have_cpus, must_take_turns
 from kdelta.lab.steps import expect_runs, log_memory, obtained
+from kdelta.lab.unseen import UnseenContentError
 from kdelta.lab.wanted import RunResult, WantedRun, part_of_stored, run_key
 from kdelta.machines.answering import Answer, run_answering
 from kdelta.machines.arch import arch_machine
@@ -428,11 +429,11 @@ class Lab:
                 setting = self._setting(folder, step, wanted.work)
                 counted, outcome = await self._executed(wanted, start, setting)
             except KdeltaError as error:
-                is_lab = isinstance(error, LabError)
+                ran = isinstance(error, LabError | UnseenContentError)
                 self.store.finish_run(
                     run_id,
-                    RunStatus.WORKLOAD_FAILED if is_lab else RunStatus.BOOT_FAILED,
-                    detail=f"lab: {error}" if is_lab else error.message,
+                    RunStatus.WORKLOAD_FAILED if ran else RunStatus.BOOT_FAILED,
+                    detail=f"lab: {error}" if isinstance(error, LabError) else error.message,
                     console=read_console(folder),
                 )
                 self.progress.end(step, "failed")

@@ -62,6 +62,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     its programs; None of a command, which has none of its own. `symbol_files`: name -> a file with
     symbols of that program. `idle`: the window of a guest that leaves nothing, at rest and
     busy; None where no part has a window. `regions`: those of a program that count; none: all.
+    `record`: where the names of its files are kept.
     """
 
     name: str
@@ -77,6 +78,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     symbol_files: Mapping[str, bytes] = {}
     idle: Job | None = None
     regions: tuple[str, ...] = ()
+    record: Path | None = None
 
     def without_windows(self) -> "RunPlan":
         """Return the same without looking for what is left to other tasks: other work to the store,
@@ -141,6 +143,7 @@ class PlanFields(TypedDict, total=False):
     by: Compiler | None
     symbol_files: Mapping[str, bytes]
     idle: Job | None
+    record: Path | None
 
 
 def work_of(

@@ -82,6 +82,7 @@ def program_work(program: Program, kernel: Kernel, asked: LabRequest) -> RunPlan
         warnings,
         memory_mib=_memory_mib(job),
         symbol_files=symbols,
+        record=program.record,
     )
 
 

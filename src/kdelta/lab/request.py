@@ -2,6 +2,7 @@
 """What the command line asks of any study: how runs are made, and of what program."""
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -131,6 +132,7 @@ class Program(msgspec.Struct, frozen=True):
     seconds  the longest it may run, in the guest's own time
     find     whether files of the host that it asks for are carried along, too
     names    those that it asked for (guests/host_files.py); None before they were looked for
+    record   where these are kept
     """
 
     command: tuple[str, ...]
@@ -149,3 +151,4 @@ class Program(msgspec.Struct, frozen=True):
         option("--no-find", off=True, help="Add the program, its libraries and --file alone."),
     ] = True
     names: tuple[str, ...] | None = None
+    record: Path | None = None

@@ -28,6 +28,7 @@ from kdelta.kernels.config.option_groups import OptionGroup, find_units, flipped
 from kdelta.kernels.config.switches import boot_switch
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.kbuild.workbench import workbench
+from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts, reported_cpu
 from kdelta.lab.work import titles_of, works_of
@@ -75,6 +76,7 @@ _OUTCOMES = {
 }
 
 
+@in_rounds
 async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
     """Measure what turns one config into another; what of it is there already is not made again."""
     works = works_of(

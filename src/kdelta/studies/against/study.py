@@ -24,7 +24,7 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
 from kdelta.lab.asked import TimedHere
-from kdelta.lab.found import with_files
+from kdelta.lab.found import in_rounds, with_files
 from kdelta.lab.lab import Lab, RunPlan, RunResult, profiles_of
 from kdelta.lab.program import check_program
 from kdelta.lab.progress import Progress
@@ -78,6 +78,7 @@ class _Ran(msgspec.Struct, frozen=True):
         return self.done[0]
 
 
+@in_rounds
 async def run_against(request: AgainstRequest, lab: Lab) -> AgainstReport:
     """Run both, and compare them. UserError for a program that is not there or cannot run; a run
     that failed is in the report.

@@ -24,6 +24,7 @@ from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.sources.history import Commit, CommitRange, parse_range, read_files, read_range
 from kdelta.kernels.sources.same_text import is_same
 from kdelta.kernels.sources.source import Source
+from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
 from kdelta.lab.reports import machine_facts
@@ -62,6 +63,7 @@ MOST_ASKED = 16
 Where there are more, the kernel or two more that a search by halves takes cost less."""
 
 
+@in_rounds
 async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     """Return the search between two commits; what of it is there already is not made again."""
     request.timed.check()

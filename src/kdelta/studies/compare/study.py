@@ -17,7 +17,7 @@ from kdelta.kernels.obtain import check_kernels
 from kdelta.lab.asked import NOT_TIMED
 from kdelta.lab.budget import Budget, cost_of_runs
 from kdelta.lab.cpus import lab_like, must_fit, must_replay_data
-from kdelta.lab.found import with_files
+from kdelta.lab.found import in_rounds, with_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.recorded import recorded_runs
 from kdelta.lab.steps import expect_kernels, expect_runs, refused_of
@@ -68,6 +68,7 @@ Show = Callable[[Comparison], None]
 """A function that takes a comparison before all its runs are made."""
 
 
+@in_rounds
 async def run_compare(
     request: CompareRequest, lab: Lab, show: Show = lambda _: None
 ) -> tuple[Comparison, ...]:

@@ -15,7 +15,7 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Operations, Workload
 from kdelta.lab.attachments import PROFILES, profiles_of
-from kdelta.lab.found import with_files
+from kdelta.lab.found import in_rounds, with_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.reports import machine_facts, reported_side
 from kdelta.lab.request import LabRequest, Program
@@ -64,6 +64,7 @@ class ConflictsRequest(msgspec.Struct, frozen=True, kw_only=True):
         return Work(self.workload, self.operations)
 
 
+@in_rounds
 async def run_conflicts(request: ConflictsRequest, lab: Lab) -> ConflictsReport:
     """Run the workload on several CPUs under each kernel; return what these contended for.
     UserError for a guest of one CPU.

@@ -21,7 +21,7 @@ from kdelta.infer.effects.estimate import ZERO
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.cpus import lab_like, must_fit
-from kdelta.lab.found import with_files
+from kdelta.lab.found import in_rounds, with_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.plan import RunPlan, must_have_mode
 from kdelta.lab.reports import (
@@ -110,6 +110,7 @@ def must_leave_mitigations(spec: KernelSpec) -> None:
             )
 
 
+@in_rounds
 async def run_crossing(request: CrossingRequest, lab: Lab) -> CrossingReport:
     """The variants, as many as there are."""
     request.what.check()  # before a kernel is built for it

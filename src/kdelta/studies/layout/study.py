@@ -13,6 +13,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.ensembles import Interval, RegionCost
 from kdelta.infer.cycles.prices import FIXED, INSNS, priced_kinds, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution, replaced
+from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress, Silent
 from kdelta.lab.reports import machine_facts, reported_cpu, reported_side, unlike
@@ -72,6 +73,7 @@ AS_LINKED = (
 )
 
 
+@in_rounds
 async def run_layout(request: LayoutRequest, lab: Lab) -> LayoutReport:
     """The report. A kernel that could not be built, and a run that failed, are in it as such.
 

@@ -15,6 +15,7 @@ from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.kernels.kbuild.order_file import write_order
 from kdelta.lab.cpus import lab_like
+from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
 from kdelta.lab.reports import (
@@ -58,6 +59,7 @@ from kdelta.workloads.catalog import find_workload
 _PARTS_SAID = 4
 
 
+@in_rounds
 async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
     """Looks for the order, writes it, and if asked relinks the kernel in it. A run that failed is
     in the report as such.

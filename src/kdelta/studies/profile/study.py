@@ -27,7 +27,7 @@ from kdelta.infer.profiles.profile import (
     region_profile,
 )
 from kdelta.kernels.kbuild.failure import NoKernel
-from kdelta.lab.found import with_files
+from kdelta.lab.found import in_rounds, with_files
 from kdelta.lab.lab import Lab, RunResult, traces_of
 from kdelta.lab.plan import COMMAND_REGION
 from kdelta.lab.progress import Progress
@@ -119,6 +119,7 @@ async def kernel_profile(
     return await _report(found, chosen_counts(found.counts, request.regions), request, lab)
 
 
+@in_rounds
 async def kernel_run(spec: str, what: Work, lab: Lab) -> RunResult | None:
     """Return the run of a kernel, which may have failed; None without a kernel, which is reported
     to progress.

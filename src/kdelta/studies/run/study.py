@@ -2,13 +2,14 @@
 """`kdelta run`: any program of the host under a kernel."""
 
 from kdelta.kernels.kbuild.failure import NoKernel
-from kdelta.lab.found import with_files
+from kdelta.lab.found import in_rounds, with_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
 from kdelta.studies.run.request import RunRequest
 
 
+@in_rounds
 async def run_command(request: RunRequest, lab: Lab) -> tuple[RunResult, ...]:
     """The runs of a command, one a perturbation; none if the kernel could not be built."""
     work = Work(program=request.program)

@@ -35,6 +35,7 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.sources.measured_branch import effects_of, must_be_free, parse_branch
 from kdelta.kernels.sources.patches import Patch, PatchFailure
 from kdelta.kernels.sources.series import likely_needs
+from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of, works_of
@@ -65,6 +66,7 @@ _SMALLEST = "the smallest set"
 _EQUAL = "equal images: with all patches the kernel is, byte for byte, what it is without them"
 
 
+@in_rounds
 async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     """Return the effects of a series' patches; what of it is there already is not made again."""
     request.timed.check()
