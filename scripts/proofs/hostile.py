@@ -258,13 +258,13 @@ def guest_trial(root: Path, number: int, kind: str) -> Trial:
 
 
 def honest(root: Path) -> str:
-    """Return what an honest run prints, less its id; its counts are those of the first."""
+    """Return what an honest run prints, less its id and time; its counts are those of the first."""
     words = ("run", KERNEL, "--quiet", "--rerun", "--", root / "guest", "good")
     env = {**os.environ, "KDELTA_DATA_DIR": str(root / "honest")}
     done = subprocess.run([KDELTA, *words], env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         return f"{done.returncode}: {done.stderr}"
-    return done.stdout.rpartition("kdelta show")[0]
+    return done.stdout.partition("\n")[2].rpartition("kdelta show")[0]
 
 
 def campaign(out: Path, inputs: int, guests: int, seed: int) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a command asks of the study of profiles."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,13 @@ def stored(
     )
     with Store.open(folder) as store:
         return store.finish_run(store.start_run(new), status, counts=counts, detail="why not")
+
+
+def without_head(text: str) -> str:
+    """A report without its first line, which says which one it is and when it was made."""
+    head, _, rest = text.partition("\n")
+    assert re.fullmatch(r"(study|run) [0-9a-f]{12}, \d{4}-\d\d-\d\d [\d:]{8} UTC", head)
+    return rest
 
 
 def failed(arguments: list[str], words: list[str], capsys: Captured, code: int = 2) -> None:

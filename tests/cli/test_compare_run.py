@@ -13,6 +13,7 @@ from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.run.request import RunRequest
+from tests.cli.captured import without_head
 from tests.cli.studies import Captured, Studies, kdelta
 
 
@@ -21,7 +22,9 @@ def test_compare_prints_the_report_to_stdout_and_the_log_to_stderr(
 ) -> None:
     assert kdelta("compare", "deb:linux-image-a", "deb:linux-image-b") == 0
     shown = capsys.readouterr()
-    assert shown.out.startswith("Linux 6.1.0 against itself, 10 operations of syscalls")
+    assert without_head(shown.out).startswith(
+        "Linux 6.1.0 against itself, 10 operations of syscalls"
+    )
     assert re.search(r"\nopen-close +3209 +3031 +-5.55% ", shown.out)
     assert "boot-failed: panic: oops" in shown.out
     assert "  | console 29\n" in shown.out

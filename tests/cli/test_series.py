@@ -12,6 +12,7 @@ from kdelta.infer.search.search_model import View
 from kdelta.lab.lab import Lab
 from kdelta.studies.series.model import SeriesReport
 from kdelta.studies.series.request import SeriesRequest
+from tests.cli.captured import without_head
 from tests.report.test_series_report import REPORT
 
 Captured = pytest.CaptureFixture[str]
@@ -59,7 +60,7 @@ def test_what_is_asked_by_default(study: Study, capsys: Captured) -> None:
     assert cli.ended(("series", "./linux", "queue")) == 0
     (asked,) = study.asked
     assert asked == SeriesRequest(tree="tree:./linux", patches=("queue",), lab=asked.lab)
-    assert capsys.readouterr().out.startswith("All patches together change the path")
+    assert without_head(capsys.readouterr().out).startswith("All patches together change the path")
 
 
 def test_fuzz_is_a_change_of_the_tree(study: Study) -> None:

@@ -23,7 +23,9 @@ def _failed(ended: Ended, status: RunStatus) -> Run:
     assert ended.code == 1, ended.err
     (run,) = stored()
     assert (run.status, run.counts_blob) == (status, None)
-    assert re.match(rf"No counts of run \S+ on \S+: {status.value}: ", " ".join(ended.out.split()))
+    assert re.search(
+        rf" UTC No counts of run \S+ on \S+: {status.value}: ", " ".join(ended.out.split())
+    )
     assert run.id in kdelta("show").out
     return run
 

@@ -96,7 +96,7 @@ def gate(
             log(f"note: {note}")
         # Where there is no reader of the line, the code says it, too.
         with contextlib.suppress(ReaderGoneError):
-            publish(store, "gate", [report], PrintOptions(html=page.html))
+            publish(store, "gate", [report], PrintOptions(html=page.html), headed=False)
     return answer.decision.exit
 
 

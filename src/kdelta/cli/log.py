@@ -47,7 +47,7 @@ def log(
     """
     request = asked(kernels=tuple(kernels))
     with open_store() as store:
-        with shown_lab(store) as lab:
+        with shown_lab(store, asks=False) as lab:
             report = run_history(request, lab)
         publish(store, "log", [report], printed, shown={"explain": shown.explain})
     return 0

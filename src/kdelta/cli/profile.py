@@ -355,7 +355,7 @@ def _of_run(
         raise UserError(f"{len(words)} runs: {' '.join(words)}", "kdelta diff compares two")
     with open_store() as store:
         run = store.run(words[0])
-        with shown_lab(store) as lab:
+        with shown_lab(store, asks=False) as lab:
             if recorded:
                 return run_async(run_recording(run, request, lab))
             return run_async(run_profile(run, request, lab))
@@ -378,7 +378,7 @@ def _by_process(
 ) -> int:
     with open_store() as store:
         run: Run | None = None
-        with shown_lab(store) as lab:
+        with shown_lab(store, asks=asked is not None) as lab:
             as_asked = lab.asked(request.lab)
             if asked is None:
                 run = store.run(words[0])

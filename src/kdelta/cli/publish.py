@@ -18,9 +18,10 @@ from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.progress import shown_progress
 from kdelta.host.interrupt import run_async
 from kdelta.lab.lab import Lab, open_store
+from kdelta.report.parts import made_of
 from kdelta.report.stored import Stored
 from kdelta.report.text import text_of
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError, leaves
 from kdelta.store.store import Store
 from kdelta.studies.flames import flames_of
 from kdelta.studies.forms import find_form
@@ -35,10 +36,30 @@ _Report = TypeVar("_Report", bound=msgspec.Struct)
 
 
 @contextlib.contextmanager
-def shown_lab(store: Store) -> Iterator[Lab]:
-    """Yield a lab with that store; when the body ends, its progress is gone from the terminal."""
+def shown_lab(store: Store, *, asks: bool = True) -> Iterator[Lab]:
+    """Yield a lab with that store; when the body ends, its progress is gone from the terminal, and
+    what it did is what was asked for last, also if it was refused. asks: else it is not.
+    """
     with shown_progress() as progress:
-        yield Lab(store, progress)
+        try:
+            yield Lab(store, progress)
+        except BaseException as error:
+            if asks and (store.is_understood or not is_slip(error)):
+                store.enter_last(refused=words_of(error))
+            raise
+    if asks:
+        store.enter_last()
+
+
+def is_slip(error: BaseException) -> bool:
+    """Return whether nothing but the arguments was wrong."""
+    return all(isinstance(one, UserError) for one in leaves(error))
+
+
+def words_of(error: BaseException) -> str:
+    """Return in a line why a command ended by that."""
+    known = [str(one) for one in leaves(error) if isinstance(one, Exception)]
+    return "; ".join(dict.fromkeys(known)) or "it was interrupted"
 
 
 def run_study(
@@ -65,18 +86,26 @@ def publish(
     *,
     shown: Mapping[str, int] | None = None,
     text: str | None = None,
+    headed: bool = True,
 ) -> None:
     """Keeps the reports of a study of that kind, then prints them. `shown`: see Stored; `text`:
-    what is printed in place of the usual text. That a report cannot be kept loses no report.
+    what is printed in place of the usual text; `headed`: with the study's id and time before it,
+    which else go to the log. That a report cannot be kept loses no report.
     """
     stored = unkept(kind, question_of(kind, reports), reports, invoked.started)
     stored = msgspec.structs.replace(stored, shown=dict(shown or {}))
     try:
-        keep(stored, store)
+        study = keep(stored, store)
+        stored = msgspec.structs.replace(stored, id=study.id)
+        if kind != "log":  # which looks at what was asked for before
+            store.enter_last(study.id)
     except LabError as error:
         log(f"kdelta: the report is printed and not kept: {error.message}")
     finally:  # a fault of kdelta loses no report, either
-        _show(stored, store, printed, text)
+        if text is not None or not headed:
+            for line in made_of(stored).head:
+                log(line)
+        _show(stored if headed else msgspec.structs.replace(stored, id=""), store, printed, text)
 
 
 def report_text(kind: str, reports: Sequence[msgspec.Struct], shown: Mapping[str, int]) -> str:
@@ -103,9 +132,9 @@ def runs_printed(reports: Sequence[RunReport], asked: RunDetail) -> str:
 
 def unkept_runs(reports: Sequence[RunReport], functions: int = 0) -> Stored:
     """Return the reports of runs as a study is stored; `functions`: see `unkept`."""
-    return unkept(
-        "run", question_of("run", reports), reports, reports[0].run.run.started, functions
-    )
+    run = reports[0].run.run
+    stored = unkept("run", question_of("run", reports), reports, run.started, functions)
+    return msgspec.structs.replace(stored, id=run.id if len(reports) == 1 else "")
 
 
 def write_page(path: Path, stored: Stored, store: Store) -> None:

@@ -68,7 +68,7 @@ def report(
         str,
         Argument(
             metavar="[ID]",
-            help="A study's or run's id, or its beginning, or last: the last study.",
+            help="A study's or run's id, or its beginning, or last: what was asked last.",
             values="STUDY",
         ),
     ] = LAST,

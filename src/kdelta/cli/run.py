@@ -177,6 +177,8 @@ def run(
     with open_store() as store:
         with shown_lab(store) as lab:
             found = run_async(run_command(request, lab))
+        if not found:
+            store.enter_last(refused=f"there is no kernel {kernel}")
         reports = [done_report(done, store) for done in found]
         if printed.html is not None:
             write_page(printed.html, unkept_runs(reports, named.functions), store)

@@ -102,7 +102,7 @@ def shell(
     with open_store() as store, work_folder() as folder:
         if not _is_terminal(sys.stdin):
             request = _with_input(request, folder / "input")
-        with shown_lab(store) as lab:
+        with shown_lab(store, asks=False) as lab:
             ready = run_async(prepare_shell(request, folder, lab))
         if shows_progress() and _is_terminal(sys.stdin):
             log(f"a guest of {ready.kernel.title}; exit, or Ctrl-A x, ends it")

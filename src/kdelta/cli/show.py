@@ -49,7 +49,7 @@ def show(
         str,
         Argument(
             metavar="[ID]",
-            help="A run's or study's id, or its beginning, or last: the last run.",
+            help="A run's or study's id, or its beginning, or last: what was asked last.",
             values="STUDY|RUN",
         ),
     ] = LAST,
@@ -59,9 +59,14 @@ def show(
     Of a run: what its regions cost, and which functions did it; or why it failed.
     """
     with open_store() as store:
-        found = store.run(LAST) if run_id == LAST else store.study_or_run(run_id)
+        of_run = asked.console or bool(asked.operations)
+        found = (
+            store.run(LAST)
+            if run_id == LAST and (of_run or not store.last)
+            else store.study_or_run(run_id)
+        )
         if isinstance(found, Study):
-            if asked.console or asked.operations:
+            if of_run:
                 raise UserError(
                     f"cannot show a console or a region of {found.id}: it is a study, not a run",
                     f"kdelta runs lists the runs; the study: kdelta show {found.id}",

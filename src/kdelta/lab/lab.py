@@ -52,10 +52,9 @@ from kdelta.lab.failed_program import about_program
 from kdelta.lab.plan import RunPlan, guest_compiler, work_of
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import USUAL_LAB, LabRequest
-from kdelta.lab.run_facts import new_run, no_kernel_key, no_kernel_run
+from kdelta.lab.run_facts import ending_of, new_run, no_kernel_key, no_kernel_run
 from kdelta.lab.smp import must_have_cpus, must_take_turns
 from kdelta.lab.steps import expect_runs, log_memory, obtained
-from kdelta.lab.unseen import UnseenContentError
 from kdelta.lab.wanted import RunResult, WantedRun, part_of_stored, run_key
 from kdelta.machines.answering import Answer, run_answering
 from kdelta.machines.arch import arch_machine
@@ -70,9 +69,9 @@ from kdelta.machines.snapshots import (
     obtain_snapshot,
 )
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode
-from kdelta.spec.errors import KdeltaError, LabError, UserError
+from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
-from kdelta.spec.run import RunStatus, perturbation, turn_us
+from kdelta.spec.run import perturbation, turn_us
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 
@@ -133,6 +132,7 @@ class Lab:
                 self._must_have_qemu(found.arch)
         if isinstance(found, NoKernel):
             self._keep(found)
+        self.store.is_understood = True
         return found
 
     def _must_have_qemu(self, arch: str) -> None:
@@ -334,7 +334,9 @@ class Lab:
                 for one in missing
             }
         made = {index: task.result() for index, task in tasks.items()}
-        return [known.get(one.index) or made[one.index] for one in wanted]
+        found = [known.get(one.index) or made[one.index] for one in wanted]
+        self.store.note_run(found[-1].run.id)
+        return found
 
     def _known(self, wanted: Sequence[WantedRun], *, parts: bool) -> dict[int, RunResult]:
         found = {}
@@ -429,13 +431,9 @@ class Lab:
                 setting = self._setting(folder, step, wanted.work)
                 counted, outcome = await self._executed(wanted, start, setting)
             except KdeltaError as error:
-                ran = isinstance(error, LabError | UnseenContentError)
-                self.store.finish_run(
-                    run_id,
-                    RunStatus.WORKLOAD_FAILED if ran else RunStatus.BOOT_FAILED,
-                    detail=f"lab: {error}" if isinstance(error, LabError) else error.message,
-                    console=read_console(folder),
-                )
+                status, detail = ending_of(error)
+                console = read_console(folder)
+                self.store.finish_run(run_id, status, detail=detail, console=console)
                 self.progress.end(step, "failed")
                 raise
             kept: dict[str, str] = {}

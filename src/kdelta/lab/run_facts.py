@@ -6,10 +6,22 @@ import msgspec
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.plan import RunPlan
+from kdelta.lab.unseen import UnseenContentError
 from kdelta.machines.tcg import Guest
+from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.spec.identity import identity
-from kdelta.spec.run import MODES, MachineOptions, Mode
+from kdelta.spec.run import MODES, MachineOptions, Mode, RunStatus
 from kdelta.store.model import NewRun, Run
+
+
+def ending_of(error: KdeltaError) -> tuple[RunStatus | None, str]:
+    """Return the status and the detail of a run that this ended: none where the lab is at fault,
+    which says nothing of kernel or program.
+    """
+    if isinstance(error, LabError):
+        return None, f"lab: {error}"
+    unseen = isinstance(error, UnseenContentError)
+    return RunStatus.WORKLOAD_FAILED if unseen else RunStatus.BOOT_FAILED, error.message
 
 
 def unusual_facts(guest: Guest, mode: Mode) -> dict[str, str | int | float]:

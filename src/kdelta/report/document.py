@@ -14,6 +14,7 @@ import msgspec
 from kdelta.report.flame import Flame
 from kdelta.report.lines import merged
 from kdelta.spec.errors import LabError
+from kdelta.store.model import moment_text
 
 ColumnKind = Literal["name", "text", "number", "word", "names"]
 """Names: they stand last and may reach over a line's end, since a name that is cut is not found."""
@@ -282,6 +283,7 @@ class Made(msgspec.Struct, frozen=True):
     command   the command line, ready to be pasted
     version   that of the kdelta that made it
     started   when, in seconds since 1970
+    id        by which the store knows it; empty before it is kept
     """
 
     kind: str
@@ -289,6 +291,13 @@ class Made(msgspec.Struct, frozen=True):
     command: str
     version: str
     started: float
+    id: str = ""
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The line that a report begins with: which one it is, and when it was made."""
+        word = "run" if self.kind == "run" else "study"
+        return (f"{word} {self.id}, {moment_text(self.started)} UTC",) if self.id else ()
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -46,8 +46,14 @@ def plain(value: Any) -> Any:
 
 
 def document_type(name: str, kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """Return the type of a document: its name, kdelta's version, and a report's fields."""
-    head = [("schema", Literal[name]), ("kdelta", str)]
+    """Return the type of a document: its name, kdelta's version, the id of a study that is kept,
+    and a report's fields.
+    """
+    head: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+        ("schema", Literal[name]),
+        ("kdelta", str),
+        ("study", str | msgspec.UnsetType, msgspec.UNSET),
+    ]
     return msgspec.defstruct(
         "Document", [*head, *_fields(kind)], namespace=_doc(kind), kw_only=True
     )

@@ -41,6 +41,7 @@ def _suite(number: int, suite: Suite, document: Document) -> ET.Element:
     )
     properties = ET.SubElement(element, "properties")
     facts = {"question": made.question, "command": made.command, "kdelta": made.version}
+    facts |= {"id": made.id} if made.id else {}
     more = [one.facts for one in blocks(document.environment) if isinstance(one, Facts)]
     for name, value in [*facts.items(), *document.facts, *(fact for one in more for fact in one)]:
         ET.SubElement(properties, "property", name=_text(name), value=_text(value))

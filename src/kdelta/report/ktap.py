@@ -19,7 +19,7 @@ def ktap_of(document: Document) -> str:
     suites = [one for one in document.suites if one.cases]
     made = document.made
     lines = ["KTAP version 1", f"1..{len(suites)}"]
-    said = (made.question, *document.sentences, f"made by kdelta {made.version}")
+    said = (*made.head, made.question, *document.sentences, f"made by kdelta {made.version}")
     lines += [f"# {_line(text)}" for text in said]
     for number, suite in enumerate(suites, start=1):
         lines += [f"{_INDENT}{line}" for line in _suite(suite)]

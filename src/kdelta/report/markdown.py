@@ -51,6 +51,7 @@ def markdown_of(document: Document) -> str:
 def _head(document: Document) -> Iterator[str]:
     yield f"### {inline(document.title)}"
     yield ""
+    yield from (f"{escaped(one)}\n" for one in document.made.head)
     yield escaped(document.made.question)
     yield ""
     yield from (f"- {escaped(text)}" for text in document.sentences)

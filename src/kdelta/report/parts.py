@@ -36,7 +36,8 @@ from kdelta.store.model import moment_text
 
 def made_of(stored: Stored) -> Made:
     """Return what a stored study is of, and what made it."""
-    return Made(stored.kind, stored.question, stored.command, stored.version, stored.started)
+    made = Made(stored.kind, stored.question, stored.command, stored.version, stored.started)
+    return msgspec.structs.replace(made, id=stored.id)
 
 
 def kernel_fact(side: KernelRuns) -> str:

@@ -34,6 +34,7 @@ class Stored(msgspec.Struct, frozen=True):
     reports   its reports, of the type that its kind has: one, or of a comparison one for each CPU
     shown     how much of it was printed: --explain, --functions and the like, by name
     defaults  the options that the user's file of defaults set, and the file
+    id        by which the store knows it; empty before it is kept
     """
 
     kind: str
@@ -44,6 +45,12 @@ class Stored(msgspec.Struct, frozen=True):
     reports: tuple[msgspec.Struct, ...]
     shown: dict[str, int] = {}
     defaults: str = ""
+    id: str = ""
+
+    @property
+    def study(self) -> str:
+        """Return its id, where it is a study that is kept, and not a run in its place."""
+        return "" if self.kind == "run" else self.id
 
     @property
     def started_text(self) -> str:
@@ -83,7 +90,7 @@ class _KeptStudy(msgspec.Struct, frozen=True):
 
 def encode(stored: Stored) -> bytes:
     """The bytes that are kept of a study."""
-    fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
+    fields = {name: getattr(stored, name) for name in stored.__struct_fields__ if name != "id"}
     reports = msgspec.Raw(_ENCODER.encode(stored.reports))
     return _ENCODER.encode(_KeptStudy(**{**fields, "schema": SCHEMA, "reports": reports}))
 

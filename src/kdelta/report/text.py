@@ -45,7 +45,7 @@ _WORD = re.compile(r"(?:\$'(?:\\.|[^'\\])*'|'[^']*'|\"[^\"]*\"|\\.|[^\s])+", re.
 
 def text_of(document: Document) -> str:
     """Return a document as text for a terminal."""
-    lines = [line for one in document.sentences for line in wrapped(one)]
+    lines = [line for one in (*document.made.head, *document.sentences) for line in wrapped(one)]
     lines += [line for one in document.failures for line in ("", *_failure(one))]
     last = len(document.body) - len(document.environment)
     lines += _sections(document.body[:last])
@@ -56,7 +56,7 @@ def text_of(document: Document) -> str:
 
 def letter_of(document: Document) -> str:
     """Return a document as the text of a mail, which also says what was asked."""
-    lines = [*wrapped(document.made.question), "", *_heading("In short")]
+    lines = [*document.made.head, *wrapped(document.made.question), "", *_heading("In short")]
     lines += _bullets(document.sentences)
     lines += [line for one in document.failures for line in ("", *_failure(one))]
     lines += ["", *_facts(document.facts)] if document.facts else []

@@ -38,12 +38,13 @@ from kdelta.store.database import (
     revision,
     row_damaged,
 )
+from kdelta.store.last import Last, keep_last, read_last
 from kdelta.store.model import NewRun, NewStudy, Run, Study
 from kdelta.store.owner import is_alive, process_name
 from kdelta.store.tables import JSON_COLUMNS, REVISION
 
 LAST = "last"
-"""The word for the run, or the study, that started last, where an id is asked for."""
+"""The word for the study or run that was asked for last, where an id is asked for."""
 _ID_BYTES = 6
 _LARGEST = (1 << 63) - 1
 _SHOWN = 5
@@ -90,6 +91,9 @@ class Store:
         self._connection = connection
         self._lock = threading.RLock()
         self._blobs = Blobs(folder / "blobs")
+        self._run = ""
+        self.is_understood = False
+        """Whether kernels and options of what is asked were: from then on it is no slip."""
 
     @classmethod
     def open(cls, folder: Path) -> "Store":
@@ -163,14 +167,17 @@ class Store:
         self._insert("runs", row)
         return run_id
 
-    def finish_run(self, run_id: str, status: RunStatus, **found: Unpack[RunEnd]) -> Run:
-        """Enter how a run ended, and all that came out of it; return the run."""
+    def finish_run(self, run_id: str, status: RunStatus | None, **found: Unpack[RunEnd]) -> Run:
+        """Enter how a run ended, and all that came out of it; return the run. status: None of one
+        that the lab interrupted, which is no answer.
+        """
         begun = self._by_id(run_id)
         counts, console = found.get("counts"), found.get("console", "")
         attachments = found.get("attachments") or {}
         with self.writing():
             row: dict[str, Any] = {
-                "status": status.value,
+                "status": status.value if status else None,
+                **({} if status else {"owner": ""}),
                 "detail": found.get("detail", ""),
                 "seconds": found.get("seconds"),
                 "machine": {**begun.machine, **(found.get("machine") or {})},
@@ -210,11 +217,13 @@ class Store:
         return self._latest(f"kernel_identity = ? AND {_WENT_WELL}", kernel_identity)
 
     def run(self, prefix: str) -> Run:
-        """The run of that id, or of the only id that begins so, or the "last" one.
+        """Return the run of that id, or of the only id that begins so, or the "last" one.
 
-        UserError if there is none, or more than one.
+        UserError if there is none, or more than one, or if what was asked for last was refused.
         """
         if prefix == LAST:
+            if (last := self.last) and last.run:
+                return self._by_id(last.run)
             if not (latest := self.runs(limit=1)):
                 raise UserError("there is no run yet", "kdelta compare and kdelta run make some")
             return latest[0]
@@ -228,16 +237,48 @@ class Store:
         self._insert("studies", {**row, "bound": bound_of(row, "studies")})
         return kept
 
+    def note_run(self, run_id: str) -> None:
+        """Note that a run belongs to what is asked, whether it was made or is from the store."""
+        self._run = run_id
+
+    def enter_last(self, study: str = "", *, refused: str = "") -> None:
+        """Enter what was asked for last: that study, why it was refused, or else the run that was
+        noted, if any.
+        """
+        if study or refused or self._run:
+            last = Last(
+                id=study or ("" if refused else self._run),
+                run=self._run,
+                refused=refused,
+                command=_command[0],
+                started=time.time(),
+            )
+            keep_last(self._folder, last)
+
+    @property
+    def last(self) -> Last | None:
+        """Return what was asked for last, if it is still there. UserError if it was refused."""
+        if last := read_last(self._folder):
+            last.must_be_there()
+            is_study = bool(self._rows("studies", "WHERE id = ?", last.id, limit=1))
+            if (is_study or self._latest("id = ?", last.id)) and (
+                not last.run or self._latest("id = ?", last.run)
+            ):
+                return last
+        return None
+
     def studies(self, limit: int | None = None) -> list[Study]:
         """The studies, the latest first."""
         return self._as(list[Study], self._rows("studies", "ORDER BY started DESC", limit=limit))
 
     def study_or_run(self, prefix: str) -> Study | Run:
-        """The study or run of that id, or of the only id that begins so, or the "last" study.
+        """Return the study or run of that id, or of the only id that begins so, or the "last" one.
 
-        UserError if there is none, or more than one.
+        UserError if there is none, or more than one, or if what was asked for last was refused.
         """
         if prefix == LAST:
+            if last := self.last:
+                return self.study_or_run(last.id)
             if not (latest := self.studies(limit=1)):
                 raise UserError(
                     "no study is stored yet",

@@ -28,9 +28,15 @@ _PAGE = "docs/what-a-miss-costs.md has what was found"
 _NAMES = {kind: name for name, kind in DOCUMENTS.items()}
 
 
-def document_text(report: msgspec.Struct, version: str) -> str:
-    """Return a report as the document of its type; `version` is kdelta's."""
-    head = {"schema": _NAMES[type(report)], "kdelta": version}
+def document_text(report: msgspec.Struct, version: str, study: str = "") -> str:
+    """Return a report as the document of its type; `version` is kdelta's, `study` the id of a study
+    that is kept.
+    """
+    head = {
+        "schema": _NAMES[type(report)],
+        "kdelta": version,
+        **({"study": study} if study else {}),
+    }
     document = msgspec.json.encode({**head, **plain(report)})
     return msgspec.json.format(document, indent=1).decode() + "\n"
 

@@ -83,7 +83,7 @@ FORMS: Mapping[str, Form] = {
     "html": Form("one page that opens offline in any browser", html, (".html", ".htm")),
     "json": Form(
         "for programs, with a schema",
-        lambda s: document_text(KINDS[s.kind].json_of(s.reports), s.version),
+        lambda s: document_text(KINDS[s.kind].json_of(s.reports), s.version, s.study),
         (".json",),
     ),
     "ktap": Form(

@@ -127,9 +127,9 @@ def stored_of(content: bytes) -> Stored:
 
 
 def load(study: Study, store: Store) -> Stored:
-    """A study with its report; LabError, with what makes it again, if that is lost or damaged."""
+    """Return a study with its report; LabError, with what makes it again, if that is lost."""
     try:
-        return stored_of(store.get(study.report_blob))
+        return msgspec.structs.replace(stored_of(store.get(study.report_blob)), id=study.id)
     except LabError as error:
         raise LabError(
             f"the report of study {study.id} cannot be shown: {error.message}",
