@@ -7,6 +7,7 @@ import gc
 import itertools
 import socket
 import sys
+import time
 from collections.abc import Coroutine, Generator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from kdelta.machines import process
 from kdelta.machines.process import Emulator, emulator
+from kdelta.spec.errors import LabError
 
 # Speaks as QEMU's monitor does: the socket is one of the file descriptors that it inherited.
 _MONITOR = """
@@ -93,6 +95,66 @@ def test_use_of_qemu_cancelled_at_any_wait_leaves_nothing(
         if used.waits <= at:
             break
     assert at > 5  # there were some waits
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("os.kill(os.getpid(), 9)", "by signal 9"),
+        ("os.kill(os.getpid(), 15)", "by signal 15"),
+        # As QEMU does, which then runs its plugins' handlers and exits.
+        ('print("qemu: terminating on signal 15 from pid 1 (kill)", file=sys.stderr)', "signal 15"),
+        ("os.abort()", ""),
+        ("sys.exit(1)", ""),
+    ],
+)
+def test_qemu_that_is_ended_from_outside_is_no_answer(tmp_path: Path, end: str, words: str) -> None:
+    async def ended() -> str:
+        async with emulator([*_QEMU[:-1], f"{_MONITOR}\nimport os\n{end}"], tmp_path, 60) as qemu:
+            with contextlib.suppress(LabError):
+                await qemu.command("stop")
+            await qemu._qmp.disconnect()
+            return await qemu.wait_exit()
+
+    if words:
+        with pytest.raises(LabError, match=words):
+            asyncio.run(ended())
+    else:
+        assert asyncio.run(ended()) == "exited"
+
+
+def test_time_in_which_kdelta_was_stopped_is_not_the_guests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_MOST_AT_ONCE_SECONDS", 0.3)
+    slow = f"{_MONITOR}\nimport time\ntime.sleep(60)"
+
+    async def ended() -> str:
+        async with emulator([*_QEMU[:-1], slow], tmp_path, 1.0) as qemu:
+            await qemu._qmp.disconnect()
+            # The whole program stands still, as after SIGSTOP.
+            asyncio.get_running_loop().call_later(0.1, time.sleep, 1.2)
+            before = time.monotonic()
+            how = await qemu.wait_exit()
+            assert time.monotonic() - before > 1.6
+            return how
+
+    assert asyncio.run(ended()) == "timeout"
+
+
+def test_qemu_gets_no_variable_that_could_change_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere")
+    script = f"import os\nopen('env', 'w').write(repr(sorted(os.environ)))\n{_MONITOR}"
+
+    async def use() -> None:
+        async with emulator([*_QEMU[:-1], script], tmp_path, 60) as qemu:
+            await qemu.command("stop")
+
+    asyncio.run(use())
+    assert "'PATH'" in (tmp_path / "env").read_text()
+    assert "LD_LIBRARY_PATH" not in (tmp_path / "env").read_text()
 
 
 async def _complaints_of_the_loop(folder: Path) -> list[dict[str, Any]]:

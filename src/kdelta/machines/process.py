@@ -9,6 +9,7 @@ manual, "Remote Protocol": $DATA#CHECKSUM, each answered by +.
 import asyncio
 import contextlib
 import os
+import re
 import resource
 import signal
 import socket
@@ -18,6 +19,7 @@ from typing import Any, BinaryIO
 
 from qemu.qmp import ExecuteError, QMPClient, QMPError
 
+from kdelta.host.environment import environment
 from kdelta.host.files import lab_errors
 from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError
@@ -32,6 +34,11 @@ _TAIL_BYTES = 4096
 AFTER_PANIC = b"end Kernel panic"
 """The kernel's last words, after which some machines neither reboot nor turn themselves off."""
 _SECONDS_TO_EXIT = 10.0
+_MOST_AT_ONCE_SECONDS = 1.0
+_CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
+"""Signals that QEMU's own faults end it with; a full disk sends SIGBUS."""
+_ASKED_TO_END = re.compile(r"terminating on signal (\d+)")
+"""What QEMU prints of a signal that it handles; it then exits with 0."""
 
 
 class Debugger:
@@ -130,7 +137,7 @@ class Emulator:
         self._qmp = QMPClient("kdelta")
         self._debugger: Debugger | None = None
         self._folder = folder
-        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._seconds_left = seconds
         self._exited: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     async def start(self, argv: Sequence[str], passed: Sequence[int]) -> None:
@@ -140,8 +147,8 @@ class Emulator:
             complaints = (self._folder / "stderr").open("wb")
         with complaints as stderr:
             self._process = await asyncio.create_subprocess_exec(
-                *argv, cwd=self._folder, stdin=asyncio.subprocess.DEVNULL, stdout=stderr,
-                stderr=stderr, pass_fds=passed, preexec_fn=lambda: _confine(parent),
+                *argv, cwd=self._folder, env=environment(), stdin=asyncio.subprocess.DEVNULL,
+                stdout=stderr, stderr=stderr, pass_fds=passed, preexec_fn=lambda: _confine(parent),
                 start_new_session=True,
             )  # fmt: skip
         self._exited = asyncio.ensure_future(self._process.wait())
@@ -187,12 +194,15 @@ class Emulator:
 
     async def run_to(self, address: int, bytes_of_insn: int) -> str:
         """Starts the guest, and waits until it is about to execute that instruction, for the first
-        time: "stopped", or how else it ended: "exited", "panic", "timeout" or "flood".
+        time: "stopped", or how else it ended: "exited", "panic", "timeout" or "flood". LabError if
+        QEMU was ended from outside.
         """
         return await self._wait(self.debugger.run_to(address, bytes_of_insn))
 
     async def wait_exit(self) -> str:
-        """Until QEMU ends: "exited", "panic", "timeout" or "flood"."""
+        """Wait until QEMU ends, which is "exited", "panic", "timeout" or "flood"; LabError as of
+        `run_to`.
+        """
         return await self._wait(None)
 
     async def _wait(self, stop: Coroutine[Any, Any, None] | None) -> str:
@@ -200,16 +210,20 @@ class Emulator:
         try:
             while True:
                 waiting = {self._exited} | ({stopped} if stopped else set())
+                began = asyncio.get_running_loop().time()
                 await asyncio.wait(waiting, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+                # While kdelta is stopped, as by Ctrl-Z, nothing is late.
+                took = asyncio.get_running_loop().time() - began
+                self._seconds_left -= min(took, _MOST_AT_ONCE_SECONDS)
                 if stopped and stopped.done():
                     return await self._how_stopped(stopped)
                 if self._exited.done():
-                    return "exited"
+                    return self._exited_itself()
                 if self._console_bytes() > CONSOLE_LIMIT_BYTES:
                     return "flood"
                 if AFTER_PANIC in self._console_tail():
                     return "panic"
-                if asyncio.get_running_loop().time() > self._deadline:
+                if self._seconds_left < 0:
                     return "timeout"
         finally:
             if stopped:
@@ -220,9 +234,22 @@ class Emulator:
         if stopped.exception():
             await asyncio.wait([self._exited], timeout=_SECONDS_TO_EXIT)
             if self._exited.done():
-                return "exited"
+                return self._exited_itself()
         stopped.result()
         return "stopped"
+
+    def _exited_itself(self) -> str:
+        """What the guest did, or QEMU; a signal from outside says nothing of either."""
+        number = -(self.exit_code or 0)
+        if asked := _ASKED_TO_END.search(self.stderr()):
+            number = int(asked[1])
+        if number <= 0 or number in _CRASHES:
+            return "exited"
+        raise LabError(
+            f"QEMU was ended from outside, by signal {number}",
+            "ask again; a host without memory ends programs by signal 9: -j 1 runs one guest at a"
+            " time, and dmesg says more",
+        )
 
     def _console_bytes(self) -> int:
         with contextlib.suppress(FileNotFoundError):
