@@ -19,6 +19,12 @@ from tests.cli.studies import Captured, Studies, kdelta
 TRY = "try: kdelta compare --help\n"
 
 
+def test_argument_that_is_not_utf8_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "deb:aa", "--", "./caf\udce9", "b"]
+    assert ended(words) == 2
+    assert "an argument is not UTF-8: ./caf\\xe9" in capsys.readouterr().err
+
+
 def test_version_and_help(capsys: Captured) -> None:
     assert kdelta("--version") == 0
     assert capsys.readouterr().out == f"kdelta {__version__}\n"

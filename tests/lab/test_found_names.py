@@ -245,6 +245,19 @@ def test_what_is_given_wins_and_what_is_left_out_is_named(
     assert f"left out {secret}: it may be a secret; --file {secret} adds it" in guests.heard.lines
 
 
+def test_file_of_any_printed_name_is_carried_and_others_are_named(guests: AskingGuests) -> None:
+    place = Path.cwd()
+    odd = ("zero\u200dwidth", "no\u00a0break", "\u202eright")
+    for name in (*odd, "not\udcffutf", "line\nend"):
+        (place / name).write_text("here")
+    guests.names = [f"c{place}/{name}" for name in (*odd, "not\udcffutf", "line\nend")]
+    program = work_with_files(guests, Program(("true",)), X86)
+    assert carried(program) == dict.fromkeys(odd, "content")
+    said = "its name is not UTF-8, or has control characters"
+    assert f"left out {place}/not\\xffutf: {said}" in guests.heard.lines
+    assert f"left out {place}/line\nend: {said}" in guests.heard.lines
+
+
 def test_a_guest_has_the_working_folder(
     guests: AskingGuests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from kdelta.cli.guard import guarded
 from kdelta.cli.invoked import begin_command
 from kdelta.cli.output import emit
 from kdelta.host.files import made_folders
+from kdelta.spec.errors import UserError
 
 
 class _Command(NamedTuple):
@@ -185,7 +186,18 @@ def _use_absolute_path() -> None:
         os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath
 
 
+def _must_be_text(arguments: Sequence[str]) -> None:
+    """Raise UserError for a word that is no UTF-8: what is kept of a study has it as text."""
+    for word in arguments:
+        if not word.isascii() and any("\udc80" <= one <= "\udcff" for one in word):
+            shown = os.fsencode(word).decode("utf-8", "backslashreplace")
+            hint = "name such a file by a link to it, or by a script that has the word"
+            raise UserError(f"an argument is not UTF-8: {shown}", hint)
+
+
 def _invoked(arguments: Sequence[str]) -> Any:
+    if _name(arguments) != "__complete":
+        _must_be_text(arguments)
     try:
         with app.make_context("kdelta", list(arguments)) as context:
             return app.invoke(context)

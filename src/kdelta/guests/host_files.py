@@ -3,6 +3,7 @@
 
 import os
 import stat
+import unicodedata
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -21,6 +22,9 @@ _SECRET_NAMES = frozenset(
     (".ssh", ".gnupg", ".netrc", ".git-credentials", ".aws", ".kube", ".password-store")
 )
 _SECRET_PATHS = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private")
+
+NO_TEXT = "its name is not UTF-8, or has control characters"
+"""Why such a file is left out: lists of names have a line each, and JSON."""
 
 NAME_KINDS = "nscxl"
 """How a name begins that was asked for: n the file itself, also if it is a link; s what it leads
@@ -119,8 +123,9 @@ class HostFiles:
             state = os.lstat(path)
         except (OSError, ValueError):  # of a name with a NUL
             return None
-        if not path.isprintable():
-            self.left_out[path.encode("utf-8", "replace").decode()] = "its name is no plain text"
+        if not is_text(path):
+            shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+            self.left_out[shown] = NO_TEXT
             return None
         if is_secret(path):
             self.left_out[path] = "it may be a secret"
@@ -207,6 +212,11 @@ class HostFiles:
                 f"the program asks for more than {MAX_ENTRIES} files, such as {file.path}",
                 "give it a smaller folder, or leave files out by --no-find",
             )
+
+
+def is_text(name: str) -> bool:
+    """Return whether a name can stand in a list of names, a line each, and in JSON."""
+    return not any(unicodedata.category(one) in {"Cc", "Cs", "Zl", "Zp"} for one in name)
 
 
 def is_secret(path: str) -> bool:

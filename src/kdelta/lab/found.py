@@ -24,6 +24,7 @@ import msgspec
 
 from kdelta.guests.cpio import archive
 from kdelta.guests.host_file import carried_bytes, opened
+from kdelta.guests.host_files import NO_TEXT, is_text
 from kdelta.guests.job import Job, JobFile, job_identity
 from kdelta.guests.libraries import LOADER_PATH, find_program
 from kdelta.host.dirs import cache_dir
@@ -188,10 +189,9 @@ async def _asked(program: Program, kernel: Kernel, lab: Lab) -> tuple[str, ...] 
     names: dict[str, None] = {}
 
     def answer(name: str) -> bytes:
-        if not name.isprintable():  # no UTF-8, or a line's end: it would spoil lists of names
-            return archive(())
-        names[name] = None
         files.need(name)
+        if is_text(name):
+            names[name] = None
         return archive(one.entry() for one in files.take_new())
 
     outcome = await lab.answered(kernel, plan, answer)
@@ -202,6 +202,9 @@ async def _asked(program: Program, kernel: Kernel, lab: Lab) -> tuple[str, ...] 
             f"{refused or outcome.detail}; --file PATH adds one"
         )
         return None
+    for path, why in files.left_out.items():
+        if why == NO_TEXT:  # no record can name it
+            lab.progress.log(f"left out {path}: {why}")
     if outcome.status is RunStatus.TIMED_OUT:  # counted, it would take still longer
         raise UserError(
             f"{program_name(program).removeprefix(COMMAND_PREFIX)} did not end while its files were"

@@ -89,7 +89,7 @@ class _KeptStudy(msgspec.Struct, frozen=True):
 
 
 def encode(stored: Stored) -> bytes:
-    """The bytes that are kept of a study."""
+    """Return the bytes that are kept of a study."""
     fields = {name: getattr(stored, name) for name in stored.__struct_fields__ if name != "id"}
     reports = msgspec.Raw(_ENCODER.encode(stored.reports))
     return _ENCODER.encode(_KeptStudy(**{**fields, "schema": SCHEMA, "reports": reports}))
