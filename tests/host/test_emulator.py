@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.host import emulator
 from kdelta.host.emulator import NEWEST_API, HostQemu, find_qemu
 from kdelta.host.target import target
 from kdelta.spec.errors import KdeltaError, LabError, UserError
+from tests.caches import forget_checks
 from tests.conftest import FakeProgram
 
 NAME = "qemu-system-x86_64"
@@ -42,6 +44,41 @@ def test_the_hosts_qemu_takes_the_plugin() -> None:
     assert qemu.argv == (NAME,)
     assert qemu.identity == qemu.version
     assert qemu.plugin().name == "plugin"
+
+
+def test_identity_is_that_of_what_runs_in_the_end(tmp_path: Path) -> None:
+    """A script in QEMU's place starts another program, with options and variables of its own."""
+    real, wrapper = tmp_path / "real", tmp_path / NAME
+    report = """#!/usr/bin/env python3
+# {mark}
+import os, sys
+words = "\\0".join(sys.argv) + "\\0"
+variables = "\\0".join(f"{{k}}={{v}}" for k, v in os.environ.items()) + "\\0"
+parts = (sys.argv[0], words, variables)
+print("QEMU emulator version 9.2" if "--version" in sys.argv else "plugin-api x86_64 0 4")
+print("runs-as", *(one.encode().hex() for one in parts))
+"""
+
+    def identity(content: str, option: str = "-L /nothing", variable: str = "A=1") -> str:
+        real.write_text(report.format(mark=content))
+        real.chmod(0o755)
+        wrapper.write_text(f'#!/bin/sh\n. {tmp_path}/settings\nexec {real} $OPTION "$@"\n')
+        wrapper.chmod(0o755)
+        (tmp_path / "settings").write_text(f"OPTION='{option}'\nexport {variable}\n")
+        forget_checks()
+        emulator._probed_once.cache_clear()
+        emulator._wrapped.cache_clear()
+        return find_qemu(X86, str(wrapper)).identity
+
+    found = identity("one")
+    assert found == identity("one")
+    firmware = tmp_path / "firmware"
+    firmware.write_text("1")
+    others = [identity("two"), identity("one", "-L /other"), identity("one", variable="A=2")]
+    others.append(identity("one", f"-bios {firmware}"))
+    firmware.write_text("22")
+    others.append(identity("one", f"-bios {firmware}"))
+    assert len({found, *others}) == 6
 
 
 def test_a_qemu_that_takes_only_later_plugins_is_asked_again(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from kdelta.host.pin import (
     read_archive,
 )
 from kdelta.host.target import Target
+from kdelta.host.wrapped import what_runs
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 
 OLDEST_API, NEWEST_API = 1, 7
@@ -68,12 +69,15 @@ class HostQemu(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """What keys and reports call it: its version, and a digest of its parts or of its pin."""
+        """Return what keys and reports call it: its version, and a digest of its parts, and of what
+        runs in the end if it starts another program; or of its pin.
+        """
         if self.pin:
             return self.pin.title
-        if not self.parts:
+        more = _wrapped(self)
+        if not self.parts and not more:
             return self.version
-        digests = "".join(map(sha256_state, self.parts))
+        digests = "".join([*map(sha256_state, self.parts), *more])
         return f"{self.version}, SHA-256 {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
 
     @property
@@ -286,10 +290,23 @@ def _version(qemu: HostQemu) -> str:
 
 
 @functools.cache
-def _plugin_apis(qemu: HostQemu) -> tuple[int, int]:
+def _probed_once(qemu: HostQemu) -> Result:
+    """What it said to a probe that it can load, if there is one."""
     result = _probed(qemu, OLDEST_API)
     if (least := _number("minimum version of", result)) and least <= NEWEST_API:
         result = _probed(qemu, least)
+    return result
+
+
+@functools.cache
+def _wrapped(qemu: HostQemu) -> tuple[str, ...]:
+    result = _probed_once(qemu)
+    return what_runs(result.stdout, result.argv, qemu.program)
+
+
+@functools.cache
+def _plugin_apis(qemu: HostQemu) -> tuple[int, int]:
+    result = _probed_once(qemu)
     match = re.search(r"^plugin-api (\S+) (\d+) (\d+)$", result.stdout, re.MULTILINE)
     if match is None:
         raise _refused(qemu, result)

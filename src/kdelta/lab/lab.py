@@ -118,7 +118,7 @@ class Lab:
         return Lab(self.store, self.progress, request)
 
     def kernel(self, spec: str) -> Kernel | NoKernel:
-        """The kernel of a spec's text; one that cannot be built is kept as a run that failed.
+        """Return the kernel of a spec; one that cannot be built is kept as a run that failed.
 
         LabError or UserError, before it is fetched or built, if there is no QEMU to run it.
         """

@@ -295,7 +295,7 @@ class Made(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> tuple[str, ...]:
-        """The line that a report begins with: which one it is, and when it was made."""
+        """Return the line that a report begins with: which one it is, and when it was made."""
         word = "run" if self.kind == "run" else "study"
         return (f"{word} {self.id}, {moment_text(self.started)} UTC",) if self.id else ()
 

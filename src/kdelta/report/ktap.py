@@ -13,8 +13,8 @@ _BAD = (Outcome.SLOWER, Outcome.FAILED)
 
 
 def ktap_of(document: Document) -> str:
-    """A suite for each group of regions, and in it a test for each: not ok is what is slower, or
-    what failed; skipped is what is not known.
+    """Return a suite for each group of regions, and in it a test for each: not ok is what is
+    slower, or what failed; skipped is what is not known.
     """
     suites = [one for one in document.suites if one.cases]
     made = document.made
