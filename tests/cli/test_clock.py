@@ -120,7 +120,7 @@ def test_clock_refuses(
 def test_judge_one_boot_only(tmp_path: Path, own_data: Path, capsys: Captured) -> None:
     assert own_data
     a = write_boots(tmp_path / "A", {"stat": 1.0}, {"stat": 1.0}, boot_id="x")
-    b = write_boots(tmp_path / "B", {"stat": 1.0}, {"stat": 1.0})
+    b = write_boots(tmp_path / "B", {"stat": 1.0}, {"stat": 1.0}, first=20_000)
     assert kdelta("clock", "judge", str(a), str(b)) == 2
     assert "not 2 pairs of boots to compare, but 1" in capsys.readouterr().err
     assert (
@@ -128,7 +128,7 @@ def test_judge_one_boot_only(tmp_path: Path, own_data: Path, capsys: Captured) -
             "clock",
             "judge",
             str(b),
-            str(write_boots(tmp_path / "C", *({"stat": 1.0},) * 2)),
+            str(write_boots(tmp_path / "C", *({"stat": 1.0},) * 2, first=23_000)),
             "-o",
             "stot",
         )
@@ -145,7 +145,10 @@ def test_judge_counters_that_are_refused_named(
         (tmp_path / name).mkdir()
         for at in range(2):
             refused = region("stat", 100.0, counter_errno=errno.EACCES)
-            facts = {"boot_id": f"{name}{at}", "when": FACTS["when"] + 9 * at + (name == "B")}
+            facts = {
+                "boot_id": f"{name}{at}",
+                "when": FACTS["when"] + 900 * at + 300 * (name == "B"),
+            }
             (tmp_path / name / f"{at}.json").write_bytes(content({}, refused, **facts))
     assert kdelta("clock", "judge", str(tmp_path / "A"), str(tmp_path / "B")) == 0
     text = " ".join(capsys.readouterr().out.split())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kdelta.measures.clock.boots import EQUAL, TimedKernels, paired, read_folder
+from kdelta.measures.clock.boots import EQUAL, TimedKernels, must_follow, paired, read_folder
 from kdelta.measures.clock.results import BootFacts
 from kdelta.spec.errors import UserError
 from tests.measures.clock.made_runs import FACTS, content, write_boots
@@ -82,6 +82,35 @@ def test_a_boot_has_one_kernel(tmp_path: Path) -> None:
     a, b = (write_boots(tmp_path / name, {"stat": 1.0}, boot_id="same") for name in "AB")
     with pytest.raises(UserError, match="are from one boot"):
         paired(read_folder(a), read_folder(b))
+
+
+def test_boots_that_overlap_in_time_have_no_order(tmp_path: Path) -> None:
+    a = write_boots(tmp_path / "A", *({"stat": 1.0},) * 3)
+    b = write_boots(tmp_path / "B", *({"stat": 1.0},) * 3, first=3600)
+    must_follow(read_folder(a), read_folder(b))
+    (b / "1.json").write_bytes(
+        content({"stat": 1.0}, boot_id="B-1", when=FACTS["when"] + 10800, uptime="3700.5 1.0")
+    )
+    with pytest.raises(UserError, match=r"B/1\.json and .*A/1\.json are from boots that overlap"):
+        must_follow(read_folder(a), read_folder(b))
+
+
+def test_boots_of_a_machine_without_a_clock_have_no_order(tmp_path: Path) -> None:
+    """Its date is after 2020, and the same at the start of each boot."""
+    for name in "AB":
+        (tmp_path / name).mkdir()
+        for at in range(3):
+            seconds = 60 + 7 * at + (3 if name == "B" else 0)
+            one = content(
+                {"stat": 1.0},
+                boot_id=f"{name}{at}",
+                when=FACTS["when"] + seconds,
+                uptime=f"{seconds}.00 1.0",
+            )
+            (tmp_path / name / f"{at}.json").write_bytes(one)
+    with pytest.raises(UserError, match="overlap in time") as caught:
+        must_follow(*(read_folder(tmp_path / name) for name in "AB"))
+    assert "set the date" in caught.value.hint
 
 
 def test_folders_without_files(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_region_in_which_the_clock_jumped_is_left_out() -> None:
 
 
 def test_short_region_does_not_say_how_long_ticks_are() -> None:
-    short = region("short", 1.0, ns=1000, ticks=3300)
+    short = region("short", 1.0, ns=1000, ticks=3300, samples=[[3200, 300]])
     found = parse_run(content({"command": 10_000.0}, short), "1.json")
     assert set(found.ns) == {"command", "short"}
     assert found.ns["command"] == pytest.approx(10_000, rel=1e-3)
@@ -116,6 +116,13 @@ def test_number_that_no_bundle_writes_is_refused(more: dict[str, object]) -> Non
         parse_run(content({}, region("stat", 5.0) | more), "1.json")
 
 
+def test_batches_that_are_more_than_their_region_are_refused() -> None:
+    found = region("stat", 5.0)
+    for name in ("ticks", "iterations"):
+        with pytest.raises(UserError, match="the batches of stat are more than it"):
+            parse_run(content({}, found | {name: found[name] // 3}), "1.json")
+
+
 def test_nested_too_deep_is_refused() -> None:
     deep = b'{"kdelta_bundle":1,"x":' + b"[" * 100_000
     with pytest.raises(UserError, match="is cut off or damaged"):
@@ -150,6 +157,10 @@ def test_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
         ({"boot_id": ""}, "does not say which boot it is from"),
         ({"when": 61}, "is of a machine whose date was not set"),
         ({"when": -(10**18)}, "is of a machine whose date was not set"),
+        ({"when": 10**30}, "is cut off or damaged"),
+        ({"uptime": "nan 1.0"}, "for how long its machine had run"),
+        ({"uptime": ""}, "for how long its machine had run"),
+        ({"uptime": "-5.0 1.0"}, "for how long its machine had run"),
     ],
 )
 def test_boot_that_has_no_place_is_refused(

@@ -33,6 +33,9 @@ EQUAL = {
 kernel, such as its clock source, may differ: it is part of what is compared.
 """
 
+_CLOCK_SECONDS = 2.0
+"""By so much dates may be off: they are whole seconds, and a clock is set now and then."""
+
 
 class Boot(msgspec.Struct, frozen=True):
     """One boot of a kernel, and its runs."""
@@ -43,6 +46,14 @@ class Boot(msgspec.Struct, frozen=True):
     def when(self) -> int:
         """Return when its first run began, in seconds since 1970."""
         return min(one.facts.when for one in self.runs)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Return when it began, and when its last run ended, in seconds since 1970."""
+        return (
+            min(one.facts.booted for one in self.runs),
+            max(one.facts.when + one.seconds for one in self.runs),
+        )
 
     def ns(self) -> dict[str, float]:
         """Return by region the nanoseconds of an iteration, the median over runs."""
@@ -139,6 +150,23 @@ def paired(base: Sequence[TimedRun], other: Sequence[TimedRun]) -> TimedKernels:
     boots = [(one, True) for one in ours.values()] + [(one, False) for one in theirs.values()]
     pairs = tuple(_neighbours(sorted(boots, key=lambda one: one[0].when)))
     return TimedKernels(pairs, (len(ours) - len(pairs), len(theirs) - len(pairs)))
+
+
+def must_follow(base: Sequence[TimedRun], other: Sequence[TimedRun]) -> None:
+    """Raise UserError unless the runs show in which order the boots of both kernels were: each had
+    ended when the next one began, by the machine's clock and its uptime. One that has no clock
+    begins each boot at the same date.
+    """
+    boots = [*_boots(base).values(), *_boots(other).values()]
+    before, *later = sorted(boots, key=lambda one: one.span[0])
+    for after in later:
+        if after.span[0] < before.span[1] - _CLOCK_SECONDS:
+            raise UserError(
+                f"{before.runs[0].path} and {after.runs[0].path} are from boots that overlap in"
+                " time, by their dates and uptimes: the order of boots is not known",
+                "on a machine without a clock, set the date before ./bundle run",
+            )
+        before = max(before, after, key=lambda one: one.span[1])
 
 
 def _neighbours(boots: Sequence[tuple[Boot, bool]]) -> Iterator[BootPair]:

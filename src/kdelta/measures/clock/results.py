@@ -2,6 +2,8 @@
 """What a bundle says of one run: the machine, the kernel, and how long each operation took."""
 
 import errno
+import math
+import re
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +24,15 @@ _SHORT_NS = 100_000
 _EARLIEST = 1_600_000_000
 """Before this, in 2020, no bundle was made."""
 
+_LATEST = 253_402_300_799
+"""The end of the year 9999."""
+
 _MOST = 2**63 - 1
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 _OneOrMore = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
 
 _AGAIN = "run ./bundle run again, or copy its file again"
+_UPTIME = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?")
 _REFUSED = frozenset({errno.EPERM, errno.EACCES})
 
 
@@ -39,7 +45,7 @@ class BootFacts(msgspec.Struct, frozen=True):
 
     bundle: str
     workload: str
-    when: int
+    when: Annotated[int, msgspec.Meta(le=_LATEST)]
     cpu: int
     clock: str
     machine: str
@@ -70,6 +76,14 @@ class BootFacts(msgspec.Struct, frozen=True):
     arguments: str = ""
 
     @property
+    def booted(self) -> float:
+        """Return when its boot began, in seconds since 1970; NaN where it does not say for how long
+        it had run.
+        """
+        first = next(iter(self.uptime.split()), "")
+        return self.when - float(first) if _UPTIME.fullmatch(first) else math.nan
+
+    @property
     def kernel(self) -> tuple[str, str]:
         """Return what distinguishes kernels: the build ID, or else the version, and its words."""
         return self.build_id or self.version, self.command_line
@@ -92,6 +106,12 @@ class TimedRegion(msgspec.Struct, frozen=True):
     user_us: _Count = 0
     system_us: _Count = 0
 
+    @property
+    def holds_its_samples(self) -> bool:
+        """Return whether its batches are no more than it, in ticks and in iterations."""
+        ticks, iterations = (sum(one[at] for one in self.samples) for at in (0, 1))
+        return ticks <= self.ticks and iterations <= self.iterations
+
 
 class _End(msgspec.Struct, frozen=True):
     regions: int
@@ -109,6 +129,7 @@ class TimedRun(msgspec.Struct, frozen=True):
               region that comes again
     counters  by region, of an iteration
     used      by region, nanoseconds of processor time of an iteration, user and system
+    seconds   how long all regions took
     jumped    regions in which the clock jumped, whose figures are left out
     content   of its file
     refused   whether the kernel does not let programs count all that was asked for
@@ -122,6 +143,7 @@ class TimedRun(msgspec.Struct, frozen=True):
     content: bytes = b""
     refused: bool = False
     used: dict[str, tuple[float, float]] = {}
+    seconds: float = 0.0
 
 
 def read_run(path: Path) -> TimedRun:
@@ -147,6 +169,11 @@ def read_run(path: Path) -> TimedRun:
         raise UserError(
             f"{path} is of a machine whose date was not set: the order of boots is not known",
             "set the date before ./bundle run",
+        )
+    if math.isnan(run.facts.booted):
+        raise UserError(
+            f"{path} does not say for how long its machine had run: the order of boots is unknown",
+            "./bundle run needs /proc/uptime: CONFIG_PROC_FS",
         )
     return run
 
@@ -174,6 +201,9 @@ def parse_run(content: bytes, path: str) -> TimedRun:
         )
     if not regions:
         raise UserError(f"{path}: no operation was timed", _AGAIN)
+    for one in regions:
+        if not one.holds_its_samples:
+            raise UserError(f"{path}: the batches of {one.region} are more than it", _AGAIN)
     return msgspec.structs.replace(_timed(path, facts, regions), content=content)
 
 
@@ -209,6 +239,7 @@ def _timed(path: str, facts: BootFacts, regions: Sequence[TimedRegion]) -> Timed
         jumped=jumped,
         refused=any(one.counter_errno in _REFUSED for one in regions),
         used={name: _used(of) for name, of in passes.items()},
+        seconds=sum(one.ns for one in regions) / 1e9,
     )
 
 

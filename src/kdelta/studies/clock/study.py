@@ -5,7 +5,7 @@ import difflib
 import statistics
 from collections.abc import Iterator, Sequence
 
-from kdelta.measures.clock.boots import TimedKernels, paired, read_folder
+from kdelta.measures.clock.boots import TimedKernels, must_follow, paired, read_folder
 from kdelta.measures.clock.judged import timed_effects
 from kdelta.measures.clock.results import BootFacts, TimedRun
 from kdelta.measures.clock.settings import unset
@@ -26,6 +26,7 @@ def run_clock(request: ClockRequest) -> ClockReport:
     than two pairs of boots.
     """
     base, other = read_folder(request.base), read_folder(request.other)
+    must_follow(base, other)
     timed = paired(base, other)
     if len(timed.pairs) < _LEAST_PAIRS:
         raise UserError(
