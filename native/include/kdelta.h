@@ -19,7 +19,8 @@
  *   other end of a pipe, says that it belongs to the measured work: kdelta_join().
  *   With a * before the region's name it has the work of all tasks, kernel threads too: what is done on anybody's time, as
  *   packets are forwarded, belongs to no task. Interrupts are still apart.
- * - One region at a time. The same name may come again; each pass is then a region of its own.
+ * - One region at a time: a run in which a thread begins one while another thread is in one fails. The same name may come again;
+ *   each pass is then a region of its own.
  * - Names have 1 to 255 bytes. "command" is kdelta's own, of the region around a whole program: a compiler that knows the name
  *   refuses it, else kdelta does. A region without kdelta_iter() is one iteration.
  * - kdelta_message() hands bytes to the host; its first line is the type of the message.

@@ -14,6 +14,8 @@
 #define JOB_PIECE_AT 64u
 
 static struct bytes sent;
+static struct task *sender;
+static bool is_mixed; /* other tasks sent some of it, too */
 static uint64_t dropped;
 static FILE *job;
 void (*channel_arm)(void);
@@ -25,6 +27,9 @@ void channel_byte(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr,
     uint8_t byte = (uint8_t)vaddr;
 
     (void)vcpu, (void)info, (void)unused;
+    if (!sent.size)
+        sender = task_running();
+    is_mixed |= sender != task_running();
     if (sent.size < MESSAGE_MAX_BYTES)
         bytes_add(&sent, &byte, 1);
     else
@@ -98,6 +103,8 @@ void channel_mark(unsigned int vcpu, void *data)
     const struct site *site = data;
 
     (void)vcpu;
+    if (is_mixed && (site->mark == MARK_BEGIN || site->mark == MARK_MESSAGE))
+        output_marks_at_once("a name or message", (const char *)sent.data, sent.size);
     switch (site->mark) {
     case MARK_ARM:
         if (channel_arm)
@@ -126,4 +133,5 @@ void channel_mark(unsigned int vcpu, void *data)
         return;
     }
     sent.size = 0;
+    is_mixed = false;
 }

@@ -12,6 +12,7 @@
 #include "output.h"
 
 #define MAX_ITERATIONS (1u << 20)
+#define WHOLE_PROGRAM "command" /* the agent's region, in which any task of the program may begin one */
 
 /* QEMU left the last instruction out of the translation: it starts the next block. */
 static void drop_last(struct block *b)
@@ -301,6 +302,8 @@ void region_begin(const char *name, size_t length, const struct site *site)
 {
     struct region *r = &now.region;
 
+    if (r->serial && r->begun_by != task_running() && strcmp(r->name, WHOLE_PROGRAM))
+        output_marks_at_once(r->name, name, length);
     if (r->serial)
         region_end(site); /* the new one is inside it: what was before has its own record */
     segment_close_at(task_context(), site);
@@ -318,6 +321,7 @@ void region_begin(const char *name, size_t length, const struct site *site)
     memset(r->by_cpu, 0, sizeof r->by_cpu);
     memset(r->idle_by_cpu, 0, sizeof r->idle_by_cpu);
     r->began_on = now.cpu;
+    r->begun_by = task_running();
     task_claim();
     REPORT(begin, site);
 }

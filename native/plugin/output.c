@@ -81,6 +81,21 @@ void output_warning(const char *text, uint64_t count)
     chunk("WARN", line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
+void output_marks_at_once(const char *active, const char *begun, size_t length)
+{
+    static bool known;
+    char line[1024];
+    struct bytes message = {.data = (uint8_t *)line};
+    int n;
+
+    if (known)
+        return;
+    known = true;
+    n = snprintf(line, sizeof line, "marks-at-once\n%s and %.*s", active, (int)(length < 255 ? length : 255), begun);
+    message.size = (size_t)n;
+    output_message(&message);
+}
+
 void output_define(struct bytes *out_bytes, struct block *b)
 {
     struct origin *o = b->origin;

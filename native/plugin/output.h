@@ -13,6 +13,8 @@ bool output_region(const struct region *region);
 void output_define(struct bytes *definitions, struct block *b);
 void output_blocks(const struct bytes *definitions);
 void output_seen(void);
+/* Two tasks were in regions at once, or the names of two were sent at once (then the second one's is what came): no count is right. */
+void output_marks_at_once(const char *active, const char *begun, size_t length);
 void output_warning(const char *text, uint64_t count);
 /* The last chunk; without it the file is known to be cut short. */
 void output_end(void);

@@ -14,6 +14,7 @@ struct iteration {
 struct region {
     char name[256];
     uint64_t serial;             /* 0: no region is active */
+    struct task *begun_by;
     bool everyone;               /* whatever task works on its time works for it */
     struct iteration *iterations, sum, whole;
     size_t n_iterations, capacity, iterations_lost;

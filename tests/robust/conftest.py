@@ -60,6 +60,28 @@ int main(void)
         kdelta_begin(name);
     }
 }""",
+    # Two tasks that mark regions at once, as it should not be done.
+    "marks-at-once": """
+#include <kdelta.h>
+#include <unistd.h>
+int main(void)
+{
+    char byte = 0;
+    int pipes[2];
+    if (pipe(pipes))
+        return 1;
+    if (!fork()) {
+        if (read(pipes[0], &byte, 1) == 1)
+            kdelta_begin("right");
+        kdelta_iter(), kdelta_end();
+        _exit(0);
+    }
+    kdelta_begin("left");
+    if (write(pipes[1], &byte, 1) != 1)
+        return 1;
+    usleep(1000), kdelta_iter(), kdelta_end();
+    return 0;
+}""",
     "prints": """
 #include <fcntl.h>
 #include <string.h>

@@ -151,5 +151,12 @@ def test_a_program_that_begins_too_many_regions(program: Programs) -> None:
     assert "kdelta_iter()" in outcome.detail
 
 
+def test_tasks_that_mark_regions_at_once_are_refused_by_name(program: Programs) -> None:
+    job = Job(argv=("/marks-at-once",), seconds=60, files=_carried(program("marks-at-once")))
+    outcome = run_job(job)
+    assert outcome.status is RunStatus.WORKLOAD_FAILED
+    assert outcome.detail.startswith("two threads sent marks at once, of left and right: ")
+
+
 def _carried(path: Path) -> tuple[JobFile, ...]:
     return (JobFile(path, f"/{path.name}", 0o755),)

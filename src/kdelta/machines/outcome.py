@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.spec.run import RunStatus
+from kdelta.spec.visible import visible_line
 
 HANG = "hang: "
 """How the reason begins of a boot that did not end in time."""
@@ -78,7 +79,8 @@ def workload_outcome(
             why = "the guest sent messages without end"
         return RunStatus.WORKLOAD_FAILED, why
     many = messages.get("many-regions", b"").decode("utf-8", "replace")
-    if result == "exit 0" and not many:
+    at_once = messages.get("marks-at-once", b"").decode("utf-8", "replace")
+    if result == "exit 0" and not many and not at_once:
         return RunStatus.OK, ""
     if result.startswith("timeout"):
         return RunStatus.TIMED_OUT, "the workload ran longer than its limit in the guest's own time"
@@ -86,4 +88,8 @@ def workload_outcome(
     reported = messages.get("failure", b"").decode("utf-8", "replace").strip()
     if many:
         reported = f"it began more than a run can have, {many}: mark iterations by kdelta_iter()"
+    if at_once:
+        reported = (
+            f"two threads sent marks at once, of {visible_line(at_once)}: one region at a time"
+        )
     return RunStatus.WORKLOAD_FAILED, f"{reported} ({result})" if reported else result
