@@ -33,6 +33,7 @@ void sleep_until_ns(int64_t monotonic_ns);
 /* mounts.c */
 void mounts_make(void);
 void network_up(void);
+void network_first_use(void);
 
 /* group.c */
 void group_make(void);

@@ -152,6 +152,8 @@ void run(const struct job *job)
     pid_t child;
     sigset_t children;
 
+    if (job->region) /* any program: a workload warms up what it measures */
+        network_first_use();
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     sigprocmask(SIG_BLOCK, &children, NULL);

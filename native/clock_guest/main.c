@@ -202,6 +202,8 @@ int main(void)
     mode_set(&job);
     for (size_t i = 0; i < job.n_env; i++)
         name = strncmp(job.env[i], NAME, strlen(NAME)) ? name : job.env[i] + strlen(NAME);
+    if (job.region)
+        network_first_use();
     settle();
     timed.workload = name;
     timed.path = job.argv[0];

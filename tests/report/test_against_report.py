@@ -3,11 +3,14 @@
 
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from kdelta.infer.effects.gate import Exit
+from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
 from kdelta.report.document import Table
 from kdelta.studies.against.document import document
+from kdelta.studies.against.model import names_of
 from tests.report.example_against import against_report, failed_against
 from tests.report.shown import shown, stored, unwrapped
 
@@ -30,6 +33,44 @@ def test_fewer_calls_are_faster_and_equal_ones_the_same() -> None:
         "./ls is as fast as /opt/old/ls: 45200 instructions instead of 45200 (0%)."
     )
     assert "Both make the same system calls, at the same cost." in same
+
+
+def test_calls_that_are_as_many_are_no_finding() -> None:
+    """A call at the end of a program takes some instructions more or less by what is in memory."""
+    found = against_report(100, output=False)
+    (region,) = found.regions
+    exit_group = KernelCostChange(PartKind.SYSTEM_CALL, "exit_group", 1, 1, 5000, 5012)
+    for parts, words in (
+        ((exit_group,), "Both make the same system calls, at about the same cost."),
+        (
+            (msgspec.structs.replace(exit_group, new_insns=9000),),
+            "Both make the same system calls; that whose cost changed most is exit_group: +4000",
+        ),
+        (
+            (exit_group, KernelCostChange(PartKind.SYSTEM_CALL, "read", 2, 1, 5000, 5001)),
+            "The system call that changed most is read: 1 call instead of 2, +1 instructions",
+        ),
+    ):
+        regions = (msgspec.structs.replace(region, parts=parts),)
+        text = unwrapped("against", msgspec.structs.replace(found, regions=regions))
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("./a x", "./b x", ("a", "b")),
+        ("/one/p x", "/two/p x", ("/one/p", "/two/p")),
+        ("./p 100000", "./p 101000", ("p 100000", "p 101000")),
+        ("env A=1 ./old -v", "env A=1 ./new -v", ("env ./old", "env ./new")),
+        ("./p", "./p --fast", ("p", "p --fast")),
+        ("./p a b c", "./p a c", ("p b", "p")),
+        ("./p a", "./p a", ("old p", "new p")),
+        (f"./p {'x' * 99}", "./p y", (f"p {'x' * 40}...", "p y")),
+    ],
+)
+def test_programs_are_named_by_what_differs(old: str, new: str, names: tuple[str, str]) -> None:
+    assert names_of(old.split(), new.split()) == names
 
 
 def test_different_output_comes_before_any_figure() -> None:

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.guest
 
 MARKED = """
 #include "kdelta.h"
+#include <arpa/inet.h>
 #include <unistd.h>
 int main(void)
 {
@@ -32,6 +33,11 @@ int main(void)
         getppid();
         kdelta_iter();
     }
+    kdelta_end();
+    struct sockaddr_in closed = {AF_INET, htons(7), {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    kdelta_begin("first connection");
+    connect(fd, (void *)&closed, sizeof closed);
     kdelta_end();
 }
 """
@@ -76,10 +82,12 @@ def test_a_program_marks_its_own_regions(tmp_path: Path) -> None:
     subprocess.run(["gcc", "-O2", f"-I{include}", "-o", program, source], check=True)
     done = _run(tmp_path, str(program))
     assert done.counts
-    (region,) = done.counts.regions
+    region, connection = done.counts.regions
     assert region.name == "mine"
     assert len(region.iterations) == 10
     assert region.cost("own").specials["syscall"] == 10
+    # The kernel fills a table for it, once a boot, by some 6 million instructions.
+    assert 10_000 < connection.cost("own").insns < 100_000
 
 
 def test_region_of_kdeltas_own_name_is_refused(tmp_path: Path) -> None:

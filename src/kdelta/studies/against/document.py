@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.effects import OperationEffect, Word
+from kdelta.infer.effects.effects import MARGIN, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.infer.effects.gate import Exit, Judged
 from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
@@ -131,18 +131,29 @@ def _answer(region: AgainstRegion, report: AgainstReport) -> Answer:
 
 
 def _most(region: AgainstRegion) -> Iterator[str]:
-    """The system call that changed most, if the kernel's work did."""
+    """The system call of which there are more or fewer and that changed most; where all are as
+    many, the one whose cost did, if that is more than nothing of the whole.
+    """
     calls = [one for one in region.parts if one.kind is PartKind.SYSTEM_CALL]
-    changed = [one for one in calls if one.added or one.old_count != one.new_count]
-    if not changed:
-        if calls:
-            yield "Both make the same system calls, at the same cost."
+    if not calls:
         return
-    most = max(changed, key=lambda one: abs(one.added))
-    yield (
-        f"The system call that changed most is {most.name}: {most.new_count} calls instead of "
-        f"{most.old_count}, {most.added:+} instructions in the kernel."
-    )
+    most = max(calls, key=lambda one: (one.old_count != one.new_count, abs(one.added)))
+    whole = region.effect.costs.insns.base.value if region.effect.costs else 0
+    if most.old_count != most.new_count:
+        yield (
+            f"The system call that changed most is {most.name}: "
+            f"{words.counted(most.new_count or 0, 'call')} instead of {most.old_count}, "
+            f"{most.added:+} instructions in the kernel."
+        )
+    elif not most.added:
+        yield "Both make the same system calls, at the same cost."
+    elif abs(most.added) <= MARGIN * whole:
+        yield "Both make the same system calls, at about the same cost."
+    else:
+        yield (
+            f"Both make the same system calls; that whose cost changed most is {most.name}: "
+            f"{most.added:+} instructions in the kernel."
+        )
 
 
 def _sections(report: AgainstReport, functions: int) -> Iterator[Section]:

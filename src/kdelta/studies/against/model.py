@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a report on two programs under one kernel is made of, whatever its form."""
 
+import itertools
 import shlex
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from kdelta.infer.effects.gate import Decision, Judged
 from kdelta.infer.profiles.system_calls import KernelCostChange
 from kdelta.measures.model import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns
+
+_NAME_CHARACTERS = 40
+"""Of words that a program is named by, besides its own."""
 
 
 class ProgramSide(msgspec.Struct, frozen=True):
@@ -67,8 +72,34 @@ class AgainstReport(msgspec.Struct, frozen=True):
     @property
     def names(self) -> tuple[str, str]:
         """Return short names of both that differ."""
-        words = self.old.command[0], self.new.command[0]
-        names = Path(words[0]).name, Path(words[1]).name
-        if names[0] != names[1]:
-            return names
-        return words if words[0] != words[1] else (f"old {names[0]}", f"new {names[1]}")
+        return names_of(self.old.command, self.new.command)
+
+
+def names_of(old: Sequence[str], new: Sequence[str]) -> tuple[str, str]:
+    """Return short names of two commands by what differs in them: the programs, or else the words
+    from the first to the last that is another one.
+    """
+    names = Path(old[0]).name, Path(new[0]).name
+    if names[0] != names[1]:
+        return names
+    if old[0] != new[0]:
+        return old[0], new[0]
+    first = _alike(old, new)
+    last = _alike(old[first:][::-1], new[first:][::-1])
+    texts = [shlex.join(one[first : len(one) - last]) for one in (old, new)]
+    if not any(texts):
+        return f"old {names[0]}", f"new {names[1]}"
+    return (
+        f"{names[0]} {_shortened(texts[0])}".strip(),
+        f"{names[1]} {_shortened(texts[1])}".strip(),
+    )
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words both begin with."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _NAME_CHARACTERS else f"{text[:_NAME_CHARACTERS]}..."

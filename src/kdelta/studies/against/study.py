@@ -24,6 +24,7 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
 from kdelta.lab.asked import TimedHere
+from kdelta.lab.failed_program import lacked
 from kdelta.lab.found import in_rounds, with_files
 from kdelta.lab.lab import Lab, RunPlan, RunResult, profiles_of
 from kdelta.lab.program import check_program
@@ -40,7 +41,13 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.against.model import AgainstRegion, AgainstReport, OutputChange, ProgramSide
+from kdelta.studies.against.model import (
+    AgainstRegion,
+    AgainstReport,
+    OutputChange,
+    ProgramSide,
+    names_of,
+)
 from kdelta.studies.against.timed import TimedPrograms, time_programs
 from kdelta.studies.run.request import RunRequest
 
@@ -181,8 +188,12 @@ def _alike(
     request: AgainstRequest, old: Sequence[RunCounts], new: Sequence[RunCounts]
 ) -> tuple[list[RunCounts], Sequence[RunCounts]]:
     """The counts of both, in which the programs themselves have one name: the new one's."""
-    names = [Path(one.program.command[0]).name for one in (request.old, request.new)]
-    return [_renamed(counts, names[0], names[1]) for counts in old], new
+    commands = request.old.program.command, request.new.program.command
+    for ours, theirs in zip(*commands, strict=False):  # a program may be started by another one
+        names = Path(ours).name, Path(theirs).name
+        if names[0] != names[1] and Path(ours).is_file() and Path(theirs).is_file():
+            old = [_renamed(counts, *names) for counts in old]
+    return list(old), new
 
 
 def _renamed(counts: RunCounts, old: str, new: str) -> RunCounts:
@@ -233,8 +244,24 @@ def _report(
         judged=judged,
         regions=tuple(AgainstRegion(one, parts.get(one.name, ())) for one in operations),
         output=tuple(_output(ran, store)) if effects else (),
-        warnings=effects.warnings if effects else (),
+        warnings=(*(effects.warnings if effects else ()), *_lacked(old, new, ran, store)),
     )
+
+
+def _lacked(
+    old: ProgramSide, new: ProgramSide, ran: tuple[_Ran, _Ran], store: Store
+) -> tuple[str, ...]:
+    """What either program wrote that it lacks in a guest, though it went well."""
+    found = [
+        lacked(attachment(one.first.run, "stderr", store)) if one.counts else () for one in ran
+    ]
+    names = names_of(old.command, new.command)
+    texts = (
+        text if text in others else f"{name}: {text}"
+        for name, mine, others in zip(names, found, found[::-1], strict=True)
+        for text in mine
+    )
+    return tuple(dict.fromkeys(texts))
 
 
 def _failures(sides: tuple[ProgramSide, ProgramSide]) -> Iterator[str]:

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What two programs lacked in a guest is said of each, as `kdelta run` says it."""
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.counts.model import RunCounts
+from kdelta.lab.lab import RunResult
+from kdelta.spec.run import RunStatus
+from kdelta.store.model import NewRun
+from kdelta.store.store import Store
+from kdelta.studies.against.model import ProgramSide
+from kdelta.studies.against.study import _lacked, _Ran
+from tests.report.example_against import against_report
+
+RESOLVING = "curl: Could not resolve host: a"
+
+
+def ran(store: Store, printed: str) -> _Ran:
+    new = NewRun("k", "i" * 64, "deb:a", "6.1", {}, "run env", "w" * 64, 0)
+    run = store.finish_run(
+        store.start_run(new), RunStatus.OK, attachments={"stderr": printed.encode()}
+    )
+    return _Ran((RunResult(run, RunCounts(())),))
+
+
+@pytest.mark.parametrize(
+    ("printed", "begin"),
+    [
+        ((RESOLVING, ""), ["env ./old: the program printed"]),
+        (("", f"{RESOLVING}\n"), ["env ./new: the program printed"]),
+        ((RESOLVING, RESOLVING), ["the program printed"]),
+        (("all is well", ""), []),
+    ],
+)
+def test_network_that_a_program_wanted_is_warned_of(
+    tmp_path: Path, printed: tuple[str, str], begin: list[str]
+) -> None:
+    side = against_report().old.side
+    old, new = (ProgramSide(("env", name), side) for name in ("./old", "./new"))
+    with Store.open(tmp_path) as store:
+        both = ran(store, printed[0]), ran(store, printed[1])
+        found = list(_lacked(old, new, both, store))
+    assert [text.partition(' "')[0] for text in found] == begin
+    assert all("a guest has no network" in text for text in found)
