@@ -63,7 +63,7 @@ void network_up(void)
 }
 
 /* What a kernel does for the first connection since its boot: it fills a table with random numbers, of 256 KiB for TCP, which is some
- * 6 million instructions (inet_hash_connect), and draws secrets. Nobody listens, so nothing of it stays but that.
+ * 6 million instructions (inet_hash_connect), and draws secrets. No port is open, so nothing else of it stays.
  */
 void network_first_use(void)
 {

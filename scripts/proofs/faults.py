@@ -53,7 +53,7 @@ COLD = ("snapshots", "guests", "native", "modules", "kernel-parts", "found", "he
 """What a cold cache lacks."""
 _NOT_READ = {"console", "job", "rules", "stderr", "blobs.lock", "store.lock"}
 """Files of snapshots and locks whose content nothing reads."""
-MARK = "KDELTA_FAULTS"
+MARK = "KDELTA_DATA_DIR"
 AT_WRITES = "rename,renameat,renameat2,unlink,unlinkat,fsync,fdatasync"
 SYNCED = re.compile(r"f(?:data)?sync\(\d+<(?P<path>[^>]*)>\)\s+= 0")
 RENAMED = re.compile(
@@ -84,7 +84,7 @@ class Place(msgspec.Struct, frozen=True):
     def environment(self) -> dict[str, str]:
         """Return the environment of its commands."""
         own = {"KDELTA_CACHE_DIR": str(self.cache), "KDELTA_DATA_DIR": str(self.data)}
-        return {**os.environ, **own, MARK: str(self.folder)}
+        return {**os.environ, **own}
 
 
 @contextlib.contextmanager
@@ -136,7 +136,7 @@ def kdelta(where: Place, *words: str) -> tuple[int, str, str]:
 
 def processes(where: Place) -> list[int]:
     """Return the processes that inherited the environment of that place."""
-    return marked_processes(MARK, where.folder)
+    return marked_processes(MARK, where.data)
 
 
 def after(where: Place, err: str, wanted: str) -> Iterator[str]:

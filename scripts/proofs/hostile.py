@@ -4,11 +4,13 @@
 
 input  a file, a repository, an argument or a variable of hostile_inputs.py, by the seed
 guest  a program of hostile_guests/, run in a guest
+change one thing that a figure depends on, between two commands: hostile_changes.py
 
 After each: no bug, a documented exit code, no process left, no file made or changed outside the
 trial's folder, no program of the trial run on the host, no control character on the terminal but
 kdelta's own, less than 2 GiB of memory, and an end in time; some are ended by SIGTERM, within 2 s.
-After each tenth guest an honest run prints what it printed before.
+After each tenth guest an honest run prints what it printed before. After a change a command makes
+its runs again, and its program prints what it then must; or it is refused.
 
     scripts/proofs/hostile.py --out build/hostile --inputs 200
 
@@ -35,15 +37,19 @@ import tempfile
 import termios
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
+from hostile_changes import FORMS, Depends, kind_of, words_of
 from hostile_inputs import INPUTS
 from hostile_made import Command
 from trials import marked_processes, record, recorded
 
 from kdelta.host.dirs import cache_dir
+from kdelta.lab.reports import attachment
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
 
 KDELTA = Path(sys.executable).with_name("kdelta")
 KERNEL = "deb:linux-image-cloud-amd64@bookworm"
@@ -63,7 +69,8 @@ OWN = re.compile(rb"\x1b\[(?:\?25[lh]|[12]K|1A|0m|3[123]m)|\r\n|\r(?=\x1b\[[12])
 CONTROL = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
 )
-MARK = "KDELTA_HOSTILE"
+MARK = "HOME"
+"""A variable that all programs of a trial inherit: host/environment.py."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -101,8 +108,7 @@ class Place(msgspec.Struct, frozen=True):
         """Return the environment of its commands."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         own = {"KDELTA_CACHE_DIR": str(self.cache), "KDELTA_DATA_DIR": str(self.data)}
-        home = {"HOME": str(self.folder / "home"), "TERM": "xterm", MARK: str(self.folder)}
-        return {**kept, **own, **home}
+        return {**kept, **own, "TERM": "xterm", MARK: str(self.folder / "home")}
 
 
 @contextlib.contextmanager
@@ -130,7 +136,7 @@ def listing(where: Place) -> dict[str, tuple[int, int, str]]:
 
 def processes(where: Place) -> list[int]:
     """Return the processes that inherited the environment of that place."""
-    return marked_processes(MARK, where.folder)
+    return marked_processes(MARK, where.folder / "home")
 
 
 def kill_all(where: Place) -> None:
@@ -257,6 +263,57 @@ def guest_trial(root: Path, number: int, kind: str) -> Trial:
         return judged(where, "guest", kind, number, Command(words))
 
 
+def change_trials(root: Path, numbers: Iterable[int], seed: int) -> Iterator[Trial]:
+    """Yield a trial for each of these numbers; the user's cache, and a store below `root`."""
+    made: dict[str, Depends] = {}
+    with tempfile.TemporaryDirectory(dir=root, ignore_cleanup_errors=True) as name:
+        for number in numbers:
+            form, kind = FORMS[number % len(FORMS)], kind_of(number)
+            if form not in made:
+                (Path(name) / form).mkdir()
+                made[form] = Depends(Path(name) / form, random.Random(f"{seed} {form} {number}"))
+                _changed(root, form, made[form])
+            made[form].change(kind)
+            yield _changed(root, form, made[form], kind, number)
+
+
+def _changed(root: Path, form: str, depends: Depends, kind: str = "", number: int = -1) -> Trial:
+    data, began = root / "changed", time.monotonic()
+    environment = {**os.environ, **depends.environment, "KDELTA_DATA_DIR": str(data)}
+    before = _runs(data)
+    done = subprocess.run(
+        [KDELTA, *words_of(form, depends)], cwd=depends.folder, env=environment,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    new = {one: printed for one, printed in _runs(data).items() if one not in before}
+    wrong = []
+    if done.returncode in (2, 3):  # refused
+        wrong += (
+            [] if done.stderr.startswith("kdelta: ") or "\nkdelta: " in done.stderr else ["silent"]
+        )
+    elif not new:
+        wrong.append("stale")
+    elif not any(depends.printed in printed for printed in new.values()):
+        wrong.append(f"printed {set(new.values())}, not {depends.printed!r}")
+    if "bug in kdelta" in done.stderr:
+        wrong.append("a bug")
+    said = (done.stderr if wrong or done.returncode in (2, 3) else "")[-SAID_CHARACTERS:]
+    seconds = round(time.monotonic() - began, 1)
+    return Trial(
+        "change", f"{form} {kind}", number, done.returncode, seconds, 0, said, tuple(wrong)
+    )
+
+
+def _runs(data: Path) -> dict[str, str]:
+    """Return what programs printed in runs that went well, by the runs' ids."""
+    with Store.open(data) as store:
+        return {
+            one.id: attachment(one, "stdout", store).strip()
+            for one in store.runs()
+            if one.status is RunStatus.OK
+        }
+
+
 def honest(root: Path) -> str:
     """Return what an honest run prints, less its id and time; its counts are those of the first."""
     words = ("run", KERNEL, "--quiet", "--rerun", "--", root / "guest", "good")
@@ -267,7 +324,7 @@ def honest(root: Path) -> str:
     return done.stdout.partition("\n")[2].rpartition("kdelta show")[0]
 
 
-def campaign(out: Path, inputs: int, guests: int, seed: int) -> bool:
+def campaign(out: Path, inputs: int, guests: int, changes: int, seed: int) -> bool:
     """Make the trials that have no record; return whether all were as they must be."""
     root = out.resolve()
     (root / "cache").mkdir(parents=True, exist_ok=True)
@@ -291,6 +348,20 @@ def campaign(out: Path, inputs: int, guests: int, seed: int) -> bool:
         made[of, number] = one
         record(file, one)
         print(of, number, one.kind, one.code, f"{one.seconds} s", *one.wrong, sep="; ", flush=True)
+    left = [at for at in range(changes) if ("change", at) not in made]
+    for one in change_trials(root, left, seed):
+        made["change", one.number] = one
+        record(file, one)
+        print(
+            "change",
+            one.number,
+            one.kind,
+            one.code,
+            f"{one.seconds} s",
+            *one.wrong,
+            sep="; ",
+            flush=True,
+        )
     wrong = [one for one in made.values() if one.wrong]
     for of, count in Counter(one.of for one in made.values()).items():
         print(f"{of}: {count} trials, {sum(one.of == of for one in wrong)} wrong")
@@ -303,9 +374,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/hostile"))
     parser.add_argument("--inputs", type=int, default=200)
     parser.add_argument("--guests", type=int, default=74)
+    parser.add_argument("--changes", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    return 0 if campaign(given.out, given.inputs, given.guests, given.seed) else 1
+    return 0 if campaign(given.out, given.inputs, given.guests, given.changes, given.seed) else 1
 
 
 if __name__ == "__main__":

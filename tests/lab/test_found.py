@@ -237,7 +237,7 @@ def test_two_kernels_get_the_same_files_and_print_the_same(tmp_path: Path) -> No
         files = [store.get(run.attachments["files"]) for run in done]
     assert outputs == [b"text\necho more\n"] * 2
     assert files[0] == files[1]
-    assert sum("find files" in step for step in heard.steps) == 1
+    assert sum("find files" in step for step in heard.steps) == 2
 
 
 @pytest.mark.parametrize(

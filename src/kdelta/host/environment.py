@@ -14,6 +14,7 @@ _PROXIES = ("all_proxy", "ftp_proxy", "http_proxy", "https_proxy", "no_proxy")
 PASSES = (
     "APT_CONFIG",  # where packages are from; keys have their content
     "HOME",
+    "KDELTA_DATA_DIR",  # whose process it is; no program but kdelta reads it
     "PATH",  # keys have what compilers say of themselves
     "TMPDIR",
     "XDG_CONFIG_HOME",  # which repositories git may read

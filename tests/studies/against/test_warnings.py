@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What two programs lacked in a guest is said of each, as `kdelta run` says it."""
+"""What two programs lacked in a guest is reported of each, as by `kdelta run`."""
 
 from pathlib import Path
 
