@@ -125,7 +125,7 @@ def test_the_answer_is_an_exit_code(capsys: Captured, tmp_path: Path) -> None:
     old, new = str(_program(100)), str(_program(20_000))
     assert kdelta("run", OLD, "--against", old, "--", new) == Exit.SLOWER
     text = capsys.readouterr().out
-    assert text.startswith("calls-20000-gcc is slower than calls-100-gcc: ")
+    assert text.partition("\n")[2].startswith("calls-20000-gcc is slower than calls-100-gcc: ")
     assert re.search(r"\nwrite +101 +20001 +\+19900 ", text)
     page = tmp_path / "page.html"
     more = ("--margin", "100000", "--html", str(page), "--json")
@@ -136,7 +136,9 @@ def test_the_answer_is_an_exit_code(capsys: Captured, tmp_path: Path) -> None:
     # What the programs print differs: that comes before any figure.
     assert kdelta("run", OLD, "--against", f"{old} a", "--", old, "b") in set(Exit)
     text = capsys.readouterr().out
-    assert text.startswith("The two programs print different output (standard output), so they")
+    assert text.partition("\n")[2].startswith(
+        "The two programs print different output (standard output), so they"
+    )
     # A program that fails has no verdict.
     assert kdelta("run", OLD, "--against", f"{old} fail", "--", new) == Exit.CANNOT_TELL
     assert "old: workload-failed: exit 3" in " ".join(capsys.readouterr().out.split())

@@ -75,7 +75,7 @@ def test_a_static_program_is_compared_by_the_regions_that_it_marks(tmp_path: Pat
     subprocess.run(["gcc", "-static", "-O2", f"-I{include}", "-o", program, source], check=True)
     found, reported = _compared(tmp_path, str(program))
     assert found.effects
-    (operation,) = found.effects.operations
+    operation, _ = found.effects.operations
     assert operation.name == "mine"
     assert operation.costs
     assert operation.costs.user_insns.effect.value == 0

@@ -90,6 +90,7 @@ def test_a_program_marks_its_own_regions(tmp_path: Path) -> None:
     assert 10_000 < connection.cost("own").insns < 100_000
 
 
+@pytest.mark.slow
 def test_region_of_kdeltas_own_name_is_refused(tmp_path: Path) -> None:
     source, program = tmp_path / "marked.c", tmp_path / "marked"
     # With a name that no compiler knows.
