@@ -71,7 +71,10 @@ def test_arm_ends_the_block(tmp_path: Path, optimise: str) -> None:
     assert all(line.startswith("jmp") for line in after)
 
 
-@pytest.mark.parametrize("command", [("gcc", "-std=gnu11"), ("g++", "-std=c++17")])
+@pytest.mark.parametrize(
+    "command",
+    [("gcc", "-std=gnu11"), pytest.param(("g++", "-std=c++17"), marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("more", [(), ("-DKDELTA_TIMED", "-Wno-pedantic")])
 def test_name_of_the_region_around_a_program_is_refused(
     tmp_path: Path,
