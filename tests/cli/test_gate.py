@@ -459,6 +459,7 @@ def test_git_bisect_finds_the_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.build
+@pytest.mark.slow
 def test_git_bisect_stops_when_the_gate_crashes(tmp_path: Path) -> None:
     said = _bisect(tmp_path, ["100", "100", "crash", "200", "200"])
     assert "first bad commit" not in said

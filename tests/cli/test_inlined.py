@@ -99,6 +99,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_what_one_kernel_inlined_is_compared_with_the_others_function(
     tmp_path: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

@@ -218,7 +218,7 @@ SLIPS = [
     Slip(f"run {A} --against ./lost -- ls", "old program", "/nonexistent", "run --help"),
     Slip(f"run {A} --file ./large -- ls", "large", "a guest takes 512 MiB", "run --help"),
     # Names of what is stored and of what there is.
-    Slip("show 99", "'99'", "no study and no run", "report --list"),
+    Slip("show 99999999", "'99999999'", "no study and no run", "report --list"),
     Slip("log nat", "nat", "is a workload", "log -w nat"),
     Slip("kernels 6.12", "6.12", "no built kernel", "kernels"),
     Slip("show zzz", "'zzz'", "no study and no run", "report --list"),

@@ -177,6 +177,7 @@ def test_a_terminal_that_is_too_small_is_reported(session: Callable[..., Session
     assert "\x1b[?1049h" not in one.said
 
 
+@pytest.mark.slow
 def test_without_a_terminal_it_is_a_table(session: Callable[..., Session]) -> None:
     dumb = session(term="dumb")
     assert dumb.ends() == 0

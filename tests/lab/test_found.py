@@ -181,6 +181,7 @@ def test_a_script_prints_in_the_guest_what_it_prints_on_the_host(tmp_path: Path)
     assert f"folder {place}/tree/deep/empty" in found
 
 
+@pytest.mark.slow
 def test_file_that_a_run_reads_by_any_means_is_there_in_the_next(tmp_path: Path) -> None:
     """The program only asks about them where it is traced, as it is when its files are found."""
     place = tmp_path / "place"

@@ -44,6 +44,7 @@ def obtained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("qemu", ["/nonesuch", "/bin/true", "folder"])
+@pytest.mark.slow
 def test_commands_refuse_it_before_a_kernel_is_fetched(
     words: list[str], qemu: str, obtained: list[str], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -114,6 +114,7 @@ def test_another_process_at_equal_addresses_is_counted_apart() -> None:
     assert other > 100 * own > 0
 
 
+@pytest.mark.slow
 def test_both_partners_of_a_ping_pong_are_its_own_work() -> None:
     region = regions_of("pipe-round-trip")["pipe-round-trip"]
     switches = [f for f in region.functions if f.name.startswith("__switch_to_asm")]
@@ -136,6 +137,7 @@ def test_the_kernel_executes_its_locked_instructions_on_one_cpu() -> None:
     assert per_call > 5
 
 
+@pytest.mark.slow
 def test_code_is_named_by_function_and_binary() -> None:
     region = regions_of("gettimeofday-vdso", "getppid")
     names = {(f.origin, f.name) for f in region["gettimeofday-vdso"].functions}
@@ -157,6 +159,7 @@ def test_special_instructions_of_a_system_call() -> None:
     assert specials["swapgs"] == 2 * n
 
 
+@pytest.mark.slow
 def test_string_operations_count_once_with_their_bytes() -> None:
     region = regions_of("read-tmpfs-64k")["read-tmpfs-64k"]
     own = region.cost("own")

@@ -123,6 +123,7 @@ def test_qemu_that_is_ended_from_outside_is_no_answer(tmp_path: Path, end: str, 
         assert asyncio.run(ended()) == "exited"
 
 
+@pytest.mark.slow
 def test_time_in_which_kdelta_was_stopped_is_not_the_guests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def test_the_clock_is_what_was_counted() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.slow
 def test_an_operation_is_one_instruction_and_its_elements_at_each_place(operation: str) -> None:
     wrong = {
         (count, lead, place): (_user(region), wanted)

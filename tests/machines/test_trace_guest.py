@@ -67,6 +67,7 @@ def _pieces(trace: Trace, context: int) -> Iterator[int]:
         yield from trace.items[int(trace.starts[piece]) : int(trace.starts[piece + 1])]
 
 
+@pytest.mark.slow
 def test_a_trace_executes_what_the_counters_counted() -> None:
     """Reading compares them block by block; here the sums, which that comparison implies."""
     counts, traces = _traced(*CHEAP)
@@ -239,6 +240,7 @@ def test_the_data_of_a_program_that_is_known() -> None:
     assert not any((line, store) in lines for line in between for store in (False, True))
 
 
+@pytest.mark.slow
 def test_a_copy_is_two_items_a_line() -> None:
     """Its 4,096 loads and stores repeat the two before them."""
     trace, symbols, _ = _own_reader()

@@ -124,6 +124,7 @@ def test_thousands_of_lines_are_all_followed(conflicting: Path) -> None:
     assert len(found(conflicting, accesses)) == 2 * 20_000
 
 
+@pytest.mark.slow
 def test_a_line_that_is_read_alone_is_none(conflicting: Path) -> None:
     """As is one that is written by one CPU alone, or by others in background work."""
     accesses: list[Access] = [

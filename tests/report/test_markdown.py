@@ -4,6 +4,7 @@
 import re
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -110,6 +111,7 @@ def test_whatever_is_escaped_reads_as_it_is(text: str) -> None:
     assert tables_of(RENDERER.render(table)) == [[["a"], [visible]]]
 
 
+@pytest.mark.slow
 def test_a_comment_has_a_limit() -> None:
     whole = report()
     many = tuple(msgspec.structs.replace(whole.others[0]) for _ in range(60))

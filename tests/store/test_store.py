@@ -218,6 +218,7 @@ def test_a_killed_process_leaves_an_interrupted_run(store: Store, tmp_path: Path
     assert store.find_run("k") is None
 
 
+@pytest.mark.slow
 def test_two_processes_write_at_once(tmp_path: Path) -> None:
     # The store does not exist yet: they also make it at once.
     code = (

@@ -171,6 +171,7 @@ def test_profile_calls_add_up(runs: list[Run], capsys: Captured) -> None:
     assert int(called[3]) == base.counts.regions[0].iteration_count
 
 
+@pytest.mark.slow
 def test_layout_has_the_instructions_that_were_counted(runs: list[Run], capsys: Captured) -> None:
     base, _ = compared(runs)
     (region,) = document(capsys, *LAID_OUT)["regions"]

@@ -73,6 +73,7 @@ def with_lines(file: Path, after: str, line: str) -> None:
     file.write_text(text.replace(after, f"{after}{line}"))
 
 
+@pytest.mark.slow
 def test_a_study_is_a_folder_and_its_lines_in_one_table(tmp_path: Path) -> None:
     package = tmp_path / "kdelta"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -147,6 +147,7 @@ def test_meta_package_and_parts_are_of_one_dated_archive(lab: Lab) -> None:
     assert lab.archives.requests == []
 
 
+@pytest.mark.slow
 def test_security_archive_is_asked_first_and_the_others_after_it(lab: Lab) -> None:
     other = Package(IMAGE, "1-0", deb(kernel_members()))
     lab.archives.dated("debian-security", NEWER_STAMP, f"{SUITE}-security", other)
@@ -345,12 +346,14 @@ def test_nothing_is_kept_of_what_is_damaged(
     assert error.hint
 
 
+@pytest.mark.slow
 def test_key_that_signs_no_more(lab: Lab) -> None:
     by_another_key(lab)
     (lab.keys / "debian-archive-removed-keys.gpg").write_bytes(public_key())
     assert lab.obtain(SPEC).spec == SPEC
 
 
+@pytest.mark.slow
 def test_settings_of_the_host_excuse_no_signature(lab: Lab, tmp_path: Path) -> None:
     tampered(lab)
     with (tmp_path / "apt.conf").open("a") as file:
@@ -359,6 +362,7 @@ def test_settings_of_the_host_excuse_no_signature(lab: Lab, tmp_path: Path) -> N
     assert re.search(BAD_SIGNATURE, lab.refused(SPEC).message)
 
 
+@pytest.mark.slow
 def test_slow_archive(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     dated(lab, OLD)
     lab.obtain(f"deb:{IMAGE}")

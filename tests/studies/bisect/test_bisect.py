@@ -222,6 +222,7 @@ def test_too_many_kconfig_files_to_ask(
     assert lab
 
 
+@pytest.mark.slow
 def test_equal_ends(planted: Planted, lab: PlantedLab) -> None:
     history(planted)
     report = bisected(request_for(planted, "main"), lab)

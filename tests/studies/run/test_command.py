@@ -108,6 +108,7 @@ def test_region_of_kdeltas_own_name_is_refused(tmp_path: Path) -> None:
     assert "marks a region 'command', which is kdelta's own" in done.run.detail
 
 
+@pytest.mark.slow
 def test_files_are_carried_along(tmp_path: Path) -> None:
     carried = tmp_path / "carried.txt"
     carried.write_text("kdelta\n")
