@@ -30,13 +30,12 @@ OPERATIONS = ("getppid", "chdir")
 _CHOSEN = [word for name in OPERATIONS for word in ("-o", name)]
 _ONE_RUN = ("--perturb", "1", "--skip-states")
 COMPARED = ("compare", OLD, NEW, *_CHOSEN, *_ONE_RUN)
-LAID_OUT = ("layout", OLD, "-o", "getppid", "--cpu", "zen4", "--layouts", "8")
 PROFILED = ("profile", OLD, "-o", "getppid", "--calls")
 
 
 @pytest.fixture(scope="session")
 def made_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with runs of two kernels: counted, traced, and with their calls followed.
+    """A data folder with runs of two kernels: counted, and with their calls followed.
 
     The first worker of the session that wants it makes it; the others wait.
     """
@@ -47,7 +46,7 @@ def made_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
             env = {**os.environ, "KDELTA_DATA_DIR": str(folder)}
-            for words in (COMPARED, LAID_OUT, PROFILED):
+            for words in (COMPARED, PROFILED):
                 argv = [sys.executable, "-m", "kdelta", *words, "-q"]
                 subprocess.run(argv, env=env, check=True, stdout=subprocess.DEVNULL)
             done.touch()
@@ -169,15 +168,6 @@ def test_profile_calls_add_up(runs: list[Run], capsys: Captured) -> None:
     printed = kdelta(capsys, *PROFILED)
     (called,) = (line.split() for line in printed.splitlines() if line.endswith("_sys_getppid"))
     assert int(called[3]) == base.counts.regions[0].iteration_count
-
-
-@pytest.mark.slow
-def test_layout_has_the_instructions_that_were_counted(runs: list[Run], capsys: Captured) -> None:
-    base, _ = compared(runs)
-    (region,) = document(capsys, *LAID_OUT)["regions"]
-    assert region["insns"]["value"] == base.mean_insns["getppid"]
-    drawn = region["misses"]["l1i"]
-    assert 0 <= drawn["least"] <= drawn["median"] <= drawn["most"]
 
 
 @pytest.mark.parametrize("form", FORMS)
