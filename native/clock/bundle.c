@@ -9,6 +9,7 @@
 #include "timed.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,24 +45,49 @@ struct words {
 };
 
 #ifdef KDELTA_WORKLOAD
-/* Where the workload may have files, and programs that it starts: in memory, if there is such a place. */
+/* The workload's files and the programs that it starts: no other run and no other user has this folder. */
+static char own_folder[4096];
+static pid_t own_pid;
+
+static bool make_own_folder(const char *place)
+{
+    struct statvfs system;
+
+    if (statvfs(place, &system))
+        return false;
+    errno = EACCES;
+    return !(system.f_flag & ST_NOEXEC) &&
+           snprintf(own_folder, sizeof own_folder, "%s/kdelta-XXXXXX", place) < (int)sizeof own_folder && mkdtemp(own_folder);
+}
+
+static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *place)
+{
+    (void)facts, (void)kind, (void)place;
+    remove(path); /* what cannot be removed is left */
+    return 0;
+}
+
+static void remove_own_folder(void)
+{
+    if (getpid() == own_pid) /* the workload is a child, and ends by exit() */
+        nftw(own_folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Returns where the folder is: in memory, if there is such a place. */
 static const char *folder(void)
 {
     static const char *const places[] = {"/dev/shm", "/tmp", "/run", "/var/tmp", ".", NULL};
     const char *given = getenv("TMPDIR");
+    const char *const asked[] = {given, NULL};
 
-    if (given)
-        return given;
-    for (const char *const *place = places; *place; place++) {
-        struct statvfs system;
-        char path[64];
-
-        snprintf(path, sizeof path, "%s/.kdelta-XXXXXX", *place);
-        if (!statvfs(*place, &system) && !(system.f_flag & ST_NOEXEC) && mkdtemp(path))
-            return rmdir(path), *place;
-    }
-    errno = EACCES;
-    timed_fail("no folder for files and programs: set TMPDIR");
+    for (const char *const *place = given ? asked : places; *place; place++)
+        if (make_own_folder(*place)) {
+            own_pid = getpid();
+            if (atexit(remove_own_folder) || setenv("TMPDIR", own_folder, 1))
+                timed_fail(own_folder);
+            return *place;
+        }
+    timed_fail(given ? given : "no folder for files and programs: set TMPDIR");
 }
 
 /* The workload's own results are what is printed: its words go where errors go. */
@@ -78,8 +104,6 @@ static int run(struct words words)
 {
     struct timed timed = {.workload = KDELTA_WORKLOAD, .folder = folder(), .cpu = keep_to_one_cpu(), .start = workload_start, .words = &words};
 
-    if (setenv("TMPDIR", timed.folder, 1))
-        timed_fail("setenv");
     return timed_run(&timed) ? 1 : 0;
 }
 #endif

@@ -81,21 +81,28 @@ def test_what_needs_more_than_a_kernel_is_refused(name: str) -> None:
 
 
 @pytest.mark.long
-def test_folder_of_another_user_is_not_written_to(bundle: Path, tmp_path: Path) -> None:
+def test_runs_share_no_files_and_leave_none(bundle: Path, tmp_path: Path) -> None:
+    """What another user has put there is not written to, and stops no run."""
     victim, place = tmp_path / "victim", tmp_path / "there"
     victim.write_text("mine")
     place.mkdir()
     (place / "file").symlink_to(victim)
     (tmp_path / "kdelta-syscalls").symlink_to(place)
-    done = subprocess.run(
-        [bundle, "run", "getppid"],
-        check=False,
-        capture_output=True,
-        env={"TMPDIR": str(tmp_path)},
-    )
-    assert done.returncode == 1
-    assert b"kdelta-syscalls" in done.stderr
+    before = sorted(tmp_path.iterdir())
+    words: list[str | Path] = [bundle, "run", "open-close"]
+    environment = {"TMPDIR": str(tmp_path)}
+    with (
+        subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as one,
+        subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as other,
+    ):
+        for run in (one, other):
+            assert parse_run(run.communicate()[0], "1").ns["open-close"] > 0
+    assert sorted(tmp_path.iterdir()) == before
     assert victim.read_text() == "mine"
+    nowhere = {"TMPDIR": str(tmp_path / "nowhere")}
+    done = subprocess.run(words, check=False, capture_output=True, env=nowhere)
+    assert done.returncode == 1
+    assert b"nowhere: No such file or directory" in done.stderr
 
 
 @pytest.mark.long
