@@ -3,6 +3,7 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -151,10 +152,10 @@ def test_folders_that_can_be_searched_and_not_listed_are_on_the_way(
     assert f"{tree}/text" in {one.path for one in files.files}
     assert files.left_out == {}
 
-    def listdir(path: str) -> list[str]:
-        raise PermissionError(13, "not for you", path)
+    def iterdir(path: Path) -> Iterator[Path]:
+        raise PermissionError(13, "not for you", str(path))
 
-    monkeypatch.setattr(os, "listdir", listdir)
+    monkeypatch.setattr(Path, "iterdir", iterdir)
     files.need(f"l{tree}")
     assert files.left_out == {str(tree): "you cannot list it"}
 

@@ -150,7 +150,7 @@ def test_a_module_that_is_not_the_kernels_own(tree: Tree, tmp_path: Path) -> Non
 
 @pytest.mark.network
 def test_modules_of_a_real_kernel() -> None:
-    kernel = obtain_deb(DebSpec("linux-image-6.12-cloud-amd64"), log_to_stderr)
+    kernel = obtain_deb(DebSpec("linux-image-6.12-cloud-amd64", suite="bookworm"), log_to_stderr)
     names = [Path(file.guest).stem for file in modules_for(("nft-masq",), kernel)]
     assert names[-1] == "nft_masq"
     order = [names.index(name) for name in ("nf_defrag_ipv4", "nf_conntrack", "nf_nat", "nft_masq")]

@@ -11,4 +11,4 @@ from kdelta.spec.kernel import DebSpec
 
 @pytest.fixture(scope="session")
 def real_kernel() -> Kernel:
-    return obtain_deb(DebSpec("linux-image-6.12-cloud-amd64"), log_to_stderr)
+    return obtain_deb(DebSpec("linux-image-6.12-cloud-amd64", suite="bookworm"), log_to_stderr)

@@ -163,7 +163,7 @@ def test_marks_and_bytes() -> None:
 
 def test_calls_of_functions_and_returns(tmp_path: Path) -> None:
     calls = ("call .", "call *%rax", "call *%r11", "call *8(%rsp)", "notrack call *%rdx")
-    returns = ("ret", "ret $16", "repz ret", "bnd ret")
+    returns = ("ret", "ret $16", "repz ret", ".byte 0xf2, 0xc3")  # bnd ret
     neither = (
         "jmp .",
         "jmp *%rax",
