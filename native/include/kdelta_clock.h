@@ -10,6 +10,8 @@
 #ifndef KDELTA_CLOCK_H
 #define KDELTA_CLOCK_H
 
+#include <time.h>
+
 #include "kdelta.h"
 
 #ifdef KDELTA_TIMED
@@ -137,6 +139,22 @@ static inline void kdelta_clock_align(uint64_t offset_ticks)
     uint64_t now = kdelta_clock_now(), grid = KDELTA_CLOCK_GRID_TICKS;
 
     kdelta_clock_burn_until((now / grid + 1) * grid + offset_ticks % grid);
+}
+
+/* Much longer than what one kernel executes more than another before a region: in both, regions begin at the same moments, so that
+ * ticks, averages over time and who runs next are the same in them. */
+#define KDELTA_CLOCK_REST_TICKS (1ull << 31)
+#define KDELTA_CLOCK_REST_LAST_TICKS (1ull << 20) /* which are executed */
+
+/* Sleeps for a time, and then until the clock is at a multiple of that, plus an offset. */
+static inline void kdelta_clock_rest(const struct timespec *time, uint64_t offset_ticks)
+{
+    uint64_t now = kdelta_clock_now(), grid = KDELTA_CLOCK_REST_TICKS, ns = (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
+    uint64_t until = ((now + ns) / grid + 1) * grid + offset_ticks % grid, sleep_ns = until - now - KDELTA_CLOCK_REST_LAST_TICKS;
+    struct timespec rest = {(time_t)(sleep_ns / 1000000000), (long)(sleep_ns % 1000000000)};
+
+    nanosleep(&rest, NULL);
+    kdelta_clock_burn_until(until);
 }
 
 #endif

@@ -68,10 +68,8 @@ static void measure(const struct operation *op)
     current = op->name;
     if (op->setup(op->name)) {
         /* What was left to be done later is done now, and not on this operation's time. */
-        if (lab.settle_seconds) {
-            nanosleep(&(struct timespec){.tv_sec = (time_t)lab.settle_seconds}, NULL);
-            kdelta_clock_align(lab.start_ticks);
-        }
+        if (lab.settle_seconds)
+            kdelta_clock_rest(&(struct timespec){.tv_sec = (time_t)lab.settle_seconds}, lab.start_ticks);
         op->measure(op->name);
         if (op->teardown)
             op->teardown();

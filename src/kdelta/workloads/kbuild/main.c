@@ -99,10 +99,8 @@ static void measure(const struct operation *op)
     tree_remove_objects(&tree);
     must_succeed(run_make(op->jobs, 1));
     tree_remove_objects(&tree);
-    if (settle_time.tv_sec) {
-        nanosleep(&settle_time, NULL);
-        kdelta_clock_align(start_ticks);
-    }
+    if (settle_time.tv_sec)
+        kdelta_clock_rest(&settle_time, start_ticks);
     kdelta_announce(op->name);
     begin = kdelta_clock_begin();
     status = run_make(op->jobs, objects);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kdelta.h"
+#include "kdelta_clock.h"
 #include "kdelta_cpus.h"
 
 static struct meeting {
@@ -29,7 +29,7 @@ static void pin(unsigned cpu)
     must(kdelta_pin(cpu), "choosing a CPU");
 }
 
-static _Noreturn void second_flow(const struct operation *op, const struct timespec *settle)
+static _Noreturn void second_flow(const struct operation *op, const struct timespec *settle, uint64_t start_ticks)
 {
     flow = 1;
     pin(flow);
@@ -39,7 +39,7 @@ static _Noreturn void second_flow(const struct operation *op, const struct times
         for (; kdelta_line_get(&meeting->asked) == n; kdelta_end_turn())
             if (kdelta_line_get(&meeting->rests)) {
                 kdelta_line_set(&meeting->rests, 0);
-                nanosleep(settle, NULL);
+                kdelta_clock_rest(settle, start_ticks); /* with the first */
             }
         op->step();
     }
@@ -51,7 +51,7 @@ static void other_failed(int number)
     _exit(1); /* it has said why */
 }
 
-void flows_start(const struct operation *op, const struct timespec *settle)
+void flows_start(const struct operation *op, const struct timespec *settle, uint64_t start_ticks)
 {
     pid_t first = getpid();
 
@@ -73,7 +73,7 @@ void flows_start(const struct operation *op, const struct timespec *settle)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != first)
             _exit(1);
-        second_flow(op, settle);
+        second_flow(op, settle, start_ticks);
     }
 }
 

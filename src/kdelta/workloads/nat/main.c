@@ -64,13 +64,12 @@ static void measure(const struct operation *op)
     rules_load(op->rules);
     expect_sender(op->rules == FORWARD ? LAN_HOST : WAN_ROUTER);
     op->setup(op);
-    flows_start(op, &settle_time);
+    flows_start(op, &settle_time, start_ticks);
     /* What the first packets set up once, and what all this left to be done later, is done now. */
     repeat(step, iterations == 1 ? 0 : FIRST);
     if (settle_time.tv_sec) {
         flows_rest();
-        nanosleep(&settle_time, NULL);
-        kdelta_clock_align(start_ticks);
+        kdelta_clock_rest(&settle_time, start_ticks);
     }
     repeat(step, iterations == 1 ? 0 : op->warm_up ? op->warm_up : 1 + iterations / WARM_UP_PART);
     before = world_traffic();

@@ -99,7 +99,7 @@ uint64_t early_dropped(void);
 /* flows.c: what follows is done by a second process, too, on a CPU of its own, where two flows are wanted */
 #define MOST_FLOWS 2
 extern unsigned flow, n_flows; /* that this process has; how many there are */
-void flows_start(const struct operation *op, const struct timespec *settle);
+void flows_start(const struct operation *op, const struct timespec *settle, uint64_t start_ticks);
 void flows_step(void);
 void flows_rest(void); /* the first flow's process is about to sleep */
 void flows_end(void);

@@ -143,8 +143,7 @@ static int take_later_words(char **words)
     size_t size;
     int n = 0;
 
-    nanosleep(&settle, NULL); /* what the start has left for later is done before the snapshot, once for all pairs */
-    kdelta_clock_align(start_ticks);
+    kdelta_clock_rest(&settle, start_ticks); /* what the start has left for later is done before the snapshot, once for all pairs */
     kdelta_snapshot();
     kdelta_arm();
     size = kdelta_next_piece(&piece);

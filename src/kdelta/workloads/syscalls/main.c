@@ -75,8 +75,7 @@ static void warm_up(const struct operation *op, unsigned long iterations)
 
 static void rest(const struct timespec *time)
 {
-    nanosleep(time, NULL);
-    kdelta_clock_align(start_ticks);
+    kdelta_clock_rest(time, start_ticks);
 }
 
 /* What was left to be done later (freed pages, say) is done now, and not on the next operation's time. */

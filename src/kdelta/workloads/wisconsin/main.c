@@ -148,10 +148,8 @@ static void tell_clock(const char *name, uint64_t ticks)
 
 static void settle(void)
 {
-    if (!settle_time.tv_sec)
-        return;
-    nanosleep(&settle_time, NULL);
-    kdelta_clock_align(start_ticks);
+    if (settle_time.tv_sec)
+        kdelta_clock_rest(&settle_time, start_ticks);
 }
 
 static void run(const struct operation *op)
