@@ -10,7 +10,8 @@ After each: no bug, a documented exit code, no process left, no file made or cha
 trial's folder, no program of the trial run on the host, no control character on the terminal but
 kdelta's own, less than 2 GiB of memory, and an end in time; some are ended by SIGTERM, within 2 s.
 After each tenth guest an honest run prints what it printed before. After a change a command makes
-its runs again, and its program prints what it then must; or it is refused.
+its runs again, and in each run of its answer the program printed what it then must; or the command
+is refused.
 
     scripts/proofs/hostile.py --out build/hostile --inputs 200
 
@@ -64,6 +65,8 @@ OUTSIDE = ("home", "canary", "tmp")
 """Folders of a trial in which nothing may change."""
 TERMINATED = (130, 128 + signal.SIGTERM, -signal.SIGTERM)
 """The last is that of a command that had not begun to start."""
+REFUSED = (2, 3, 255)
+"""The last is that of a slip with --against."""
 OWN = re.compile(rb"\x1b\[(?:\?25[lh]|[12]K|1A|0m|3[123]m)|\r\n|\r(?=\x1b\[[12])")
 """What kdelta itself writes to a terminal: progress, and the colours of verdicts."""
 CONTROL = re.compile(
@@ -285,23 +288,33 @@ def _changed(root: Path, form: str, depends: Depends, kind: str = "", number: in
         [KDELTA, *words_of(form, depends)], cwd=depends.folder, env=environment,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    new = {one: printed for one, printed in _runs(data).items() if one not in before}
     wrong = []
-    if done.returncode in (2, 3):  # refused
-        wrong += (
-            [] if done.stderr.startswith("kdelta: ") or "\nkdelta: " in done.stderr else ["silent"]
-        )
-    elif not new:
-        wrong.append("stale")
-    elif not any(depends.printed in printed for printed in new.values()):
-        wrong.append(f"printed {set(new.values())}, not {depends.printed!r}")
+    if done.returncode in REFUSED:
+        wrong += [] if re.search("^kdelta: ", done.stderr, re.MULTILINE) else ["silent"]
+    elif done.returncode:  # an open verdict, or a program that failed, is no answer
+        wrong.append(f"exit code {done.returncode}")
+    else:
+        answer = {one: text for one, text in _runs(data).items() if f'"{one}"' in done.stdout}
+        wrong += _wrong_answer(answer, depends.printed(form), set(before), kind)
     if "bug in kdelta" in done.stderr:
         wrong.append("a bug")
-    said = (done.stderr if wrong or done.returncode in (2, 3) else "")[-SAID_CHARACTERS:]
+    said = (done.stderr if wrong or done.returncode else "")[-SAID_CHARACTERS:]
     seconds = round(time.monotonic() - began, 1)
     return Trial(
         "change", f"{form} {kind}", number, done.returncode, seconds, 0, said, tuple(wrong)
     )
+
+
+def _wrong_answer(
+    answer: dict[str, str], printed: set[str], before: set[str], kind: str
+) -> Iterator[str]:
+    """Yield what is wrong with an answer: what its runs printed, by their ids. No program prints
+    which QEMU it has, so all runs must be new if that changed.
+    """
+    if not answer.keys() - before or (kind == "qemu" and answer.keys() & before):
+        yield "stale"
+    if set(answer.values()) != printed:
+        yield f"printed {set(answer.values())}, not {printed}"
 
 
 def _runs(data: Path) -> dict[str, str]:
@@ -364,7 +377,10 @@ def campaign(out: Path, inputs: int, guests: int, changes: int, seed: int) -> bo
         )
     wrong = [one for one in made.values() if one.wrong]
     for of, count in Counter(one.of for one in made.values()).items():
-        print(f"{of}: {count} trials, {sum(one.of == of for one in wrong)} wrong")
+        refused = sum(one.of == of and one.code in REFUSED for one in made.values())
+        print(
+            f"{of}: {count} trials, {refused} refused, {sum(one.of == of for one in wrong)} wrong"
+        )
     return not wrong
 
 

@@ -3,7 +3,8 @@
 second is answered by the first one's runs.
 
 The program prints what it depends on: a word of a file that a link leads to, of its library, of a
-header, and its argument. Contents change under the same size and time.
+header, and its argument. Contents change under the same size and time. With the argument of the
+program that `run --against` is given it computes longer, so that the answer is "faster".
 """
 
 import os
@@ -18,6 +19,7 @@ from kdelta.host.target import target
 
 PROGRAM = """
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include "word.h"
 const char *library_word(void);
@@ -27,6 +29,8 @@ int main(int n, char **words)
     struct stat state;
     FILE *file = fopen("link", "r");
 
+    for (volatile int left = strcmp(words[n - 1], "old") ? 0 : 100000; left > 0; left--)
+        ;
     stat("asked", &state);
     if (!file || !fgets(text, sizeof text, file))
         return 1;
@@ -35,6 +39,8 @@ int main(int n, char **words)
     return 0;
 }
 """
+OLD = "old"
+"""The argument of the program that another one is compared with."""
 _OLD_NS = 1_700_000_000_123_456_789
 
 
@@ -58,11 +64,11 @@ class Depends:
         self._build()
         self._write_qemu()
 
-    @property
-    def printed(self) -> str:
-        """What the program must print now."""
+    def printed(self, form: str) -> set[str]:
+        """What the programs of that form must print now."""
         words = (self.words[self.link], self.words[self.library], self.words["header"])
-        return f"{' '.join(words)} {self.words['argument']} {self.size}"
+        arguments = [self.words["argument"], *([OLD] if form == "against" else [])]
+        return {f"{' '.join(words)} {one} {self.size}" for one in arguments}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -185,8 +191,8 @@ def kind_of(number: int) -> str:
 
 def words_of(form: str, depends: Depends) -> tuple[str, ...]:
     """The command line of that form."""
-    options = ("--quiet", "--qemu", "./qemu", "--", *depends.command)
+    options = ("--quiet", "--json", "--qemu", "./qemu", "--", *depends.command)
     if form == "compare":
         return ("compare", *_KERNELS, "--perturb", "1", *options)
-    against = ("--against", "./program old") if form == "against" else ()
+    against = ("--against", f"./program {OLD}") if form == "against" else ()
     return ("run", _KERNELS[0], *against, *options)
