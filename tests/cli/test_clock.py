@@ -63,6 +63,13 @@ def test_judge_few_pairs_unresolved(tmp_path: Path, own_data: Path, capsys: Capt
     assert "2 unresolved" in capsys.readouterr().out
 
 
+def test_judge_boots_at_one_time_refused(tmp_path: Path, own_data: Path, capsys: Captured) -> None:
+    assert own_data
+    a, b = (write_boots(tmp_path / name, *({"stat": 1.0},) * 3) for name in "AB")
+    assert kdelta("clock", "judge", str(a), str(b)) == 2
+    assert "overlap in time" in capsys.readouterr().err
+
+
 def test_judge_fixed_order_unresolved_and_warned(
     tmp_path: Path, own_data: Path, capsys: Captured
 ) -> None:

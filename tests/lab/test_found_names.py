@@ -206,6 +206,22 @@ def test_file_that_is_read_without_content_in_every_round_is_named(
     assert error.hint == f"--file {place}/text adds it"
 
 
+def test_study_that_failed_for_another_reason_as_well_is_not_begun_again(
+    guests: AskingGuests,
+) -> None:
+    rounds = []
+
+    @found.in_rounds
+    async def study(_: AskingGuests) -> None:
+        rounds.append(1)
+        unseen = UnseenContentError(["/text"], ["/text"], Path.cwd() / "record")
+        raise ExceptionGroup("runs", [unseen, UserError("another one")])
+
+    with pytest.raises(ExceptionGroup, match="runs"):
+        asyncio.run(study(guests))
+    assert len(rounds) == 1
+
+
 def test_a_kernel_that_cannot_find_files_is_passed_over(guests: AskingGuests) -> None:
     guests.names = ["s/etc"]
     found_on = work_with_files(guests, Program(("true",)), OLD, X86)

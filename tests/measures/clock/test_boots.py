@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs become boots, and boots pairs; what does not belong together is refused."""
 
+import contextlib
 import math
 import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kdelta.measures.clock.boots import EQUAL, TimedKernels, must_follow, paired, read_folder
@@ -93,6 +95,16 @@ def test_boots_that_overlap_in_time_have_no_order(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match=r"B/1\.json and .*A/1\.json are from boots that overlap"):
         must_follow(read_folder(a), read_folder(b))
+
+
+def test_boot_lasts_until_its_last_run_has_ended(tmp_path: Path) -> None:
+    a = write_boots(tmp_path / "A", {"stat": 1.0})
+    b = read_folder(write_boots(tmp_path / "B", {"stat": 1.0}, first=3600))
+    (run,) = read_folder(a)
+    for seconds, overlaps in ((3400.0, False), (3600.0, True)):
+        base = [msgspec.structs.replace(run, seconds=seconds)]
+        with pytest.raises(UserError, match="overlap") if overlaps else contextlib.nullcontext():
+            must_follow(base, b)
 
 
 def test_boots_of_a_machine_without_a_clock_have_no_order(tmp_path: Path) -> None:
