@@ -52,7 +52,7 @@ def test_identity_is_that_of_what_runs_in_the_end(tmp_path: Path) -> None:
     report = """#!/usr/bin/env python3
 # {mark}
 import os, sys
-words = "\\0".join(sys.argv) + "\\0"
+words = "\\0".join(["qemu", *sys.argv[1:]]) + "\\0"
 variables = "\\0".join(f"{{k}}={{v}}" for k, v in os.environ.items()) + "\\0"
 parts = (sys.argv[0], words, variables)
 print("QEMU emulator version 9.2" if "--version" in sys.argv else "plugin-api x86_64 0 4")
