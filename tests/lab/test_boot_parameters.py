@@ -25,7 +25,7 @@ from kdelta.studies.log.lineage import lineages
 from kdelta.studies.log.steps import CachedKernels
 from kdelta.studies.recorded.recorded import kernel_of
 
-PLAIN = Kernel("a" * 64, "deb:linux-image-x=1", "/vmlinuz", "x86_64", "6.12.0")
+PLAIN = Kernel("a" * 64, "deb:linux-image-x=1", "/", "x86_64", "6.12.0", image_format="vmlinux")
 WORDS = ("audit=0", "nosmt", 'dyndbg="file a.c +p"')
 SPEC = "deb:linux-image-x=1 '+cmdline:audit=0 nosmt dyndbg=\"file a.c +p\"'"
 BOOTED = booted_with(PLAIN, WORDS, SPEC)
@@ -106,6 +106,67 @@ def test_what_the_kernel_did_not_take_is_the_users_slip(
     assert why in caught.value.message
 
 
+HOUSEKEEPING = (
+    "<5>[    0.03] Kernel command line: nohz_full=1\n"
+    "<4>[    0.03] Housekeeping: nohz_full= or isolcpus= incorrect CPU range\n"
+    '<5>[    0.03] Unknown kernel command line parameters "nohz_full=1", will be passed on.\n'
+    "<7>[    1.72]     nohz_full=1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "config", "why"),
+    [
+        (
+            HOUSEKEEPING,
+            "",
+            "6.12.0 refuses nohz_full=1: it logs 'Housekeeping: nohz_full= or isolcpus= incorrect ",
+        ),
+        (
+            "",
+            "CONFIG_NO_HZ_FULL=y\nCONFIG_NO_HZ=y\n",
+            "6.12.0 refuses nohz_full=1: its config has CONFIG_NO_HZ_FULL=y; the guest's last",
+        ),
+        ("", "# CONFIG_NO_HZ_FULL is not set\n", "6.12.0 does not know nohz_full=1, or refuses"),
+    ],
+)
+def test_a_parameter_that_log_or_config_knows_is_refused_and_not_unknown(
+    tmp_path: Path, log: str, config: str, why: str
+) -> None:
+    (tmp_path / "config").write_text(config)
+    kernel = msgspec.structs.replace(PLAIN, config=str(tmp_path / "config"))
+    booted = booted_with(kernel, ("nohz_full=1",), "s")
+    messages = sent(environment="nohz_full=1", log=log, line="nohz_full=1")
+    messages["cpuinfo"] = b"processor\t: 0\nflags : fpu\n"
+    with pytest.raises(UserError) as caught:
+        must_be_taken(booted, messages)
+    assert f"as asked: {why}" in caught.value.message
+    assert ("the guest's last CPU is number 0" in caught.value.message) is ("refuses n" in why)
+    assert caught.value.hint.startswith("take --smp 2" if "refuses n" in why else "Documentation")
+    messages["cpuinfo"] += b"\nprocessor\t: 1\nflags : fpu\n"
+    with pytest.raises(UserError) as caught:
+        must_be_taken(booted, messages)
+    assert "last CPU" not in caught.value.message
+
+
+def test_what_the_boot_stage_reads_is_warned_of_and_no_error(tmp_path: Path) -> None:
+    image = tmp_path / "bzImage"
+    image.write_bytes(b"HdrS\0earlyprintk\0no5lvl\0\x28\xb5\x2f\xfd")
+    kernel = msgspec.structs.replace(PLAIN, image=str(image), image_format="bzImage")
+    messages = sent("/init|no5lvl", line="no5lvl")
+    booted = booted_with(kernel, ("no5lvl",), "s")
+    must_be_taken(booted, messages)
+    (warning,) = not_reported(booted, messages)
+    assert warning.startswith("no5lvl may be without effect on 6.12.0: ")
+    for other in (
+        booted_with(kernel, ("no5lv",), "s"),
+        msgspec.structs.replace(booted, image_format="vmlinux"),
+    ):
+        name = other.parameters[0]
+        with pytest.raises(UserError, match=f"does not know {name}, or refuses"):
+            must_be_taken(other, sent(f"/init|{name}", line=name))
+
+
 def test_what_kdelta_sets_itself_is_not_blamed() -> None:
     own = sent("/init|nokaslr", "noreplace=1", "Malformed early option 'tsc'\n")
     must_be_taken(BOOTED, own)
@@ -127,10 +188,10 @@ def test_what_x86_looks_for_itself_is_warned_of_if_reported_as_unknown() -> None
     (warning,) = not_reported(booted, unknown)
     assert warning.startswith("spectre_v2=off may be without effect on 6.12.0: the kernel reports")
     both = sent("/init|nosmt", "spectre_v2=off", line=line)
-    with pytest.raises(UserError, match=r"does not know nosmt$"):
+    with pytest.raises(UserError, match=r"does not know nosmt, or"):
         must_be_taken(booted, both)
     arm = msgspec.structs.replace(booted, arch="arm")
-    with pytest.raises(UserError, match=r"does not know spectre_v2=off$"):
+    with pytest.raises(UserError, match=r"does not know spectre_v2=off, or"):
         must_be_taken(arm, unknown)
 
 

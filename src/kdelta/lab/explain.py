@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a guest left of a run: why it failed, and which boot parameters its kernel took."""
 
+import mmap
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kdelta.counts.binaries import load_binary
 from kdelta.counts.model import RunCounts
 from kdelta.cpus.forced import features
 from kdelta.cpus.representative import not_taken
+from kdelta.host.files import lab_errors
 from kdelta.infer.effects.same import partings
 from kdelta.kernels.arches import kernel_arch
+from kdelta.kernels.config.kconfig import OFF, PREFIX, parse_config
 from kdelta.kernels.config.lab_config import missing_options
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.model import Kernel
 from kdelta.lab.attachments import KERNEL_LOG
+from kdelta.lab.smp import cpus_used
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Guest
@@ -32,6 +36,12 @@ _REX = range(0x40, 0x50)
 _COMMAND_LINE = re.compile(r"^cmdline (.*)$", re.MULTILINE)
 
 _COMPLAINT = re.compile(r"(?:Malformed early option '|for parameter `)([^']*)'")
+
+_COMPLAINS = re.compile(r"^<[0-4]>\[[^\]]*\] *(.*)$", re.MULTILINE)
+"""A line of the log that is a warning, or worse."""
+
+_CPU_LIST = re.compile(r"[\d,:/-]*?(\d+)")
+"""A list of CPUs, and the number that it ends with."""
 
 _ALWAYS = ("HOME=/", "TERM=linux")
 """The environment that a kernel gives its init without being asked to (init/main.c)."""
@@ -136,8 +146,8 @@ def must_fit_in_command_line(kernel: Kernel, command_line: str) -> None:
 
 
 def must_be_taken(kernel: Kernel, messages: Mapping[str, bytes]) -> None:
-    """UserError if the kernel of a guest that sent these messages did not take one of its boot
-    parameters. What kdelta sets itself is not looked at.
+    """Raise UserError if the kernel of a guest that sent these messages did not take one of its
+    boot parameters. What kdelta sets itself is not looked at.
     """
     if not kernel.parameters or "hello" not in messages:
         return
@@ -148,12 +158,9 @@ def must_be_taken(kernel: Kernel, messages: Mapping[str, bytes]) -> None:
             "CONFIG_CMDLINE_OVERRIDE or CONFIG_CMDLINE_FORCE in its config ignores it",
         )
     own = arch_machine(kernel.arch).own_parameters
-    if unknown := [word for word in _unknown(kernel, messages) if parameter(word)[0] not in own]:
-        raise UserError(
-            f"cannot boot {kernel.spec} as asked: {kernel.release} does not know "
-            f"{' '.join(unknown)}",
-            _HINT,
-        )
+    given = [word for word in _unknown(kernel, messages) if parameter(word)[0] not in own]
+    if unknown := [word for word in given if not _boot_stage_reads(kernel, parameter(word)[0])]:
+        raise _given_to_init(kernel, unknown, messages)
     complaints = _COMPLAINT.findall(_text(messages, KERNEL_LOG))
     if refused := [word for word in kernel.parameters if parameter(word)[0] in complaints]:
         raise UserError(
@@ -161,6 +168,64 @@ def must_be_taken(kernel: Kernel, messages: Mapping[str, bytes]) -> None:
             f"{refused[0]}",
             _HINT,
         )
+
+
+def _given_to_init(
+    kernel: Kernel, words: Sequence[str], messages: Mapping[str, bytes]
+) -> UserError:
+    """Return the error for parameters that a kernel gave to its init: it does so with those that it
+    does not know, and with those whose value it refuses. Its log or its config shows which, if
+    anything does.
+    """
+    cannot = f"cannot boot {kernel.spec} as asked: {kernel.release}"
+    for word in words:
+        if because := _refusal(kernel, parameter(word)[0], messages):
+            beyond, hint = _beyond_cpus(word, messages)
+            return UserError(f"{cannot} refuses {word}: {because}{beyond}", hint or _HINT)
+    return UserError(
+        f"{cannot} does not know {' '.join(words)}, or refuses the value: it leaves that to its "
+        "init, and neither its log nor its config shows which",
+        _HINT,
+    )
+
+
+def _refusal(kernel: Kernel, name: str, messages: Mapping[str, bytes]) -> str:
+    """Return what shows that the kernel knows a parameter of that name; empty if nothing does."""
+    lines = (found[1] for found in _COMPLAINS.finditer(_text(messages, KERNEL_LOG)))
+    logged = [f"it logs {line!r}" for line in lines if re.search(rf"\b{re.escape(name)}\b", line)]
+    config = Path(kernel.config).read_text(errors="replace") if kernel.config else ""
+    option = PREFIX.replace("_", "") + name.replace("_", "").upper()
+    granted = [
+        f"its config has {known}={value}"
+        for known, value in parse_config(config).items()
+        if known.replace("_", "") == option and value != OFF
+    ]
+    return ", and ".join(logged + granted)
+
+
+def _beyond_cpus(word: str, messages: Mapping[str, bytes]) -> tuple[str, str]:
+    """Return that a parameter names a CPU which the guest does not have, as a clause, and how it
+    gets one; both empty if it does not.
+    """
+    cpus, listed = cpus_used(messages), _CPU_LIST.fullmatch(parameter(word)[1] or "")
+    if not cpus or not listed or int(listed[1]) < cpus:
+        return "", ""
+    return f"; the guest's last CPU is number {cpus - 1}", f"take --smp {int(listed[1]) + 1}"
+
+
+def _boot_stage_reads(kernel: Kernel, name: str) -> bool:
+    """Return whether a kernel's boot stage (arch/x86/boot/compressed) has such a name: what follows
+    it in the image is packed.
+    """
+    path = Path(kernel.image)
+    if kernel.image_format != "bzImage":
+        return False
+    with (
+        lab_errors("reading", path),
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as image,
+    ):
+        return image.find(b"\0%s\0" % name.encode()) >= 0
 
 
 class NotForcedError(LabError):

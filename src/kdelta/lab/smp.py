@@ -60,12 +60,18 @@ def must_offer_cpus(workload: Workload, machine: MachineOptions) -> None:
 
 def must_have_cpus(kernel: Kernel, guest: Guest, messages: Mapping[str, bytes]) -> None:
     """Raise UserError if the kernel of a guest that sent these messages does not use its CPUs."""
-    if "cpuinfo" not in messages:
-        return
-    used = len(_PROCESSOR.findall(messages["cpuinfo"]))
-    if guest.cpus > 1 and used != guest.cpus:
+    used = cpus_used(messages)
+    if used is not None and guest.cpus > 1 and used != guest.cpus:
         raise UserError(
             f"cannot give {kernel.release} {guest.cpus} CPUs: it uses {used}",
             "CONFIG_SMP and CONFIG_NR_CPUS in its config, and boot parameters such as maxcpus=, "
             f"limit them; --smp {used} is possible",
         )
+
+
+def cpus_used(messages: Mapping[str, bytes]) -> int | None:
+    """Return how many CPUs the kernel of a guest that sent these messages uses; None if it did not
+    say.
+    """
+    found = messages.get("cpuinfo")
+    return None if found is None else len(_PROCESSOR.findall(found))

@@ -225,6 +225,8 @@ def _zip(content: bytes) -> bytes:
         (b"Hi,\n> --- a/x.c\n> +++ b/x.c\n", "a text with a diff that is quoted or indented"),
         (b"\x7fELF\2\1\1", r"a program or an object \(ELF\)"),
         (PLAIN.encode("utf-16-le"), "binary data"),
+        (b"console=ttyS0\nhugepages=16\nnosmt\n", r'boot parameters, .* written \+cmdline:"'),
+        (b"quiet words alone\n", "a text of another kind"),
     ],
 )
 def test_what_cannot_be_used_is_refused_as_what_it_looks_like(

@@ -71,6 +71,7 @@ def test_without_mitigations_a_call_neither_switches_page_tables_nor_clears_buff
     ("parameters", "why"),
     [
         ("audit=0 nosuch=1 nosuch", "does not know nosuch=1 nosuch"),
+        ("nohz_full=1", "refuses nohz_full=1: it logs 'Housekeeping: nohz_full= or"),
         ("init_on_alloc=perhaps", "cannot read the value of init_on_alloc=perhaps"),
     ],
 )

@@ -36,6 +36,8 @@ _LOOKS = tuple(
         (rb"^[>| \t]+(?:diff --git |--- \S.*\n[>| \t]+\+\+\+ \S)",
          "a text with a diff that is quoted or indented"),
         (rb"\A#!", "a script"),
+        (rb"\A(?=[^=]*=)(?:[a-z][\w.-]*(?:=\S*)?(?:\s+|\Z))+\Z",
+         "boot parameters, of which a change is written +cmdline:\"NAME=VALUE NAME\""),
     )
 )  # fmt: skip
 """What is in other contents, and what that is; the first that fits."""
