@@ -216,6 +216,25 @@ def test_two_levels_that_take_turns_give_no_firm_word() -> None:
     assert found.verdict.reason == "other: 1000 instructions, from iteration 687 on 1096"
 
 
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [(12, Word.SLOWER), (0, Word.SAME), (60, Word.NOT_STEADY)],
+)
+def test_pairs_that_differ_steadily_are_judged_whatever_levels_both_have(
+    more: int, word: Word
+) -> None:
+    """60: the other kernel has 48 more from the new level on than before it."""
+    base = [1000 + 116 * (i >= 40) for i in range(1000)]
+    later = 12 if more == 60 else more
+    other = [insns + (later if i < 40 else more) for i, insns in enumerate(base)]
+    sides = (
+        [RunCounts((of(series),), perturbation=index) for index in range(1, 7)]
+        for series in (base, other)
+    )
+    (found,) = compare(*sides, alike=True).operations
+    assert found.verdict.word is word
+
+
 def test_mean_and_median_of_two_signs_give_no_firm_word() -> None:
     base = of([1000] * 1000)
     rare = of(([990] * 24 + [2000]) * 40)

@@ -42,7 +42,7 @@ from kdelta.infer.effects.levels import StateLevels, state_levels
 from kdelta.infer.effects.matched import Index, MatchedRuns, matched_runs, matched_sides
 from kdelta.infer.effects.pairs import Scales
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
-from kdelta.infer.effects.steady import CLEAR, levels, once, standard_errors
+from kdelta.infer.effects.steady import CLEAR, is_steadily_apart, levels, once, standard_errors
 from kdelta.infer.effects.weigh import EffectCycles, weigh
 
 
@@ -246,14 +246,15 @@ def weighed_verdict(verdict: Verdict, costs: Costs, margin: Fraction = MARGIN) -
     return Verdict(Word.UNRESOLVED, reason=_FEW_SPECIALS, runs_needed=LOOKS[0])
 
 
-def path_verdict(costs: Costs, sides: Sides, margin: Fraction = MARGIN) -> Verdict:
-    """The verdict on one operation's path.
+def path_verdict(costs: Costs, runs: MatchedRuns, margin: Fraction = MARGIN) -> Verdict:
+    """Return the verdict on one operation's path.
 
-    A region that is not steady has no verdict, and no word where mean and median differ in
-    sign. What special instructions and bytes of string operations may turn is mixed.
+    A region that is not steady has no verdict, unless pairs differ steadily, and no word where mean
+    and median differ in sign. What special instructions and bytes of string operations may turn is
+    mixed.
     """
-    insns = costs.insns
-    if moving := _moving(sides):
+    insns, sides = costs.insns, runs.sides
+    if moving := _moving(runs):
         return Verdict(Word.NOT_STEADY, reason=moving)
     verdict = verdict_on(insns, margin)
     if verdict.word not in FIRM:
@@ -262,30 +263,43 @@ def path_verdict(costs: Costs, sides: Sides, margin: Fraction = MARGIN) -> Verdi
         if within <= margin * abs(insns.base.value):
             return Verdict(Word.SAME, within=within)
         return Verdict(Word.UNRESOLVED, reason=_ENDS)
-    if found := _not_firm(costs, sides):
+    if found := _not_firm(costs, runs):
         return found
     return weighed_verdict(verdict, costs, margin)
 
 
-def _not_firm(costs: Costs, sides: Sides) -> Verdict | None:
+def _not_firm(costs: Costs, runs: MatchedRuns) -> Verdict | None:
     """Return what is reported instead of a firm word that the iterations do not bear."""
     effect = costs.insns.effect.value
     if effect * costs.median_insns.effect.value < 0:
         return Verdict(Word.UNRESOLVED, reason=_TWO_SIGNS)
-    if moving := _moving(sides, float(abs(effect)) / 2):
+    if moving := _moving(runs, float(abs(effect)) / 2):
         return Verdict(Word.NOT_STEADY, reason=moving)
-    if _is_uncertain(costs, sides):
+    if _is_uncertain(costs, runs):
         whole = costs.insns.effect
-        runs = 0 if whole.is_enough else runs_to_decide(whole, Fraction(0))
-        return Verdict(Word.UNRESOLVED, reason=_UNCERTAIN, runs_needed=runs)
+        needed = 0 if whole.is_enough else runs_to_decide(whole, Fraction(0))
+        return Verdict(Word.UNRESOLVED, reason=_UNCERTAIN, runs_needed=needed)
     return None
 
 
-def _moving(sides: Sides, least_insns: float = math.inf) -> str:
-    """Which sides are not steady, and how; "" if both are."""
-    found = [next(filter(None, (levels(one, least_insns) for one in side)), None) for side in sides]
+def _moving(runs: MatchedRuns, least_insns: float = math.inf) -> str:
+    """Which sides are not steady, and how; "" if both are, or all pairs differ steadily."""
+    pairs = _alike_pairs(runs)
+    if pairs and all(is_steadily_apart(*pair, least_insns) for pair in pairs):
+        return ""
+    found = [
+        next(filter(None, (levels(one, least_insns) for one in side)), None) for side in runs.sides
+    ]
     named = zip(("base", "other"), found, strict=True)
     return "; ".join(f"{name}: {one}" for name, one in named if one)
+
+
+def _alike_pairs(runs: MatchedRuns) -> list[tuple[RegionCounts, RegionCounts]]:
+    """Return the pairs of runs of kernels that are alike; none of others."""
+    if runs.pairs is None or not runs.pairs.alike:
+        return []
+    base, other = runs.sides
+    return [(base[ours], other[its]) for ours, its in runs.pairs.places]
 
 
 def _once(sides: Sides) -> Fraction:
@@ -298,14 +312,16 @@ def _once(sides: Sides) -> Fraction:
     return max(Fraction(once(region)) / region.iteration_count for region in regions)
 
 
-def _is_uncertain(costs: Costs, sides: Sides) -> bool:
+def _is_uncertain(costs: Costs, runs: MatchedRuns) -> bool:
     """Return whether the blocks of iterations differ so much that the mean of an effect may be
     chance, and it is not that of the median iteration, which may not. Where runs vary and are
     enough, what iterations differ by is in their interval.
     """
     if costs.insns.effect.is_enough and not costs.insns.effect.exact:
         return False
-    errors = [[standard_errors(region) for region in side] for side in sides]
+    errors = [[standard_errors(region) for region in side] for side in runs.sides]
+    if pairs := _alike_pairs(runs):
+        errors = [[standard_errors(other, base) for base, other in pairs]]
     of_mean, of_median = (
         CLEAR * math.sqrt(sum(sum(e[i] ** 2 for e in side) / len(side) for side in errors))
         for i in range(2)
@@ -342,7 +358,7 @@ def _operation(
     functions = function_effects(by_name[0], by_name[1], scales)
     functions = with_callers(functions, (rows[0], rows[1]), scales)
     found = [_levels(side, names) for side, names in zip(sides, by_name, strict=True)]
-    verdict = _of_clock(functions, costs, sides) or path_verdict(costs, sides, margin)
+    verdict = _of_clock(functions, costs, sides) or path_verdict(costs, runs, margin)
     verdict = _with_others(verdict, costs, with_other_tasks(sides, scales), margin)
     if runs.too_few:
         verdict = Verdict(Word.UNRESOLVED, reason=_FEW_PAIRS)

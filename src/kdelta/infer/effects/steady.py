@@ -67,7 +67,7 @@ class Levels(msgspec.Struct, frozen=True):
 
 
 def levels(region: RegionCounts, least_insns: float = math.inf) -> Levels | None:
-    """Where the region's own instructions an iteration have another level than elsewhere; None if
+    """Return where the region's own instructions an iteration have another level; None if
     they are steady, or too few to know.
 
     Of all stretches of blocks at the end whose mean is `CLEAR` standard errors from that of the
@@ -78,8 +78,29 @@ def levels(region: RegionCounts, least_insns: float = math.inf) -> Levels | None
     own = _own(region)
     if not has_iterations(region) or not own.any():
         return None
+    return _levels(own, float(own.mean()), least_insns)
+
+
+def is_steadily_apart(base: RegionCounts, other: RegionCounts, least_insns: float) -> bool:
+    """Return whether a region costs as much more than another at its end as it did before, whatever
+    levels both have; of two regions with as many iterations, one for one.
+    """
+    apart = _apart(base, other)
+    return apart is not None and _levels(apart, float(_own(base).mean()), least_insns) is None
+
+
+def _apart(base: RegionCounts, other: RegionCounts) -> Floats | None:
+    """By how much iterations of another region cost more, evened; None if that is not known."""
+    if not has_iterations(base) or len(base.iterations) != len(other.iterations):
+        return None
+    ours, its = (np.array(one.iterations.own(), dtype=np.float64) for one in (base, other))
+    return _evened(its - ours)
+
+
+def _levels(own: Floats, mean: float, least_insns: float) -> Levels | None:
+    """Where a series has another level than elsewhere. mean: of what is relevant, a part."""
     edges = _edges(len(own))
-    relevant = max(LEAST_INSNS, RELEVANT * float(own.mean()))
+    relevant = max(LEAST_INSNS, RELEVANT * mean)
     furthest = float(np.abs(own - np.median(own)).max())
     single = furthest * BLOCKS / len(own) if len(own) >= LONG else 0.0
     found = _clearest(_means(own, edges), min(relevant, least_insns), single)
@@ -91,12 +112,13 @@ def levels(region: RegionCounts, least_insns: float = math.inf) -> Levels | None
     return Levels(float(before), float(own[start:stop].mean()), start, end)
 
 
-def standard_errors(region: RegionCounts) -> tuple[float, float]:
-    """How far the mean and the median of the own instructions of its iterations are uncertain, in
-    instructions: from those of its blocks, so that iterations that are like their neighbours count
-    as few.
+def standard_errors(region: RegionCounts, less: RegionCounts | None = None) -> tuple[float, float]:
+    """Return by how much the mean and the median of the own instructions of its iterations are
+    uncertain: from those of its blocks, so that iterations that are like their neighbours count as
+    few. less: a region whose iterations are subtracted, one for one.
     """
-    own = _own(region)
+    apart = _apart(less, region) if less else None
+    own = _own(region) if apart is None else apart
     if len(own) < 2 or np.ptp(own) <= 1:  # an instruction more in some of them is no noise
         return 0.0, 0.0
     edges = _edges(len(own))
@@ -125,13 +147,15 @@ def has_iterations(region: RegionCounts) -> bool:
 
 
 def _own(region: RegionCounts) -> Floats:
-    """Own instructions by iteration. In place of the one that is furthest from the median stands
-    its neighbour, unless there are too few to know.
-    """
+    """Own instructions by iteration, evened unless there are too few to know."""
     own = np.array(region.iterations.own(), dtype=np.float64)
-    if has_iterations(region):
-        furthest = int(np.argmax(np.abs(own - np.median(own))))
-        own[furthest] = own[furthest - 1 if furthest else 1]
+    return _evened(own) if has_iterations(region) else own
+
+
+def _evened(own: Floats) -> Floats:
+    """A series in which the one that is furthest from the median is as its neighbour."""
+    furthest = int(np.argmax(np.abs(own - np.median(own))))
+    own[furthest] = own[furthest - 1 if furthest else 1]
     return own
 
 
