@@ -308,6 +308,14 @@ def test_paths_of_a_real_cpu_without_a_bound_say_so() -> None:
     assert "- not as on a real CPU: 1 path; how much they cost there is not known" in text
 
 
+def test_paths_of_a_real_cpu_on_which_no_operation_depends_are_bounded_by_zero() -> None:
+    (compared,) = report().others
+    mismatch = Mismatch("PCID", "PCID: flushes (no pcid)", ("base",), ())
+    compared = msgspec.structs.replace(compared, mismatches=(mismatch,))
+    text = first_screen_of([msgspec.structs.replace(report(), others=(compared,))])
+    assert "- not as on a real CPU: 1 path; their bound is 0" in text
+
+
 def test_functions_of_one_purpose_are_one_row_of_their_table() -> None:
     base = {own("kmem_cache_alloc"): 60, own("gone"): 20, own("same"): 900}
     changed = {own("kmem_cache_alloc_noprof"): 90, own("new"): 7, own("same"): 900}

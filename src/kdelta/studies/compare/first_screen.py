@@ -303,7 +303,10 @@ def _unlike(pair: Pair) -> str:
         if bases.get(one.region)
     }
     most = max(parts, key=lambda name: parts[name], default="")
-    bound = f"by their bounds {most} most: {about(Fraction(parts[most]))}" if most else _NO_BOUND
+    depends = any(one.regions for one in pair.compared.mismatches)
+    bound = _NO_BOUND if depends else "their bound is 0"
+    if most:
+        bound = f"by their bounds {most} most: {about(Fraction(parts[most]))}"
     return f"not as on a real CPU: {words.counted(count, 'path')}; {bound}"
 
 
