@@ -19,7 +19,7 @@ from round_trips import markdown
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
-from kdelta.cpus.representative import NOT_AFFECTED, parts_of
+from kdelta.cpus.representative import NOT_AFFECTED, parts_of, without_microcode
 
 START, END = "<!-- machines -->\n", "<!-- end of machines -->\n"
 
@@ -129,7 +129,8 @@ def explained(machine: Machine) -> Iterator[Found]:
 def unlike_its_file(machine: Machine, cpu: CPU) -> list[str]:
     """Return what the CPU file expects of a file of mitigations and the machine does not report.
 
-    Files with an explained difference are left out, and those that the machine's kernel lacks.
+    Files with an explained difference are left out, those that the machine's kernel lacks, and
+    mitigations that the machine has no microcode for, since the CPU files are of current microcode.
     """
     left_out = {one.file for one in machine.differences}
     return [
@@ -137,6 +138,7 @@ def unlike_its_file(machine: Machine, cpu: CPU) -> list[str]:
         for path in cpu.paths
         for file, words in path.mitigations.items()
         if file in machine.reported and file not in left_out
+        if not without_microcode(machine.reported[file])
         if words.lower() not in deciding(file, machine.reported[file])
     ]
 

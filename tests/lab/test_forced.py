@@ -76,4 +76,6 @@ def test_a_run_names_what_was_forced() -> None:
     assert machine_of(run) == options
     (_, (label, text)) = machine_facts(run.machine)
     assert label == "CPU"
-    assert text.endswith("-xsavec, -xsaves; forced in the kernel: " + " ".join(options.force))
+    assert text.endswith(
+        "-hypervisor, ucode-rev=0x830107b; forced in the kernel: " + " ".join(options.force)
+    )

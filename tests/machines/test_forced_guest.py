@@ -48,8 +48,8 @@ SPECTRE = {
     "skylake-server": "Mitigation: IBRS; IBPB: conditional",
     "zen4": "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional",
 }
-GETPPID = 341
-"""Kernel instructions of 6.12 as Skylake; 334 without what is forced."""
+GETPPID = 344
+"""Kernel instructions of 6.12 as a Skylake of bare metal; 341 as its guest without BHI and ITS."""
 
 
 def ran(where: Guest, *, power_on: bool = False) -> GuestOutcome:
@@ -75,7 +75,9 @@ def test_a_kernel_chooses_the_mitigations_of_the_cpu(name: str, spec: str) -> No
     flags, mitigations = said(outcome)
     assert {"ssbd", "ibrs", "ibpb", "stibp"} <= flags
     assert mitigations["spectre_v2"].startswith(SPECTRE[name])
-    assert "no microcode" not in " ".join(mitigations.values()).lower()
+    lacking = [file for file, words in mitigations.items() if "no microcode" in words.lower()]
+    # Of which nothing is executed; TCG has no MSR that says so.
+    assert set(lacking) <= {"gather_data_sampling"}
     if name == "skylake-server":
         assert mitigations["retbleed"] == "Mitigation: IBRS"
         assert mitigations["mds"].startswith("Mitigation: Clear CPU buffers")
