@@ -92,3 +92,24 @@ def test_lru_besides_it() -> None:
 
 def test_latency_of_decoupled_front_end_may_be_hidden_whole() -> None:
     assert load_cpu("zen4,l2-latency=30").misses["l1i"] == MissPrice(0, 30, calibrated=False)
+
+
+@pytest.mark.parametrize("name", ["zen4", "skylake-server"])
+def test_a_guest_on_a_cpu_is_the_same_but_for_the_hypervisor(name: str) -> None:
+    bare, guest = load_cpu(name), load_cpu(f"{name}:guest")
+    assert guest.name == f"{name}:guest"
+    assert guest.title == bare.title
+    assert "-hypervisor" in bare.qemu.cpu.split(",")
+    assert guest.qemu.cpu.split(",") == [
+        word for word in bare.qemu.cpu.split(",") if word != "-hypervisor"
+    ]
+    assert guest.qemu.force == bare.qemu.force
+    assert guest.misses == bare.misses
+
+
+def test_a_guest_is_refused_of_a_cpu_that_has_one_path_alone() -> None:
+    for name in ("cortex-a53", "generic-x86-64"):
+        with pytest.raises(UserError, match=f"{name} has no paths of a guest"):
+            load_cpu(f"{name}:guest")
+    with pytest.raises(UserError, match="no CPU is called 'zen9'"):
+        load_cpu("zen9:guest")

@@ -70,6 +70,10 @@ LIKE = {"cpu": "EPYC-Milan,family=25", "cpu_like": "AMD Zen 4: EPYC 9004"}
             {**LIKE, "force": "fsrm", "cpus": 4},
             "as on AMD Zen 4: EPYC 9004, 4 CPUs, by instructions",
         ),
+        (
+            {**LIKE, "cpu": "EPYC-Milan,family=25,-hypervisor", "force": "fsrm"},
+            "operations of syscalls, bare-metal paths of an AMD Zen 4: EPYC 9004, by instructions",
+        ),
     ],
 )
 def test_the_first_sentence_names_the_default_cpu_and_several(
@@ -88,6 +92,11 @@ def test_a_cpu_that_was_named_is_the_one_in_the_first_sentence() -> None:
     first = " ".join(first_screen_of([found]).partition("\n\n")[0].split())
     assert "as on AMD Zen 3: EPYC 7003, by instructions" in first
     assert "forced" not in first
+    assert named.cpu
+    guest = msgspec.structs.replace(named.cpu, name="zen3:guest")
+    found = msgspec.structs.replace(found, cpu=guest)
+    first = " ".join(first_screen_of([found]).partition("\n\n")[0].split())
+    assert "a guest's paths on an AMD Zen 3: EPYC 7003, by instructions" in first
 
 
 def sides(spec: str, release: str = "") -> KernelRuns:

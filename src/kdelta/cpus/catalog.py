@@ -25,7 +25,15 @@ import msgspec
 from kdelta.cpus.cores import HostCPU, cpu_of_machine, read_cpuinfo
 from kdelta.cpus.file import CPUFileError, decode_cpu
 from kdelta.cpus.like import SUFFIX, shipped
-from kdelta.cpus.model import CPU, Cache, MissPrice, Replacement
+from kdelta.cpus.model import (
+    BARE_METAL,
+    CPU,
+    GUEST,
+    Cache,
+    MissPrice,
+    Replacement,
+    is_bare_metal,
+)
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.limits import CPU_FILE_BYTES
 
@@ -206,15 +214,17 @@ def list_cpus() -> Mapping[str, CPU]:
 
 
 def load_cpu(name_or_path: str) -> CPU:
-    """The CPU of that name, of those that come with kdelta or the user's own; or of a file: what
-    has a slash or ends in .toml. Options may follow, as in "cortex-a9,l2=256KiB,clock=1GHz". "host"
-    is kdelta's file of this machine's core.
+    """Return the CPU of that name, of those that come with kdelta or the user's own; or of a file:
+    what has a slash or ends in .toml. Options may follow, as in "cortex-a9,l2=256KiB,clock=1GHz".
+    "host" is kdelta's file of this machine's core. "zen4:guest" is what a guest on that CPU finds.
 
     UserError if there is no such CPU or file, if the file is not as it must be, if a file of the
     user's has the name of one that comes with kdelta, and for an option that it has not.
     """
     name_or_path, _, options = name_or_path.partition(",")
-    return with_options(_load(name_or_path), options)
+    plain = name_or_path.removesuffix(GUEST)
+    cpu = _load(plain)
+    return with_options(as_guest(cpu) if plain != name_or_path else cpu, options)
 
 
 def _load(name_or_path: str) -> CPU:
@@ -235,6 +245,20 @@ def _load(name_or_path: str) -> CPU:
         f"there is: {', '.join(near or names)}; a file of your own is given by its path",
         (name_or_path, near[0]) if near else None,
     )
+
+
+def as_guest(cpu: CPU) -> CPU:
+    """Return the CPU as a guest of a hypervisor on it finds it. UserError for one whose file does
+    not take the paths of bare metal.
+    """
+    if not is_bare_metal(cpu.qemu.cpu):
+        raise UserError(
+            f"{cpu.name} has no paths of a guest: its file does not have {BARE_METAL}",
+            f"take {cpu.name}",
+        )
+    model = ",".join(word for word in cpu.qemu.cpu.split(",") if word != BARE_METAL)
+    qemu = msgspec.structs.replace(cpu.qemu, cpu=model)
+    return msgspec.structs.replace(cpu, name=f"{cpu.name}{GUEST}", qemu=qemu)
 
 
 def host_cpu() -> HostCPU:

@@ -33,6 +33,12 @@ Frontend = Literal["coupled", "decoupled"]
 """Whether fetching waits for the branch that it follows ("coupled"), or runs ahead of execution
 along predicted branches ("decoupled"), which hides misses."""
 
+BARE_METAL = "-hypervisor"
+"""What of QEMU's model makes a kernel take the paths of bare metal."""
+
+GUEST = ":guest"
+"""What follows the name of a CPU, with its options, for that of a guest on it."""
+
 ASSUMED = "assumed:"
 MEASURED = "measured:"
 
@@ -210,3 +216,13 @@ class CPU(msgspec.Struct, frozen=True):
             if (cache := getattr(self, name)) is not None
         }
         return msgspec.structs.replace(self, **caches)
+
+
+def is_bare_metal(model: str) -> bool:
+    """Return whether kernels take the paths of bare metal on that model and flags of QEMU's."""
+    return BARE_METAL in model.split(",")
+
+
+def is_guest(name: str) -> bool:
+    """Return whether a CPU of that name is what a guest finds."""
+    return name.partition(",")[0].endswith(GUEST)

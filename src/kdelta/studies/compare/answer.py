@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.cpus.model import is_bare_metal, is_guest
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
@@ -147,7 +148,18 @@ def _as_on(report: CompareReport) -> str:
     title = like_name(report)
     bare = " without its forced features" if is_bare(report.machine) and not report.cpu else ""
     cpus = f", {report.machine['cpus']} CPUs" if "cpus" in report.machine else ""
-    return (f", as on {title}{bare}" if title else "") + cpus
+    return (f", {_whose_paths(report)} {title}{bare}" if title else "") + cpus
+
+
+def _whose_paths(report: CompareReport) -> str:
+    """Return what comes before the CPU's title; runs of older versions do not say which it is."""
+    title = like_name(report)
+    article = "an" if title[:1].lower() in "aeiou" else "a"
+    if is_bare_metal(str(report.machine.get("cpu", ""))):
+        return f"bare-metal paths of {article}"
+    if report.cpu and is_guest(report.cpu.name):
+        return f"a guest's paths on {article}"
+    return "as on"
 
 
 def tally(pair: Pair) -> dict[str, int]:
