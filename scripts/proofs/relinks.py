@@ -213,7 +213,7 @@ class Proof:
         return found
 
     def compared(self, base: str, others: Sequence[str]) -> tuple[Comparison, ...]:
-        """Kernel specs, as `compare --cpu` judges them."""
+        """Kernel specs, as `compare --cycles` judges them."""
         request = CompareRequest(
             base=base,
             others=tuple(others),

@@ -84,10 +84,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """From one kernel to another, for one region, as `compare --cpu` judges it: the path's effect
-    in instructions a packet, that on model cycles as a fraction over all layouts, and how the two
-    links themselves differ. misses, cycles_a_packet: of both links, with the CPU's own replacement;
-    from the lowest prices to the highest. functions: whose instructions differ, and by how many.
+    """From one kernel to another, for one region, as `compare --cycles` judges it: the path's
+    effect in instructions a packet, that on model cycles as a fraction over all layouts, and how
+    the two links themselves differ. misses, cycles_a_packet: of both links, with the CPU's own
+    replacement; from the lowest prices to the highest. functions: whose instructions differ, and by
+    how many.
     """
 
     base: str

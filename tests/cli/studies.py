@@ -58,7 +58,9 @@ def of_cycles(cycles: Cycles, cpu: CPU) -> Judgement:
     return ModelCycles(MeasureRequest(cpu), cpu).judgement(cycles)
 
 
-def _on(cpu: CPU, comparison: Comparison) -> Comparison:
+def _on(cpu: CPU, comparison: Comparison, *, judged: bool) -> Comparison:
+    if not judged:
+        return msgspec.structs.replace(comparison, cpu=cpu)
     effects = cycle_effects(report().others[0].effects, cpu.name)
     cycles = Cycles(effects, {"uname": CodeChange.RELINKED})
     return msgspec.structs.replace(comparison, cpu=cpu, judged=(of_cycles(cycles, cpu),))
@@ -91,7 +93,9 @@ class Studies:
         kernel = Kernel("a" * 64, request.base, "/vmlinuz", "x86_64", "6.1.0-a")
         sides = RunSide(request.base, kernel, done), RunSide(request.base, kernel, others + bad)
         comparison = Comparison("syscalls", sides[0], sides[1], None)
-        return tuple(_on(cpu, comparison) for cpu in request.cpus) or (comparison,)
+        return tuple(_on(cpu, comparison, judged=request.cycles) for cpu in request.cpus) or (
+            comparison,
+        )
 
     async def command(self, request: RunRequest, lab: Lab) -> tuple[RunResult, ...]:
         self.asked.append(request)

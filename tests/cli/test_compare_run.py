@@ -100,7 +100,7 @@ def test_a_cpu_is_named_more_than_once_for_compare(studies: Studies) -> None:
 
 
 def test_both_verdicts_and_what_was_not_as_on_the_cpu(studies: Studies, capsys: Captured) -> None:
-    arguments = ("compare", "image:a", "image:b", "--cpu", "zen3", "--all")
+    arguments = ("compare", "image:a", "image:b", "--cycles", "zen3", "--all")
     assert kdelta(*arguments) == 0
     shown = capsys.readouterr().out
     flat = " ".join(shown.split())

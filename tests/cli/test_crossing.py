@@ -36,7 +36,7 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Study:
 
 
 def test_two_kernels_of_one_tree(study: Study, capsys: Captured) -> None:
-    words = "crossing deb-src:linux-source-6.12 +a.config -o getppid -o read --cpu zen2"
+    words = "crossing deb-src:linux-source-6.12 +a.config -o getppid -o read --cycles zen2"
     assert cli.ended([*words.split(), "--perturb", "2", "--json"]) == 0
     (asked,) = study.asked
     assert asked.stock == "deb-src:linux-source-6.12 +a.config"

@@ -202,7 +202,7 @@ def test_a_single_kernel_with_a_change_is_two(answering: Answering) -> None:
         ([*KERNELS, "--perturb", "0"], "cannot use --perturb 0"),
         ([*KERNELS, "--margin", "-1"], "a margin of -1 %"),
         ([*KERNELS, "--margin", "nan"], "a margin of nan %"),
-        ([*KERNELS, "--cpu", "zen3", "--margin", "0"], "a margin of 0 %"),
+        ([*KERNELS, "--cycles", "zen3", "--margin", "0"], "a margin of 0 %"),
         ([*KERNELS, "--cpu", "nonesuch"], "no CPU is called 'nonesuch'"),
         ([*KERNELS, "-w", "nonesuch"], "nonesuch"),
         (["./nonesuch", "./nowhere"], "./nonesuch"),

@@ -12,7 +12,7 @@ from tests.report.example import base_counts
 
 def test_data_are_of_a_cpu(own_data: Path, capsys: Captured) -> None:
     run = stored(own_data, base_counts(0))
-    failed(["profile", run.id, "--data"], ["none is named", "--cpu"], capsys)
+    failed(["profile", run.id, "--data"], ["none is named", "--cycles"], capsys)
 
 
 @pytest.mark.parametrize("column", ["l1d", "l2d", "dtlb"])

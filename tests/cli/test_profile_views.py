@@ -220,6 +220,6 @@ def test_a_run_of_which_the_kernels_calls_alone_were_recorded(
 def test_misses_without_a_cpu(own_data: Path, capsys: Captured) -> None:
     recorded(own_data, A)
     assert kdelta("profile", "--sort", "misses") == 2
-    assert "name one with --cpu" in capsys.readouterr().err
+    assert "name one with --cycles" in capsys.readouterr().err
     assert kdelta("profile", "--cpu", "zen") == 2
     assert "no CPU is called 'zen'" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def test_text_and_json_are_what_the_study_printed(studies: Studies, capsys: Capt
     printed = compared(capsys, "--functions", "2")
     assert kdelta("report") == 0
     assert capsys.readouterr().out == printed
-    document = compared(capsys, "--json", "--cpu", "zen3")
+    document = compared(capsys, "--json", "--cycles", "zen3")
     assert kdelta("report", "last", "--format", "json") == 0
     assert capsys.readouterr().out == document
     assert kdelta("report", "--format", "text") == 0
@@ -72,7 +72,7 @@ def test_the_list(studies: Studies, capsys: Captured, own_data: Path) -> None:
     assert kdelta("report", "--list") == 0
     assert capsys.readouterr().out == "no studies yet: kdelta compare makes one\n"
     compared(capsys)
-    compared(capsys, "--cpu", "zen3")
+    compared(capsys, "--cycles", "zen3")
     with Store.open(own_data) as store:
         latest, first = store.studies()
     assert kdelta("report", "--list") == 0

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import OfProgram, on_cpu, one_tree
+from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, on_cpu, one_tree, with_model
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.publish import run_study
 from kdelta.spec.option import Argument
@@ -35,6 +35,8 @@ def ablate(
     ],
     *,
     asked: partial[AblateRequest],
+    like: LikeOptions,
+    cycles: CyclesOptions,
     program: OfProgram,
     shown: AblateOptions,
     printed: PrintOptions,
@@ -47,6 +49,7 @@ def ablate(
     """
     tree = one_tree(words, "the two configs are for one and the same source")
     request = asked(tree=tree, program=program)
-    request = msgspec.structs.replace(request, lab=on_cpu(request.lab, request.cpu))
+    lab, cpu = with_model(request.lab, like, cycles, priced="layouts" in asked.keywords)
+    request = msgspec.structs.replace(request, lab=on_cpu(lab, cpu), cpu=cpu)
     report = run_study("ablate", run_ablate, request, printed, shown={"explain": shown.explain})
     return RUNS_FAILED if report.failure else 0

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import OfProgram, check_cpus
+from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, with_model
 from kdelta.cli.output import log
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.publish import publish, shown_lab
@@ -62,6 +62,8 @@ def bisect(
     ],
     *,
     asked: partial[BisectRequest],
+    like: LikeOptions,
+    cycles: CyclesOptions,
     program: OfProgram,
     written: BisectOptions,
     printed: PrintOptions,
@@ -79,7 +81,8 @@ def bisect(
         )
     folder, changes = _tree(words[1:], asked.keywords.get("repository", "."))
     request = asked(repository=folder, range=words[0], changes=changes, program=program)
-    check_cpus([request.cpu] if request.cpu else [], request.lab)
+    asks, cpu = with_model(request.lab, like, cycles, priced="layouts" in asked.keywords)
+    request = msgspec.structs.replace(request, lab=asks, cpu=cpu)
     with open_store() as store:
         with shown_lab(store) as lab:
             report = run_async(run_bisect(request, lab))

@@ -82,14 +82,17 @@ class OptionParam(click.Option):
         self.asked, self.type_, self.usual = asked, type_, usual
         base, several, is_flag = _shape(type_, asked)
         self.item, self.usual_text = base, _usual_text(usual, asked)
+        flag: dict[str, Any] = {"is_flag": is_flag or None}
+        if asked.bare:
+            flag = {"is_flag": False, "flag_value": ""}
         super().__init__(
             [*asked.names, name],
             help=asked.help,
             metavar=asked.metavar or None,
             type=None if is_flag else _click_type(base, asked),
-            is_flag=is_flag or None,
             multiple=several,
             required=asked.required,
+            **flag,
         )
 
     def get_help_extra(self, ctx: click.Context) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import FlameOptions, OfProgram, check_cpus
+from kdelta.cli.options import CyclesOptions, FlameOptions, OfProgram, with_cycles
 from kdelta.cli.plain_options import All, Functions, PrintOptions, explain_option
 from kdelta.cli.publish import publish, report_text, shown_lab
 from kdelta.host.interrupt import run_async
@@ -47,6 +47,7 @@ def compare(
     ],
     *,
     asked: partial[CompareRequest],
+    cycles: CyclesOptions,
     program: OfProgram,
     shown: CompareOptions,
     printed: PrintOptions,
@@ -66,7 +67,9 @@ def compare(
             "name another kernel, or a change of this one as in: kdelta compare ~/linux +fix.patch",
         )
     request = asked(base=base, others=tuple(others), program=program)
-    check_cpus(request.cpus, request.lab)
+    request = with_cycles(
+        request, cycles, priced=not {"layouts", "margin"}.isdisjoint(asked.keywords)
+    )
     usual = Fraction(0) if request.operations else LEAST
     least = asked.keywords.get("path_margin", usual)
     details = {"explain": shown.explain, "functions": shown.functions}

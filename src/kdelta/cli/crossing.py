@@ -7,11 +7,11 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import OfProgram, check_cpus
+from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, with_model
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.profile import asked_work
 from kdelta.cli.publish import run_study
-from kdelta.lab.asked import OnCPU, Operations, Workload
+from kdelta.lab.asked import Operations, Workload
 from kdelta.lab.request import LabRequest
 from kdelta.spec.option import Argument, option, without
 from kdelta.spec.words import parse_kernel_words
@@ -37,7 +37,6 @@ class CrossingOptions(msgspec.Struct, frozen=True):
             help="Use this kernel with kernel mode, not TREE +kernel-mode.",
         ),
     ] = ""
-    cpu: OnCPU = None
     lab: Annotated[LabRequest, without("mode", "data_lines", "trace_limit")] = LabRequest()
     explain: Annotated[
         int,
@@ -56,6 +55,8 @@ def crossing(
     ],
     *,
     asked: CrossingOptions,
+    like: LikeOptions,
+    cycles: CyclesOptions,
     program: OfProgram,
     printed: PrintOptions,
 ) -> int:
@@ -67,13 +68,13 @@ def crossing(
     and which share of the gain is mitigations, crossing, direct call and entry work. x86-64 only.
     """
     stock, changed = _kernels(words, asked.with_mode)
-    check_cpus([asked.cpu] if asked.cpu else [], asked.lab)
+    lab, cpu = with_model(asked.lab, like, cycles)
     request = CrossingRequest(
         stock=stock,
         with_mode=changed,
         what=asked_work(program, asked.workload, asked.operations),
-        cpu=asked.cpu,
-        lab=asked.lab,
+        cpu=cpu,
+        lab=lab,
     )
     shown = {"explain": asked.explain}
     report = run_study("crossing", run_crossing, request, printed, shown=shown)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.options import FlameOptions, OfProgram, check_cpus
+from kdelta.cli.options import CyclesOptions, FlameOptions, OfProgram, with_cycles
 from kdelta.cli.output import ReaderGoneError, log
 from kdelta.cli.plain_options import HtmlFile, PrintOptions
 from kdelta.cli.publish import publish, shown_lab
@@ -69,6 +69,7 @@ def gate(
     ],
     *,
     asked: partial[GateRequest],
+    cycles: CyclesOptions,
     program: OfProgram,
     page: GateOptions,
     flames: FlameOptions,
@@ -83,7 +84,7 @@ def gate(
             f"{len(kernels)} kernels, not two: {', '.join(kernels)}",
             "a gate holds one kernel against one other: kdelta gate BASE OTHER",
         )
-    request = _request(asked, kernels, program)
+    request = _request(asked, cycles, kernels, program)
     with open_store() as store:
         with shown_lab(store) as lab:
             answer = run_async(run_gate(request, lab))
@@ -101,15 +102,18 @@ def gate(
 
 
 def _request(
-    asked: partial[GateRequest], kernels: Sequence[str], program: Program | None
+    asked: partial[GateRequest],
+    cycles: CyclesOptions,
+    kernels: Sequence[str],
+    program: Program | None,
 ) -> GateRequest:
     """What is asked of these kernels, with the usual margins where none is named."""
     given = asked.keywords.get("compare", CompareRequest(base="", others=()))
-    check_cpus(given.cpus, given.lab)
+    given = with_cycles(given, cycles, priced=given.layouts != CompareRequest.layouts)
     named: Fraction | None = asked.keywords.get("exact_margin")
-    if named is None and given.cpus:
+    if named is None and given.cpus and given.cycles:
         named = Fraction(str(DEFAULT_MARGIN))
-    if named is not None and given.cpus:
+    if named is not None and given.cpus and given.cycles:
         fraction_of(float(100 * named), positive=True)
     compare = msgspec.structs.replace(
         given,

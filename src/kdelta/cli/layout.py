@@ -58,7 +58,7 @@ def layout(
     where the kernel as it is stands among them. Misses are exact; what they cost is an interval.
     """
     request = asked(
-        kernel=one_kernel(words, "kdelta compare --cpu holds kernels against each other"),
+        kernel=one_kernel(words, "kdelta compare --cycles holds kernels against each other"),
         cpu=asked.keywords.get("cpu") or named_cpu(DEFAULT_CPU),
         program=program,
     )

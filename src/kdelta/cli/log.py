@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cli.options import CyclesOptions, cycles_on
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.publish import publish, shown_lab
 from kdelta.lab.lab import open_store
@@ -28,6 +29,7 @@ class LogOptions(msgspec.Struct, frozen=True):
 def log(
     *,
     asked: partial[HistoryRequest],
+    cycles: CyclesOptions,
     shown: LogOptions,
     printed: PrintOptions,
     kernels: Annotated[
@@ -46,6 +48,8 @@ def log(
     and such as placement makes are distinguished, by the rules of kdelta compare.
     """
     request = asked(kernels=tuple(kernels))
+    judged = cycles_on(cycles, request.cpus, priced="layouts" in asked.keywords)
+    request = msgspec.structs.replace(request, cpus=judged or request.cpus, cycles=bool(judged))
     with open_store() as store:
         with shown_lab(store, asks=False) as lab:
             report = run_history(request, lab)

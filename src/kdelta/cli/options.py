@@ -16,11 +16,12 @@ import msgspec
 
 from kdelta.cli.output import log
 from kdelta.cpus.model import CPU
-from kdelta.lab.cpus import lab_like
+from kdelta.lab.cpus import default_cpus, lab_like
 from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import AfterDashes, HelpSection, OptionKind, option
 from kdelta.spec.words import parse_kernel_words
+from kdelta.studies.compare.request import CompareRequest
 
 TRACED = "trace_limit"
 """What a command does not ask for that traces nothing."""
@@ -68,9 +69,25 @@ class LikeOptions(msgspec.Struct, frozen=True):
             kind=OptionKind.CPU,
             values="CPU",
             group=HelpSection.MACHINE,
-            help="Look like this CPU to the kernel (see kdelta cpus).",
+            help="Take the paths of this CPU (see kdelta cpus).",
         ),
     ] = None
+
+
+class CyclesOptions(msgspec.Struct, frozen=True):
+    """The CPUs that model cycles are judged on; None: that of --cpu, or the default one."""
+
+    cycles: Annotated[
+        tuple[CPU | None, ...],
+        option(
+            "--cycles",
+            metavar="[CPU]",
+            kind=OptionKind.CPU,
+            values="CPU",
+            bare=True,
+            help="Judge model cycles, too: of --cpu, or this one; repeatable.",
+        ),
+    ] = ()
 
 
 class FlameOptions(msgspec.Struct, frozen=True):
@@ -93,6 +110,60 @@ def on_cpu(lab: LabRequest, cpu: CPU | None) -> LabRequest:
     """
     check_cpus([cpu] if cpu else [], lab)
     return lab_like(lab, cpu)
+
+
+def with_cycles(request: CompareRequest, asked: CyclesOptions, *, priced: bool) -> CompareRequest:
+    """Return the comparison with the CPUs that it is made on, and whether model cycles are judged;
+    UserError, and priced, as of cycles_on.
+    """
+    judged = cycles_on(asked, request.cpus, priced=priced or request.lab.data_lines)
+    check_cpus(judged or request.cpus, request.lab)
+    if not judged and not request.cpus:
+        return request
+    return msgspec.structs.replace(request, cpus=judged or request.cpus, cycles=bool(judged))
+
+
+def with_model(
+    lab: LabRequest, like: LikeOptions, asked: CyclesOptions, *, priced: bool = False
+) -> tuple[LabRequest, CPU | None]:
+    """Return the CPU that model cycles are judged on, if any, on whose machine they are; else the
+    same on machines that look like the one of --cpu. UserError, and priced, as of cycles_on.
+    """
+    cpus = (like.cpu,) if like.cpu else ()
+    judged = cycles_on(asked, cpus, priced=priced)
+    if len(judged) > 1:
+        names = " ".join(cpu.name for cpu in judged)
+        raise UserError(f"model cycles on several CPUs: {names}", "ask for one after the other")
+    check_cpus(judged, lab)
+    return (lab, judged[0]) if judged else (on_cpu(lab, like.cpu), None)
+
+
+def cycles_on(
+    asked: CyclesOptions, cpus: Sequence[CPU], *, priced: bool = False
+) -> tuple[CPU, ...]:
+    """Return the CPUs that model cycles are judged on; none where they are not asked for.
+
+    cpus: those whose paths are taken. priced: there are options that are of model cycles alone, by
+    which --cpu asked for these before it had an option of their own. UserError where the two
+    options name different CPUs.
+    """
+    names = " ".join(cpu.name for cpu in cpus)
+    if not asked.cycles:
+        if cpus and priced:
+            log(f"note: model cycles on {names} are judged, too; --cycles asks for them now")
+        elif cpus:
+            log(f"note: the paths of {names}; --cycles judges its model cycles, too")
+        return tuple(cpus) if priced else ()
+    found = [cpu for cpu in asked.cycles if cpu]
+    if None in asked.cycles:
+        found = [*(cpus or default_cpus()[:1]), *found]
+    named = {cpu.name: cpu for cpu in found}
+    if cpus and named.keys() != {cpu.name for cpu in cpus}:
+        raise UserError(
+            f"--cpu {names} and --cycles {' '.join(named)} at once",
+            "model cycles are of the CPU whose paths are taken: leave out --cpu",
+        )
+    return tuple(named.values())
 
 
 def check_cpus(cpus: Sequence[CPU], lab: LabRequest) -> None:

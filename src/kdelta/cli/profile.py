@@ -13,7 +13,7 @@ import msgspec
 from kdelta import __version__
 from kdelta.cli.export import ExportOptions, Wanted, checked_export
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.options import OfProgram, on_cpu, one_kernel
+from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, on_cpu, one_kernel, with_model
 from kdelta.cli.output import emit, log
 from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.publish import shown_lab, unkept, write_page
@@ -182,22 +182,14 @@ class ProfileOptions(msgspec.Struct, frozen=True):
             "--processes", group=HelpSection.SHOWN, help="Show user and kernel work by process."
         ),
     ] = False
-    cpu: Annotated[
-        CPU | None,
-        option(
-            "--cpu",
-            metavar="CPU",
-            kind=OptionKind.CPU,
-            values="CPU",
-            help="Add misses and model cycles on this CPU.",
-        ),
-    ] = None
     data: Annotated[
         bool,
-        option("--data", help="With --cpu: count data misses, too; takes 5 times longer."),
+        option("--data", help="With --cycles: count data misses, too; takes 5 times longer."),
     ] = False
 
 
+OF_CPU = frozenset({Sort.MISSES, Sort.CYCLES})
+"""Figures that are those of a CPU."""
 _LAST = [LAST]
 
 
@@ -205,6 +197,8 @@ def profile(
     *,
     looked: LookOptions,
     columns: ProfileOptions,
+    like: LikeOptions,
+    cycles: CyclesOptions,
     program: OfProgram,
     exported: ExportOptions,
     printed: PrintOptions,
@@ -225,9 +219,10 @@ def profile(
     """
     wanted = _wanted(looked, columns, exported, printed)
     whose = looked.contexts or ((Whose.ALL,) if exported.format else ())
-    request = _request(looked, columns, whose, has_page=printed.html is not None)
     given = list(words or [LAST])
     of_run = is_run(given, columns.workload) and program is None
+    request = _request(looked, columns, whose, has_page=printed.html is not None)
+    request = _on(request, columns, like, cycles, of_run=of_run)
     asked = asked_work(program, columns.workload, request.regions)
     if columns.processes:
         return _by_process(given, None if of_run else asked, request, printed)
@@ -235,7 +230,6 @@ def profile(
     if of_run:
         report = _of_run(given, request, recorded=wanted is not None)
     else:
-        request = msgspec.structs.replace(request, lab=on_cpu(looked.lab, columns.cpu))
         report = _of_kernel(_one_kernel(given), asked, request, recorded=wanted is not None)
     if wanted and isinstance(report, ExportedRun):
         wanted.show(report, request.selection, functions=columns.functions, source=looked.source)
@@ -252,18 +246,36 @@ def profile(
     return 0
 
 
+def _on(
+    request: ProfileRequest,
+    columns: ProfileOptions,
+    like: LikeOptions,
+    cycles: CyclesOptions,
+    *,
+    of_run: bool,
+) -> ProfileRequest:
+    """Return the request with its machine, and the CPU whose model cycles it has, if any. UserError
+    for figures that need one.
+    """
+    shown = {columns.sort, *columns.columns}
+    # A run has the paths of its own machine, so of one --cpu can only ask for model cycles.
+    priced = of_run or columns.data or not OF_CPU.isdisjoint(shown)
+    lab, cpu = with_model(request.lab, like, cycles, priced=priced)
+    _check_cpu(cpu, shown, data=columns.data)
+    lab = request.lab if of_run else on_cpu(lab, cpu)
+    return msgspec.structs.replace(request, lab=lab, cpu=cpu)
+
+
 def _request(
     looked: LookOptions, columns: ProfileOptions, whose: Sequence[Whose], *, has_page: bool
 ) -> ProfileRequest:
-    """What is asked for; UserError for figures that cannot be had so."""
+    """Return what is asked for, besides the CPU."""
     shown = {columns.sort, *columns.columns}
-    _check_cpu(columns.cpu, shown, data=columns.data)
     return ProfileRequest(
         regions=looked.regions,
         selection=selection_of(whose, looked.code),
         views=looked.views(columns.callers),
         calls=has_page or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
-        cpu=columns.cpu,
         data=columns.data,
         lab=looked.lab,
     )
@@ -296,21 +308,21 @@ def _check_cpu(model: CPU | None, shown: Set[Sort], *, data: bool) -> None:
     """UserError if figures that are shown need a CPU and none is named, or need accesses to data to
     be recorded.
     """
-    if model is None and not shown.isdisjoint({Sort.MISSES, Sort.CYCLES}):
+    if model is None and not shown.isdisjoint(OF_CPU):
         raise UserError(
             "misses and model cycles are those of a CPU, and none is named",
-            "name one with --cpu: kdelta cpus lists them",
+            "name one with --cycles: kdelta cpus lists them",
         )
     if not data and not shown.isdisjoint(OF_DATA):
         raise UserError(
             f"{min(one.value for one in shown & set(OF_DATA))} is what accesses to data "
             "miss, and these are not recorded",
-            "add --data, with --cpu",
+            "add --data, with --cycles",
         )
     if data and model is None:
         raise UserError(
             "accesses to data are recorded for the caches of a CPU, and none is named",
-            "name one with --cpu, or leave out --data",
+            "name one with --cycles, or leave out --data",
         )
 
 

@@ -74,22 +74,24 @@ def _percent(_: str, given: float, type_: Any) -> object:
     return fraction_of(given)
 
 
-def _cpus(_: str, given: Any, type_: Any) -> object:
+def _cpus(option: str, given: Any, type_: Any) -> object:
     if typing.get_origin(type_) is not tuple:
         return _cpu(given) if given else None
-    found = [_cpu(name) for name in dict.fromkeys(given) if name]
-    return tuple({cpu.name: cpu for cpu in found}.values())
+    bare = type(None) in typing.get_args(typing.get_args(type_)[0])
+    note = f"; {option} without a name stands last" if bare else ""
+    found = [_cpu(name, note) if name else None for name in dict.fromkeys(given)]
+    return tuple({cpu.name if cpu else "": cpu for cpu in found if cpu or bare}.values())
 
 
-def _cpu(name: str) -> Any:
-    """The CPU of that name; UserError for one that is unknown."""
+def _cpu(name: str, note: str = "") -> Any:
+    """Return the CPU of that name; UserError, with that note, for one that is unknown."""
     named_cpu = importlib.import_module("kdelta.cli.named_cpu").named_cpu  # which imports much
     try:
         return named_cpu(name)
     except UserError as error:
         raise UserError(
             error.message,
-            f"{error.hint}; --qemu-cpu takes QEMU's own names, without costs",
+            f"{error.hint}; --qemu-cpu takes QEMU's own names, without costs{note}",
             error.instead,
         ) from error
 

@@ -23,7 +23,7 @@ _PAGE = "docs/what-a-miss-costs.md has the figures"
 COMMANDS: Mapping[str, Removed] = {
     "calibrate": Removed(
         "the costs that it measured were intervals from zero on, by which no verdict was decided",
-        f"--cpu host takes the file of this machine's core; {_PAGE}",
+        f"--cycles host takes the file of this machine's core; {_PAGE}",
         ("cpus", "host"),
     ),
 }

@@ -50,17 +50,7 @@ Cpus = Annotated[
         metavar="CPU",
         kind=OptionKind.CPU,
         values="CPU",
-        help="Judge model cycles on this CPU, too; repeatable.",
-    ),
-]
-OnCPU = Annotated[
-    CPU | None,
-    option(
-        "--cpu",
-        metavar="CPU",
-        kind=OptionKind.CPU,
-        values="CPU",
-        help="Judge model cycles on this CPU (see kdelta cpus), too.",
+        help="Take the paths of this CPU (see kdelta cpus); repeatable.",
     ),
 ]
 Layouts = Annotated[
@@ -71,7 +61,7 @@ Layouts = Annotated[
         least=2,
         most=100_000,
         group=HelpSection.SURE,
-        help="With --cpu: replay each kernel in N random layouts.",
+        help="With --cycles: replay each kernel in N random layouts.",
     ),
 ]
 RandomLayouts = Annotated[

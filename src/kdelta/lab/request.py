@@ -79,7 +79,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         option(
             "--data",
-            help="With --cpu: count L2 misses, too; runs take 5 times longer.",
+            help="With --cycles: count L2 misses, too; takes 5 times longer.",
         ),
     ] = False
     trace_limit: Annotated[
@@ -91,7 +91,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
             least=0.01,
             most=15,
             group=HelpSection.MACHINE,
-            help="Allow traces of this size, for layouts and --cpu.",
+            help="Allow traces of this size, for layouts and --cycles.",
         ),
     ] = Recording().trace_limit
     calls: CallsMode = "off"

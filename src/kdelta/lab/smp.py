@@ -44,7 +44,7 @@ def must_take_turns(asked: LabRequest, arch: str, qemu: HostQemu) -> None:
         )
     if asked.trace or asked.data_lines:
         raise UserError(
-            "cannot replay a guest of several CPUs: layouts and --cpu are for one CPU",
+            "cannot replay a guest of several CPUs: layouts and model cycles are for one CPU",
             "leave out --smp",
         )
 

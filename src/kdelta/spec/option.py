@@ -23,7 +23,7 @@ class HelpSection(enum.StrEnum):
 class OptionKind(enum.StrEnum):
     """What a text of a command line stands for, where the field's type does not say it."""
 
-    CPU = "CPU"  # a name that `kdelta cpus` lists, or a file
+    CPU = "CPU"  # a name that `kdelta cpus` lists, or a file; None for an option without its value
     PERCENT = "PERCENT"  # a fraction of 1
     TIME = "TIME"  # seconds, as in 40s or 5m
     TRACE = "TRACE"  # items of a trace, of four bytes, in GiB
@@ -43,6 +43,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     least, most  bounds of a number
     usual    the default in words, where the value itself says less
     off      a flag that sets the field to False
+    bare     it may stand without its value
     required it has to be given
     values   what completes it: a kind of words of cli/words.py, or words with | between
     """
@@ -56,6 +57,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     most: float | None = None
     usual: str = ""
     off: bool = False
+    bare: bool = False
     required: bool = False
     values: str = ""
 

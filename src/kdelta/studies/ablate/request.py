@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.lab.asked import (
@@ -12,7 +13,6 @@ from kdelta.lab.asked import (
     LabOfPaths,
     Layouts,
     MaxBuilds,
-    OnCPU,
     Recompile,
     SearchAll,
     TimedBy,
@@ -78,7 +78,7 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = True
     more_runs: int = 8
-    cpu: OnCPU = None
+    cpu: CPU | None = None
     layouts: Layouts = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN
     timed: TimedBy = NOT_TIMED

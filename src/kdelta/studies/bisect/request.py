@@ -6,13 +6,13 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.lab.asked import (
     NOT_TIMED,
     LabOfPaths,
     Layouts,
     MaxBuilds,
-    OnCPU,
     Operations,
     SearchAll,
     TimedBy,
@@ -49,7 +49,7 @@ class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
     workloads: Workloads = ("syscalls",)
     operations: Operations = ()
     program: Program | None = None
-    cpu: OnCPU = None
+    cpu: CPU | None = None
     layouts: Layouts = DEFAULT_LAYOUTS
     first: Annotated[
         bool, option("--first", help="Find only the commit with the largest effect.")

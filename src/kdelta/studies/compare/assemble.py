@@ -65,7 +65,7 @@ def _compare_report(comparisons: Sequence[Comparison], store: Store) -> CompareR
                 packet_effects(one.base.counts, one.other.counts),
                 cycles.phases if (cycles := cycles_of(one.judged)) else {},
                 config_changes(one.base.kernel, one.other.kernel),
-                _unlike_default(one, store),
+                _unlike_path(one, store),
                 one.gains,
                 _output_differs(one, store) if work.program else "",
                 tuple(
@@ -145,9 +145,9 @@ def _cycle_report(one: Comparison, store: Store) -> CycleReport | None:
     return CycleReport(cycles.effects, relinked, found, cycles.notes, cycles.cut)
 
 
-def _unlike_default(one: Comparison, store: Store) -> tuple[Mismatch, ...]:
-    """What either kernel did otherwise than on the default CPU, where none is named."""
-    like = None if one.cpu else like_of(None, one.base.done)
+def _unlike_path(one: Comparison, store: Store) -> tuple[Mismatch, ...]:
+    """Return what either kernel did otherwise than on the CPU, where model cycles do not say it."""
+    like = None if cycles_of(one.judged) else like_of(one.cpu, one.base.done)
     return _unlike(one, like, store) if like else ()
 
 

@@ -24,10 +24,10 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Kernel specs as text: a base and others. No operations means all of the workload. program:
     what is run in place of the workload; so in the other requests.
 
-    cpus: what model cycles are judged on, each on a machine that looks like it; without any, only
-    the path is. layouts: how many are drawn for it. margin: which differences of model cycles
-    matter, as a fraction. path_margin: which of paths. states: run what depends on it from other
-    states, too. budget_seconds: see `Budget`.
+    cpus: whose paths are taken, each on a machine that looks like it; none means the default one's.
+    cycles: model cycles are judged on these CPUs, too. layouts: how many are drawn for it. margin:
+    which differences of model cycles matter, as a fraction. path_margin: which of paths. states:
+    run what depends on it from other states, too. budget_seconds: see `Budget`.
     """
 
     base: str
@@ -36,6 +36,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     operations: Operations = ()
     program: Program | None = None
     cpus: Cpus = ()
+    cycles: bool = True
     layouts: Layouts = DEFAULT_LAYOUTS
     margin: Annotated[
         float,

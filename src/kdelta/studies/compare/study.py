@@ -124,7 +124,7 @@ def _measures(
     """Return the measures on one CPU. timed: besides, by the clock if one was named."""
     return measures_of(
         MeasureRequest(
-            cpu=cpu,
+            cpu=cpu if request.cycles else None,
             layouts=request.layouts,
             margin=request.margin,
             data=request.lab.data_lines,
@@ -191,10 +191,10 @@ def _with_more(
 
 def _must_replay(request: CompareRequest) -> None:
     """That what is to be recorded of data can be made use of."""
-    if request.lab.data_lines and not request.cpus:
+    if request.lab.data_lines and not (request.cycles and request.cpus):
         raise UserError(
             "accesses to data are recorded for the L2 of a CPU, and none is named",
-            "name one with --cpu, or leave out --data",
+            "name one with --cycles, or leave out --data",
         )
     for cpu in request.cpus if request.lab.data_lines else ():
         must_replay_data(cpu)

@@ -243,7 +243,7 @@ def _figure(value: Fraction) -> str:
 
 
 def _kernel_notes(variants: Sequence[_Variant], reported: Sequence[CrossingVariant]) -> list[str]:
-    """What lies between the two kernels besides kernel mode, and what no variant shows."""
+    """Return what lies between the two kernels besides kernel mode, and what no variant shows."""
     notes = []
     kernels = {variant.name in _MODES: variant.kernel for variant in variants if variant.kernel}
     if changes := config_changes(kernels.get(False), kernels.get(True)):
@@ -267,7 +267,7 @@ def _kernel_notes(variants: Sequence[_Variant], reported: Sequence[CrossingVaria
         )
     notes.append(
         "instructions say nothing of what a change of privilege alone costs; model cycles "
-        "(--cpu) have a price of it, and misses and what speculation loses are in neither"
+        "(--cycles) have a cost of it, and misses and what speculation loses are in neither"
     )
     return notes
 

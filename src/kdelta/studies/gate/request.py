@@ -30,7 +30,7 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
             metavar="PCT",
             kind=OptionKind.PERCENT,
             group=HelpSection.SURE,
-            usual="0 where all runs are equal, else 0.5; with --cpu 1",
+            usual="0 where all runs are equal, else 0.5; with --cycles 1",
             help="Pass what is slower by no more than PCT.",
         ),
     ] = Fraction(0)

@@ -16,9 +16,10 @@ from kdelta.spec.run import Mode
 
 class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A workload's history. operations: none means a summary over all. kernels: words that name
-    some of those in the store, none means all. cpus: those on whose machines runs were made; model
-    cycles are judged on them, too. mode: in which programs ran, None means any. since: a date or a
-    version; limit: the last so many kernels. perturbations, layouts, margin: as of a comparison.
+    some of those in the store, none means all. cpus: those on whose machines runs were made;
+    cycles: model cycles are judged on them, too. mode: in which programs ran, None means any.
+    since: a date or a version; limit: the last so many kernels. perturbations, layouts, margin: as
+    of a comparison.
     """
 
     workload: Workload = DEFAULT_WORKLOAD
@@ -41,9 +42,10 @@ class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
             metavar="CPU",
             kind=OptionKind.CPU,
             values="CPU",
-            help="Show only runs on this CPU, with model cycles; repeatable.",
+            help="Show only runs on this CPU; repeatable.",
         ),
     ] = ()
+    cycles: bool = True
     mode: Annotated[
         Mode | None,
         option("--mode", metavar="MODE", help="Show only runs in this mode (kdelta compare)."),

@@ -232,7 +232,8 @@ class _HistoryStudy:
 
     def series(self, group: RunGroup) -> list[HistorySeries]:
         """The series of a group: one, or one for each CPU that its machine looks like."""
-        like = [cpu for cpu in self._request.cpus if _is_like(group.runs[0], cpu)]
+        judged = self._request.cpus if self._request.cycles else ()
+        like = [cpu for cpu in judged if _is_like(group.runs[0], cpu)]
         kernels, notes = self._kernels(group)
         step = f"judge the steps between {len(kernels)} kernels"
         self._lab.progress.begin(step)
