@@ -4,6 +4,7 @@
 A crash while Python imports ends with 1, which `git bisect run` reads as bad.
 """
 
+import os
 import sys
 
 LAB = 3
@@ -15,6 +16,7 @@ def main() -> None:
     """Run the program, as `kdelta` and as `python -m kdelta`. `__complete` is what shells call, see
     cli/words.py.
     """
+    _use_utf8()
     if sys.argv[1:2] == ["__complete"]:
         _complete()
         return
@@ -33,6 +35,14 @@ def main() -> None:
         _log(f"kdelta: it cannot start: {error!r}")
         _log("hint: install kdelta and what it needs again (scripts/setup, or pip)")
     sys.exit(code)
+
+
+def _use_utf8() -> None:
+    """Start Python again where the locale's characters are not UTF-8: names of files and words of
+    a guest's command line would be other bytes than those that were given.
+    """
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def _complete() -> None:

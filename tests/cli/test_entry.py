@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The installed program starts, and says so if it cannot."""
 
+import os
+import subprocess
 import sys
 import tomllib
 
@@ -60,3 +62,11 @@ def test_the_installed_program_goes_that_way(
     with pytest.raises(SystemExit) as ended:
         entry.main()
     assert ended.value.code == 255
+
+
+def test_words_are_those_that_were_given_whatever_the_locale_is() -> None:
+    odd = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    argv = [sys.executable, "-m", "kdelta", "workloads", "--h\u00e4"]
+    done = subprocess.run(argv, env={**os.environ, **odd}, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert "there is no option --h\u00e4\n".encode() in done.stderr
