@@ -117,3 +117,21 @@ def test_last_that_was_removed_is_the_latest_that_is_there(
     assert reported(capsys) == first
     with Store.open(own_data) as store:
         assert cast("Any", store.study_or_run("last")).id in first
+
+
+def test_nothing_older_is_the_last_where_there_is_no_space_for_it(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = compared(capsys)
+
+    def full(path: Path, _content: object) -> None:
+        raise LabError(f"writing {path}: No space left on device")
+
+    refuse(monkeypatch, LabError("writing a blob: No space left on device"), understood=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("kdelta.store.last.write_json", full)
+        assert kdelta(*COMPARE) == 3
+    capsys.readouterr()
+    for command in (["report"], ["show", "last"], ["profile", "last"]):
+        failed(command, ["not known what was asked for last", "kdelta runs"], capsys)
+    assert kdelta("report", head.split()[1].rstrip(",")) == 0

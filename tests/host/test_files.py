@@ -14,6 +14,7 @@ from kdelta.host.files import (
     made_folders,
     move,
     new_folder,
+    os_failure,
     read_json,
     remove,
     sha256_file,
@@ -63,6 +64,16 @@ def test_write_replaces_all_or_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert "KDELTA_CACHE_DIR" in raised.value.hint
     assert "MiB free" in raised.value.hint
     assert [file.name for file in tmp_path.iterdir()] == ["record"]
+
+
+def test_disk_without_inodes_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert "inodes" not in os_failure(error, "writing", tmp_path / "record").hint
+    real = os.statvfs(tmp_path)
+    full = os.statvfs_result((*real[:5], 30, 0, 0, *real[8:]))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    hint = os_failure(error, "writing", tmp_path / "record").hint
+    assert hint.startswith("the disk has no inodes left, so remove files; ")
 
 
 def test_write_sets_the_mode(tmp_path: Path) -> None:

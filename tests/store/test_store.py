@@ -19,7 +19,7 @@ from alembic.config import Config
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.check import must_be_whole
-from kdelta.store.database import DATABASE
+from kdelta.store.database import DATABASE, _explained
 from kdelta.store.model import NewRun, NewStudy, Run, Study
 from kdelta.store.store import Store, enter_command
 from kdelta.store.tables import REVISION
@@ -429,6 +429,18 @@ def test_a_full_disk_at_the_database(store: Store) -> None:
     with pytest.raises(LabError, match="full") as caught:
         fill()
     assert "free some space" in caught.value.hint
+
+
+def test_disk_without_inodes_at_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = os.statvfs_result((*os.statvfs(tmp_path)[:5], 30, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    explained = _explained(error, "opening", tmp_path / "store.db")
+    assert explained
+    assert explained.hint == "the disk has no inodes left, so remove files"
 
 
 def test_a_full_disk_at_a_blob(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

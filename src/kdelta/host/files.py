@@ -45,10 +45,12 @@ GONE = f".gone{PARTIAL}"
 
 
 def os_failure(error: OSError, doing: str, path: Path) -> LabError:
-    """An operating system's refusal as a LabError that says what to do about it."""
+    """Return an operating system's refusal as a LabError that says what to do about it."""
     hint = _HINTS.get(error.errno or 0, "").format(setting="KDELTA_CACHE_DIR or KDELTA_DATA_DIR")
     if error.errno == errno.ENOSPC and (free := _free_bytes(path)) is not None:
         hint += f" ({free >> 20} MiB free)"
+        if not has_inodes(path):
+            hint = f"the disk has no inodes left, so remove files; {hint}"
     return LabError(f"{doing} {path}: {error.strerror or error}", hint)
 
 
@@ -58,6 +60,15 @@ def is_full(path: Path) -> bool:
     """
     free = _free_bytes(path)
     return free is not None and free < _NO_SPACE_BYTES
+
+
+def has_inodes(path: Path) -> bool:
+    """Return whether the disk of `path` has room for another file, whatever space it has."""
+    for folder in (path, *path.parents):
+        with contextlib.suppress(OSError):
+            found = os.statvfs(folder)
+            return bool(found.f_favail or not found.f_files)
+    return True
 
 
 def _free_bytes(path: Path) -> int | None:

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from kdelta.host.files import is_odd, lab_errors, open_regular
+from kdelta.host.files import has_inodes, is_odd, lab_errors, open_regular
 from kdelta.spec.errors import LabError
 from kdelta.store.tables import COLUMNS, REVISION, TABLES
 
@@ -178,6 +178,8 @@ def _explained(error: BaseException | None, doing: str, path: Path) -> LabError 
         sqlite3.SQLITE_BUSY: "another process keeps it busy; end that, then try again",
         sqlite3.SQLITE_LOCKED: "another process keeps it busy; end that, then try again",
     }
+    if code == sqlite3.SQLITE_CANTOPEN and not has_inodes(path.parent):
+        hints[code] = "the disk has no inodes left, so remove files"
     return LabError(f"{doing} {path}: {error}", hints[code]) if code in hints else None
 
 

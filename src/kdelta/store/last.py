@@ -2,6 +2,7 @@
 """What was asked for last, by any command: made, answered from the store, or refused."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import msgspec
@@ -40,11 +41,24 @@ class Last(msgspec.Struct, frozen=True):
 
 
 def read_last(folder: Path) -> Last | None:
-    """Return what was asked for last of the store in that folder; None if that is not known."""
+    """Return what was asked for last of the store in that folder; None if that is not known.
+    UserError if it could not be kept.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if not (folder / _FILE).stat().st_size:
+            raise UserError(
+                "it is not known what was asked for last: the disk of the store was full",
+                "kdelta runs and kdelta report --list list what is stored; name one by its id",
+            )
     return read_json(folder / _FILE, Last)
 
 
 def keep_last(folder: Path, last: Last) -> None:
-    """Keep that; a store that cannot be written stays as it is."""
-    with contextlib.suppress(LabError):
+    """Keep that; where there is no space for it, the file is empty, so that nothing older is taken
+    for it. A store that cannot be written stays as it is.
+    """
+    try:
         write_json(folder / _FILE, last)
+    except LabError:
+        with contextlib.suppress(OSError):
+            os.truncate(folder / _FILE, 0)
