@@ -108,7 +108,7 @@ def test_what_it_says() -> None:
     assert "SLUB_DEBUG_ON -8.33% exact open -25.0% exact" in flat
     assert "B - A -11.3% +-0.20" in flat
     assert "not accounted for -0.13% +-0.20 what became of it: cannot tell" in flat
-    assert "No effect seen -------------- The interval of the mean holds 0." in flat
+    assert "No effect seen -------------- The interval of the mean holds 0;" in flat
     assert "KPROBES exactly 0" in flat
     assert "SLUB_DEBUG_ON 74 % (72 to 75 %)" in flat
     assert "open: 1000 -> 700 instructions an iteration" in text

@@ -140,7 +140,7 @@ def test_what_it_says() -> None:
     assert "sum of these -10.5% exact all patches -10.7% +-0.20" in text
     assert "patches without effect -0.13% +-0.20 what became of it: cannot tell" in text
     assert "group 1 -1.33% exact most in: open -4.00% exact" in text
-    assert "No effect seen -------------- The interval of the mean holds 0." in text
+    assert "No effect seen -------------- The interval of the mean holds 0;" in text
     assert "fs-cleanup exactly 0" in text
     assert "docs-typo 3 0 no executed code depends on it" in text
     assert "sched-part-2 sched-part-1 kernel/sched.c, hunk 1: differs" in text

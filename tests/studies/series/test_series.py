@@ -7,9 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kdelta.counts.model import RunCounts
 from kdelta.infer.search.minimal import PatchRole
 from kdelta.infer.search.search_model import PatchOutcome, View
 from kdelta.kernels.kbuild.built import built_kernels
+from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
@@ -19,6 +21,7 @@ from kdelta.studies.search.measure import source_spec
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
 from tests.kernels.git_trees import git, state
+from tests.studies.search_lab import counts_of
 from tests.studies.series.patches import (
     LOCK,
     PAGES,
@@ -60,6 +63,35 @@ def test_what_each_patch_does(queue: Queue, lab: SeriesLab) -> None:
     flat = " ".join(text.split())
     assert re.search(r"0001-old-dead [01] 0 ", flat)
     assert "0005-lock-three 0002-lock-one" in flat
+
+
+class VaryingLab(SeriesLab):
+    """Kernels whose calls cost more or less by the state that a run starts from, all alike."""
+
+    def counts(self, kernel: Kernel, index: int) -> RunCounts | None:
+        """Return what the source comes to, in that state."""
+        usual = super().counts(kernel, index)
+        assert usual is not None
+        costs = {one.name: one.functions[0].cost.insns // 100 for one in usual.regions}
+        costs["open"] += (0, 30, 7, 19)[index % 4]
+        return counts_of({name: {f"do_{name}": n} for name, n in costs.items()})
+
+
+def test_an_instruction_in_a_call_whose_runs_vary_is_found_by_pairs(
+    queue: Queue, store: Store, lab: SeriesLab
+) -> None:
+    """Compare calls it "slower", so a series may not call it without effect."""
+    assert not lab.made
+    line = "\t*it += 2; /* cost open 1 */"
+    queue.add("lock: count", "kernel/lock.c", LOCK, line)
+    queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
+    queue.add("lock: three", "kernel/lock.c", line, "\t*it += 3; /* cost open 4 */")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+    report = run(request, VaryingLab(store))
+    assert found(report) == {"0001-lock-count": {"open": 1}, "0003-lock-three": {"open": 3}}
+    text = checked(report)
+    assert next(one.before.high - one.before.low for one in report.regions if one.name == "open")
+    assert "0001-lock-count" not in text.partition("No effect seen")[2].partition("Ruled out")[0]
 
 
 @pytest.mark.slow

@@ -140,24 +140,28 @@ def apart_section(regions: Iterable[AblatedRegion]) -> tuple[Section, ...]:
 def unseen_section(
     named: Sequence[tuple[str, Mapping[str, Estimate]]], means: Means
 ) -> tuple[Section, ...]:
-    """What has no effect in the mean, how large it may be, and where it does have one."""
+    """Return what has no effect in the mean: how large it may be there and in the region that is
+    known least, and where it does have one.
+    """
     if not named:
         return ()
     columns = (
         Column("name", "name"),
         Column("at most", "number", "in the mean, in either direction"),
         Column("but in"),
+        Column("known least in", "text", "the operation, and how large it may be there"),
     )
     rows = tuple(
         (
             Cell(name),
             Cell(bound_text(mean), float(bound(mean)) if mean else 0.0),
             Cell("; ".join(f"{where} {cell(part)}" for where, part in means.seen_in(effects))),
+            Cell(means.known_least(effects)),
         )
         for name, effects in named
         for mean in (means.of(effects),)
     )
-    lead = Prose("The interval of the mean holds 0.")
+    lead = Prose("The interval of the mean holds 0; an effect within it is not excluded.")
     table = Table("unseen-table", "Without an effect in the mean", columns, rows, filtered=True)
     return (Section("unseen", "No effect seen", (lead, table)),)
 

@@ -230,6 +230,18 @@ class Means(msgspec.Struct, frozen=True):
         ]
         return sorted(found, key=lambda row: -abs(row[1].value))
 
+    def known_least(self, effects: Mapping[str, Estimate]) -> str:
+        """Return the region in which an effect may be the largest part of it, in either direction,
+        and how large; "" where it is 0 in all of them.
+        """
+        parts = {
+            region.name: part_of(effects[region.name], region)
+            for region in self.regions
+            if region.name in effects and not region.rate and region.before.value
+        }
+        name = max(parts, key=lambda one: bound(parts[one]), default="")
+        return f"{name} {bound_text(parts[name])}" if name and bound(parts[name]) else ""
+
     def most_in(self, effects: Mapping[str, Estimate]) -> str:
         """The region where an effect is the largest part of it, and that part; "" without one."""
         found = self.seen_in(effects)
