@@ -90,6 +90,17 @@ def test_slip_changes_nothing(capsys: Captured, monkeypatch: pytest.MonkeyPatch)
     assert reported(capsys) == head
 
 
+def test_log_that_failed_is_not_the_last(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = compared(capsys)
+
+    def failing(*_: object) -> None:
+        raise LabError("reading a repository: Input/output error")
+
+    monkeypatch.setattr("kdelta.cli.log.run_history", failing)
+    failed(["log"], ["reading a repository"], capsys, 3)
+    assert reported(capsys) == head
+
+
 def test_run_that_is_answered_from_the_store_is_the_last(own_data: Path, capsys: Captured) -> None:
     first, second = (stored(own_data, base_counts(0), workload=name) for name in ("one", "two"))
     with Store.open(own_data) as store:

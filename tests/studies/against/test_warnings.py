@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 
 from kdelta.counts.model import RunCounts
+from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.lab.lab import RunResult
+from kdelta.lab.request import Program
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.against.model import ProgramSide
-from kdelta.studies.against.study import _lacked, _Ran
+from kdelta.studies.against.study import AgainstRequest, _lacked, _Ran, _report
+from kdelta.studies.run.request import RunRequest
 from tests.report.example_against import against_report
 
 RESOLVING = "curl: Could not resolve host: a"
@@ -44,3 +47,12 @@ def test_network_that_a_program_wanted_is_warned_of(
         found = list(_lacked(old, new, both, store))
     assert [text.partition(' "')[0] for text in found] == begin
     assert all("a guest has no network" in text for text in found)
+
+
+def test_report_has_the_warning(tmp_path: Path) -> None:
+    old, new = (RunRequest(kernel="deb:a", program=Program(("env", one))) for one in "ab")
+    with Store.open(tmp_path) as store:
+        both = ran(store, RESOLVING), ran(store, "")
+        none = NoKernel("deb:a", RunStatus.BUILD_FAILED, "", "")
+        found = _report(AgainstRequest(old=old, new=new), none, both, store).warnings
+    assert [text.partition(' "')[0] for text in found] == ["env a: the program printed"]

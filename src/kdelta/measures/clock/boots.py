@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs of bundles under two kernels as pairs of boots, where they belong together."""
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterator, Sequence
@@ -158,15 +159,13 @@ def must_follow(base: Sequence[TimedRun], other: Sequence[TimedRun]) -> None:
     begins each boot at the same date.
     """
     boots = [*_boots(base).values(), *_boots(other).values()]
-    before, *later = sorted(boots, key=lambda one: one.span[0])
-    for after in later:
+    for before, after in itertools.pairwise(sorted(boots, key=lambda one: one.span[0])):
         if after.span[0] < before.span[1] - _CLOCK_SECONDS:
             raise UserError(
                 f"{before.runs[0].path} and {after.runs[0].path} are from boots that overlap in"
                 " time, by their dates and uptimes: the order of boots is not known",
                 "on a machine without a clock, set the date before ./bundle run",
             )
-        before = max(before, after, key=lambda one: one.span[1])
 
 
 def _neighbours(boots: Sequence[tuple[Boot, bool]]) -> Iterator[BootPair]:
