@@ -102,9 +102,12 @@ def test_boot_lasts_until_its_last_run_has_ended(tmp_path: Path) -> None:
     b = read_folder(write_boots(tmp_path / "B", {"stat": 1.0}, first=3600))
     (run,) = read_folder(a)
     for seconds, overlaps in ((3400.0, False), (3600.0, True)):
-        base = [msgspec.structs.replace(run, seconds=seconds)]
-        with pytest.raises(UserError, match="overlap") if overlaps else contextlib.nullcontext():
-            must_follow(base, b)
+        base = [msgspec.structs.replace(run, seconds=one) for one in (seconds, 60.0)]
+        for runs in (base[:1], base, base[::-1]):
+            with (
+                pytest.raises(UserError, match="overlap") if overlaps else contextlib.nullcontext()
+            ):
+                must_follow(runs, b)
 
 
 def test_boots_of_a_machine_without_a_clock_have_no_order(tmp_path: Path) -> None:
