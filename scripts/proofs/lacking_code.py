@@ -67,15 +67,14 @@ class Executed:
         self.blocks = [block for block in own.tolist() if block not in run.raw.user]
         shown = [Block(run.raw.vaddr[block], run.raw.code[block]) for block in self.blocks]
         self.insns = dict(zip(self.blocks, disassembled(shown, (), "x86_64"), strict=True))
-        self._first = run.raw.first_groups()
         self.places = frozenset(place for held in self.insns.values() for place in held)
 
     def group(self, block: int, place: int) -> int:
         """Of a block's instruction at that address, the number of its group."""
         index = sorted(self.insns[block]).index(place)
-        first = int(self._first[block])
-        sizes = np.cumsum(self.raw.groups["insns"][first : first + index + 1])
-        return int(np.searchsorted(sizes, index, side="right"))
+        (end,) = self.raw.group_ends([block], [len(self.insns[block])]).tolist()
+        insns = self.raw.groups["insns"][self.raw.first_group[block] : end]
+        return int(np.searchsorted(np.cumsum(insns[insns > 0]), index, side="right"))
 
     def times(self, region: RawRegion, place: int) -> int:
         """How often a region executed the instruction at that address."""

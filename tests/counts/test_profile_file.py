@@ -2,12 +2,14 @@
 """Profiles as they are kept with a run, and trees of calls from files that are damaged or wrong."""
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
+from kdelta.counts.model import Cost
 from kdelta.counts.profile import CallTree, NodeEntry, Profile
 from kdelta.counts.profile_file import (
     decode_profiles,
@@ -16,6 +18,7 @@ from kdelta.counts.profile_file import (
     read_profiles,
 )
 from kdelta.counts.raw import Sources
+from kdelta.counts.reader import read_counts
 from kdelta.spec.errors import LabError
 from tests.profiles import profile_of
 
@@ -75,20 +78,31 @@ def _file(
     nodes: list[Node],
     cells: list[tuple[int, int, int]],
     counted: dict[int, int],
+    kinds: Sequence[tuple[int, int, str, int]] = (),
 ) -> tuple[Path, Sources]:
-    """A plugin's file of blocks 0, 1, 2 in functions a, b, c. cells: entered, node, block."""
+    """A plugin's file of blocks 0, 1, 2 in functions a, b, c. cells: entered, node, block; kinds:
+    node, block, what kind its last instruction was, and how often.
+    """
     blocks = b"".join(_block(n, BASE + 0x1000 * n, 10 + n) for n in range(3))
     region = struct.pack("<I", 1) + b"r" + struct.pack("<QQ4Q", 0, 0, 0, 0, 0, 0)
     region += b"".join(struct.pack("<IIQQQQ", b, 0, n, 0, 0, 0) for b, n in counted.items())
-    head = struct.pack("<II5Q", 1, 1, 0, len(nodes), len(cells), 0, 3) + b"r"
+    extras = b""
+    for place, (node, block, _, n) in enumerate(kinds, 1):
+        region += struct.pack("<IIQQQQ", block, place << 24, n, 0, 0, 0)
+        extras += struct.pack("<4I4q", node, block, 0, place << 24, n, 0, 0, 0)
+    total = sum(count * (10 + block) for block, count in counted.items())
+    region = region[:21] + struct.pack("<4Q", 0, total, 0, 0) + region[53:]
+    head = struct.pack("<II5Q", 1, 1, 0, len(nodes), len(cells), len(kinds), 3) + b"r"
     tree = b"".join(
         struct.pack("<Q6I3Q", site, parent, 1, block, at, entry, 0, int(parent > 0), 0, 0)
         for site, parent, block, at, entry in nodes
     )
     tree += b"".join(struct.pack("<QIIII", n, node, block, 0, 0) for n, node, block in cells)
+    tree += extras
     for n in range(3):
         tree += struct.pack("<II", n, 10 + n) + b"\x01\x00\x00" * (10 + n)
     content = chunk(b"HEAD", struct.pack("<I", 1) + b"\0") + chunk(b"BLKS", blocks)
+    content += b"".join(chunk(b"KIND", name.encode()) for _, _, name, _ in kinds)
     content += chunk(b"REGN", region) + chunk(b"CALL", head + tree) + chunk(b"END ", b"")
     (folder / "counts").write_bytes(content)
     symbols = "".join(f"{BASE + 0x1000 * n:x} T {name}\n" for n, name in enumerate("abc"))
@@ -139,6 +153,32 @@ def test_a_root_that_became_known_later_hangs_below_its_caller(tmp_path: Path) -
     assert _names(profile) == {("a",): (0, 10), ("a", "b"): (1, 22)}
     assert isinstance(profile.tree, CallTree)
     assert profile.tree.parent.tolist() == [-1, 0]
+
+
+def test_what_kind_an_instruction_was_each_time_is_its_functions_and_at_its_address(
+    tmp_path: Path,
+) -> None:
+    nodes = [ROOT, (BASE + 0x1005, 1, 2, 1, NodeEntry.CALL)]
+    kinds = [(1, 1, "wrmsr A", 3), (1, 1, "wrmsr B", 1), (2, 2, "mmio x", 4)]
+    asked = _file(tmp_path, nodes, [(1, 1, 0), (4, 1, 1), (4, 2, 2)], {0: 1, 1: 4, 2: 4}, kinds)
+    (profile,) = read_profiles(*asked)
+    (region,) = read_counts(*asked).regions
+    costs = {one.name: one.cost for one in region.functions}
+    assert costs == {one.name: one.cost for one in profile.function_costs()}
+    assert costs["b"] == Cost(44, specials={"wrmsr A": 3, "wrmsr B": 1})
+    assert (costs["a"], costs["c"].specials) == (Cost(10), {"mmio x": 4})
+    spread = profile.address_costs()
+    at = {int(address): spread.costs.cost(i) for i, address in enumerate(spread.address)}
+    assert at[BASE + 0x100A] == Cost(4, specials={"wrmsr A": 3, "wrmsr B": 1})
+    assert sum(at.values(), Cost()) == sum(costs.values(), Cost())
+
+
+def test_a_kind_that_only_a_tree_has_is_refused(tmp_path: Path) -> None:
+    file, sources = _file(tmp_path, [ROOT], [(1, 1, 0)], {0: 1}, [(1, 0, "wrmsr A", 1)])
+    row = struct.pack("<IIQQQQ", 0, 1 << 24, 1, 0, 0, 0)
+    file.write_bytes(file.read_bytes().replace(row, bytes(len(row)), 1))
+    with pytest.raises(LabError, match="name kinds of instructions"):
+        read_profiles(file, sources)
 
 
 def test_a_tree_that_does_not_add_up_is_refused(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class DirectCalls:
             address, insns = raw.vaddr[block], raw.groups["insns"][first:end]
             targets = _targets(address, raw.code[block])
             self._begins[block] = starts.get(address, -1)
-            self._last_group[block] = len(insns) - 1
+            self._last_group[block] = np.count_nonzero(insns) - 1
             known = ((starts[to], is_jump) for to, is_jump in targets if to in starts)
             self._target[block], is_jump = next(known, (-1, False))
             if is_jump and address in starts and insns.sum() <= _STUB_INSNS:

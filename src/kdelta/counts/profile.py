@@ -288,7 +288,7 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
         return np.array([is_kernel(function.origin) for function in self.functions], bool)
 
     def address_costs(self, *, by_node: bool = False) -> AddressCosts:
-        """What each instruction cost, by address, and by node if wanted.
+        """Return what each instruction cost, by address, and by node if wanted.
 
         A group's rows are spread over its instructions: those before its last were executed each
         time that it was entered, the last one less what was lost; special, string and device
@@ -300,11 +300,12 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
             # A group is spread alike whatever the node: once then, and not for each of its rows.
             of, place = np.unique(rows.group, return_inverse=True)
             whole, entered = whole.summed(place, len(of)), sums_at(place, entered, len(of))
-        starts = np.searchsorted(code.insn_group, np.arange(len(code.group_insns) + 1))
-        per_row = np.diff(starts)[of]
+        ends = np.searchsorted(code.insn_group, np.arange(len(code.group_insns)), side="right")
+        # A kind has no instructions: it is one of the last instruction's before it.
+        per_row = np.maximum(code.group_insns.astype(np.int64), 1)[of]
         row = np.repeat(np.arange(len(of)), per_row)
-        insn = starts[of][row] + run_offsets(per_row)
-        is_last = insn == starts[of + 1][row] - 1
+        insn = (ends[of] - per_row)[row] + run_offsets(per_row)
+        is_last = insn == ends[of][row] - 1
         whole, entered = whole.taken(row), entered[row]
 
         def spread(last: I64, inner: U8 | int) -> I64:

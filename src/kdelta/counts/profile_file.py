@@ -24,7 +24,7 @@ from kdelta.counts.profile import (
     Task,
 )
 from kdelta.counts.profile_tree import GroupRows, Grown, RawTree, grown
-from kdelta.counts.raw import ChunkColumns, CodeMap, RawCounts, RawRegion, Sources
+from kdelta.counts.raw import ChunkColumns, CodeMap, RawCounts, RawRegion, Sources, contexts_of
 from kdelta.machines.chunks import require_complete
 from kdelta.spec.errors import LabError
 
@@ -38,7 +38,7 @@ _CELL = np.dtype(
     [("entered", "<u8")] + [(name, "<u4") for name in ("node", "block", "context", "unused")]
 )
 _EXTRA = np.dtype(
-    [(name, "<u4") for name in ("node", "block", "context", "group")]
+    [(name, "<u4") for name in ("node", "block", "context", "place")]
     + [(name, "<i8") for name in TALLY]
 )
 _SHAPE_BYTES = 3  # size, loads, stores of an instruction
@@ -62,8 +62,8 @@ class _ProfilePart(msgspec.Struct):
 
 
 def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
-    """The profiles of a finished run's regions, in the order in which they first began; none of a
-    run of which calls were not followed.
+    """Return the profiles of a finished run's regions, in the order in which they first began; none
+    of a run of which calls were not followed.
 
     Regions of one name are one. Raises LabError for a file that is cut short or damaged, and for a
     tree of calls that does not add up to what the groups counted alone.
@@ -74,11 +74,10 @@ def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
         return ()
     code = CodeMap(raw, sources)
     parts: dict[str, list[tuple[_ProfilePart, GroupRows]]] = {}
-    first_group = raw.first_groups()
     for region, payload in raw.calls:
         part = _part(payload)
-        rows = _rows(part, raw, first_group)
-        _check(region, rows, first_group)
+        rows = _rows(part, raw)
+        _check(region, rows, raw)
         parts.setdefault(part.region, []).append((part, rows))
     return tuple(_profile(same, raw, code) for same in parts.values())
 
@@ -113,10 +112,11 @@ def _broken_down(payload: memoryview) -> _ProfilePart:
     return _ProfilePart(name, bool(is_all), iterations, nodes, cells, extras, shapes)
 
 
-def _rows(part: _ProfilePart, raw: RawCounts, first_group: I64) -> GroupRows:
+def _rows(part: _ProfilePart, raw: RawCounts) -> GroupRows:
     """Cells spread over the groups of their blocks, and what differs of single ones: all by
     (node, context, group).
     """
+    first_group = raw.first_groups()
     n_groups = np.zeros(len(first_group), np.int64)
     blocks = list(part.shapes)
     ends = raw.group_ends(blocks, [len(shape) for shape in part.shapes.values()])
@@ -125,20 +125,22 @@ def _rows(part: _ProfilePart, raw: RawCounts, first_group: I64) -> GroupRows:
     times = n_groups[cells["block"]]
     of = np.repeat(np.arange(len(cells)), times)
     group = first_group[cells["block"]][of] + run_offsets(times)
+    has_insns = raw.groups["insns"][group] > 0  # of kinds extras alone say how often
+    of, group = of[has_insns], group[has_insns]
     node = np.concatenate([cells["node"][of], extras["node"]]).astype(np.int64) - 1
     context = np.concatenate([cells["context"][of], extras["context"]]).astype(np.int64)
-    group = np.concatenate([group, first_group[extras["block"]] + extras["group"]])
+    group = np.concatenate([group, raw.group_of(extras["block"], extras["place"])])
     columns = {name: np.concatenate([np.zeros(len(of), np.int64), extras[name]]) for name in TALLY}
     columns["entered"][: len(of)] = cells["entered"][of]
     return GroupRows(node, context, group, **columns).summed()
 
 
-def _check(region: RawRegion, rows: GroupRows, first_group: I64) -> None:
+def _check(region: RawRegion, rows: GroupRows, raw: RawCounts) -> None:
     """Over all nodes, each group did what it counted alone."""
     counted = GroupRows(
         node=np.zeros(len(region.rows), np.int64),
-        context=(region.rows["place"] >> 16).astype(np.int64),
-        group=first_group[region.rows["block"]] + (region.rows["place"] & 0xFFFF),
+        context=contexts_of(region.rows),
+        group=raw.group_of(region.rows["block"], region.rows["place"]),
         **{name: -region.rows[name].astype(np.int64) for name in TALLY},
     )
     rest = rows.joined(counted, node=0).summed()

@@ -24,6 +24,8 @@ _ADDRESS_BYTES = 8  # of the vDSO in the agent, before its bytes in the message
 _BLOCK = struct.Struct("<IIQII")
 _REGION = struct.Struct("<QQ")
 ROW = np.dtype([("block", "<u4"), ("place", "<u4"), *((name, "<u8") for name in TALLY)])
+_GROUPS, _CONTEXT_AT, _CONTEXTS = 0xFFFF, 16, 0xFF  # what a row's place consists of, and a kind
+_KIND_AT, _KIND_BITS, _KINDS = 24, 8, 0xFF
 GROUP = np.dtype(
     [("insns", "<u2"), ("inner_loads", "<u2"), ("inner_stores", "<u2"), ("special", "u1"),
      ("string", "u1"), ("element_bytes", "u1"), ("loads", "u1"), ("stores", "u1"), ("unused", "u1")]
@@ -62,6 +64,7 @@ class RawRegion(msgspec.Struct):
 class RawCounts:
     """The file's chunks. `vaddr`, `code` and `first_group` are by a block's number; `user` holds
     those of user code; `calls` has, of each region of which calls were followed, its payload.
+    `groups`: after a group one without instructions for each kind that its last one was.
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,7 +92,9 @@ class RawCounts:
                 self.regions[-1].cpus = np.frombuffer(payload, "<u8").reshape(-1, 5)
             elif tag == b"CALL":
                 self.calls.append((self.regions[-1], payload))
-        self.groups = np.frombuffer(b"".join(self._groups), dtype=GROUP)
+            elif tag == b"KIND":
+                self.specials.append(bytes(payload).decode())
+        self._number_groups(np.frombuffer(b"".join(self._groups), dtype=GROUP))
 
     def _head(self, payload: bytes) -> None:
         version = int.from_bytes(payload[:4], "little")
@@ -115,6 +120,32 @@ class RawCounts:
                 self.user.add(block)
             at += n_bytes
 
+    def _number_groups(self, groups: npt.NDArray[np.void]) -> None:
+        self._first = self.first_groups()
+        rows = [region.rows for region in self.regions]
+        numbers = [np.arange(len(groups)) << _KIND_BITS]
+        numbers += [self._number(one["block"], one["place"]) for one in rows]
+        self._numbers: I64 = np.unique(np.concatenate(numbers))
+        kind = self._numbers & _KINDS
+        self.groups = groups[self._numbers >> _KIND_BITS]
+        self.groups[kind > 0] = np.zeros((), GROUP)
+        self.groups["special"][kind > 0] = kind[kind > 0]
+        first = np.searchsorted(self._numbers, self._first << _KIND_BITS)
+        self.first_group = {block: int(first[block]) for block in self.first_group}
+
+    def _number(self, block: npt.NDArray[np.integer], place: npt.NDArray[np.integer]) -> I64:
+        """A number of each group and kind, in the order of `groups`."""
+        group: I64 = self._first[block] + (place & _GROUPS)
+        return group << _KIND_BITS | place.astype(np.int64) >> _KIND_AT
+
+    def group_of(self, block: npt.NDArray[np.integer], place: npt.NDArray[np.integer]) -> I64:
+        """Return indexes into `groups`; LabError for a kind that no row of a region has."""
+        number = self._number(block, place)
+        found = np.searchsorted(self._numbers, number)
+        if not np.isin(number, self._numbers).all():
+            raise LabError("the counts name kinds of instructions that no region has", "run again")
+        return found
+
     def first_groups(self) -> I64:
         """By a block's number, the index into `groups` of its first one."""
         found = np.zeros(max(self.vaddr, default=0) + 1, dtype=np.int64)
@@ -123,12 +154,12 @@ class RawCounts:
         return found
 
     def group_ends(self, blocks: Sequence[int], insns: Sequence[int]) -> I64:
-        """By block, the index after its last group: of so many instructions, which are less than
-        were defined if the emulator left the last one out.
+        """Return by block the index after its last group: of so many instructions, which are less
+        than were defined if the emulator left the last one out.
         """
         before = np.concatenate([[0], np.cumsum(self.groups["insns"], dtype=np.int64)])
         first = np.array([self.first_group[block] for block in blocks], np.int64)
-        return np.searchsorted(before, before[first] + np.array(insns, np.int64))
+        return np.searchsorted(before, before[first] + np.array(insns, np.int64), side="right") - 1
 
 
 class ChunkColumns:
@@ -157,6 +188,11 @@ class ChunkColumns:
         """ValueError when more follows."""
         if self._at != len(self._payload):
             raise ValueError(f"it has {len(self._payload) - self._at} bytes more than it says")
+
+
+def contexts_of(rows: npt.NDArray[np.void]) -> I64:
+    """Return indexes into CONTEXTS, of rows of ROW."""
+    return (rows["place"] >> _CONTEXT_AT & _CONTEXTS).astype(np.int64)
 
 
 def read_region(payload: memoryview) -> RawRegion:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kdelta.counts.arrays import I64, U64
+from kdelta.counts.arrays import U64
 from kdelta.counts.callers import DirectCalls
 from kdelta.counts.model import (
     CONTEXTS,
@@ -18,7 +18,7 @@ from kdelta.counts.model import (
     RunCounts,
 )
 from kdelta.counts.profile import TALLY, row_costs
-from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
+from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources, contexts_of
 from kdelta.machines.chunks import require_complete
 from kdelta.spec.errors import LabError
 
@@ -47,12 +47,12 @@ class _Labels:
 
 
 def _function_costs(
-    raw: RawCounts, functions: _Labels, first_group: I64, region: RawRegion
+    raw: RawCounts, functions: _Labels, region: RawRegion
 ) -> tuple[FunctionCost, ...]:
     rows, n = region.rows, len(functions.labels)
-    group = raw.groups[first_group[rows["block"]] + (rows["place"] & 0xFFFF)]
+    group = raw.groups[raw.group_of(rows["block"], rows["place"])]
     tally = {name: rows[name].astype(np.int64) for name in TALLY}
-    key = (rows["place"] >> 16).astype(np.int64) * n + functions.of_block[rows["block"]]
+    key = contexts_of(rows) * n + functions.of_block[rows["block"]]
     keys, position = np.unique(key, return_inverse=True)
     sums = row_costs(group, tally, raw.specials).summed(position, len(keys))
     called = functions.called(region)
@@ -101,7 +101,6 @@ def read_counts(
     require_complete(counts)
     raw = RawCounts(counts)
     functions = _Labels(raw, CodeMap(raw, sources))
-    first_group = raw.first_groups()
     begun = Counter(region.name for region in raw.regions)
     regions = []
     for region in raw.regions:
@@ -109,7 +108,7 @@ def read_counts(
         counted = RegionCounts(
             name=region.name,
             iterations=rows,
-            functions=_function_costs(raw, functions, first_group, region),
+            functions=_function_costs(raw, functions, region),
             clock_ticks=(clock_ticks or {}).get(region.name) if begun[region.name] == 1 else None,
             iterations_lost=region.iterations_lost,
             cpus=tuple(CpuCounts(*map(int, row)) for row in region.cpus),
