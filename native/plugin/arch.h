@@ -37,6 +37,8 @@ struct insn_facts {
     bool repeats;          /* a pass an element and one to find that none is left, each counted by QEMU as an instruction */
     uint8_t loads, stores; /* memory operands read and written */
     uint8_t special;       /* index into arch->special_names, 0: none */
+    uint8_t reads;         /* registers say which of its kind it is: the architecture's number of which, 0: its bytes do */
+    uint32_t detail;       /* which of its kind it is; 0: that is not distinguished, or registers say it */
     bool is_string;        /* a string operation: its loads and stores are an element's */
     uint8_t element_bytes; /* of a string operation */
     bool switch_store;     /* saves the stack pointer of the task that leaves */
@@ -70,6 +72,9 @@ struct arch {
     bool one_entry;           /* exceptions and interrupts enter the kernel at the same place */
     bool returns_by_stack;    /* calls push the return address, and returns pop it */
     const char *const *special_names; /* ends with NULL */
+    /* Which of its kind an instruction with `reads` is, or 0, by registers; and what stands after the kind in its name. Or NULL. */
+    uint64_t (*detail)(const struct insn_facts *facts, uint64_t (*value)(const char *reg));
+    void (*name_detail)(uint8_t special, uint64_t detail, char *name, size_t size);
     /* At the start of a block, whose instructions have no facts yet; and how many of its bytes are an instruction's own. Or NULL. */
     void (*enter)(struct stretch *stretch, const struct insn *insns, size_t n);
     size_t (*insn_bytes)(const uint8_t *bytes, size_t size, const struct stretch *stretch);

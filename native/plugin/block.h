@@ -39,6 +39,7 @@ struct group {
     struct site site;
     uint64_t last_vaddr, end_vaddr;
     uint64_t told_entered, told_elements; /* of these, what nodes were already told */
+    struct kind_count *kinds, *kind;    /* which of its kind the last instruction was, each time; and the last time. NULL: none */
 };
 
 enum block_flags {

@@ -171,7 +171,7 @@ void count_called_block(unsigned int vcpu, void *data)
 static void move_groups(struct cell *c, const struct block *b, unsigned group, int times)
 {
     for (; group < b->origin->n_groups; group++)
-        extra_of(c, (uint16_t)group)->waiting.entered += (uint64_t)(int64_t)times;
+        extra_of(c, group)->waiting.entered += (uint64_t)(int64_t)times;
 }
 
 static void left(struct block *b, unsigned group, int times)
@@ -190,13 +190,19 @@ static void dropped(struct block *b)
 static void lost(struct block *b, unsigned group, int times)
 {
     if (calls.node)
-        extra_of(cell_for(b), (uint16_t)group)->waiting.lost += (uint64_t)(int64_t)times;
+        extra_of(cell_for(b), group)->waiting.lost += (uint64_t)(int64_t)times;
 }
 
 static void device(struct block *b)
 {
     if (calls.node)
         extra_of(cell_for(b), 0)->waiting.mmio++;
+}
+
+static void is_kind(struct block *b, unsigned group, uint8_t kind, int times)
+{
+    if (calls.node)
+        extra_of(cell_for(b), group | (uint32_t)kind << 24)->waiting.entered += (uint64_t)(int64_t)times;
 }
 
 static void cut(enum context context)
@@ -270,6 +276,7 @@ bool calls_want(const char *mode, uint64_t limit, const struct arch *arch)
         .left = left,
         .lost = lost,
         .device = device,
+        .kind = is_kind,
         .begin = begin,
         .cut = cut,
         .leave = leave,

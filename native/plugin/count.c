@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "kinds.h"
 #include "listener.h"
 #include "output.h"
 
@@ -282,8 +283,10 @@ void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t
         return;
     if (b->epoch != now.epoch)
         segment_touch(b);
-    b->origin->groups[0].mmio++;
-    REPORT(device, b);
+    if (!kinds_device(b, qemu_plugin_hwaddr_device_name(address), qemu_plugin_mem_is_store(info))) {
+        b->origin->groups[0].mmio++;
+        REPORT(device, b);
+    }
     now.device_at = b->origin->vaddr;
 }
 
@@ -360,8 +363,10 @@ static void forget_blocks(struct region *r)
         struct origin *o = r->blocks[i]->origin;
 
         o->in_region = false;
-        for (uint16_t g = 0; g < o->n_groups; g++)
+        for (uint16_t g = 0; g < o->n_groups; g++) {
             memset(o->groups[g].sum, 0, sizeof o->groups[g].sum);
+            kinds_forget(&o->groups[g]);
+        }
     }
     r->n_blocks = 0;
 }

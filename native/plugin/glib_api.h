@@ -26,5 +26,14 @@ typedef struct {
 } glib_byte_array;
 
 glib_byte_array *g_byte_array_new(void);
+glib_byte_array *g_byte_array_set_size(glib_byte_array *array, unsigned int size);
+
+/* GArray */
+typedef struct {
+    char *data;
+    unsigned int len;
+} glib_array;
+
+char *g_array_free(glib_array *array, int free_data);
 
 #endif

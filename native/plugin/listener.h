@@ -16,6 +16,7 @@ struct listener {
     void (*left)(struct block *b, unsigned group, int times);  /* the groups after that one were not reached; -1: they were */
     void (*lost)(struct block *b, unsigned group, int times);  /* an attempt failed; -1: it did not */
     void (*device)(struct block *b);                           /* it accessed a device */
+    void (*kind)(struct block *b, unsigned group, uint8_t kind, int times); /* the group's last instruction is of that kind; -1: it was not */
 
     /* Of regions, and of segments, whose context is known when they end. */
     void (*begin)(const struct site *site);

@@ -284,26 +284,26 @@ struct cell *cell_of(uint32_t node, struct block *block)
     return c;
 }
 
-static struct extra *extra_in(struct cell *cell, uint16_t group)
+static struct extra *extra_in(struct cell *cell, uint32_t place)
 {
     struct extra *e = cell->extras;
 
-    while (e && e->group != group)
+    while (e && e->place != place)
         e = e->next;
     if (!e) {
         e = arena_take(&tree.arena, sizeof *e);
-        e->group = group;
+        e->place = place;
         e->next = cell->extras;
         cell->extras = e;
     }
     return e;
 }
 
-struct extra *extra_of(struct cell *cell, uint16_t group)
+struct extra *extra_of(struct cell *cell, uint32_t place)
 {
     if (cell->epoch != nodes_epoch)
         cell_touch(cell);
-    return extra_in(cell, group);
+    return extra_in(cell, place);
 }
 
 static void add(struct tally *sum, struct tally *waiting)
@@ -403,7 +403,7 @@ static struct cell *cell_again(const struct cell *c, uint32_t node)
     for (int context = 0; context < CONTEXTS; context++)
         now->sum[context] += c->sum[context];
     for (struct extra *e = c->extras; e; e = e->next) {
-        struct extra *sums = extra_in(now, e->group);
+        struct extra *sums = extra_in(now, e->place);
 
         for (int context = 0; context < CONTEXTS; context++)
             add(&sums->sum[context], &e->sum[context]);

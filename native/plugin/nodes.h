@@ -22,7 +22,7 @@ void node_hang(uint32_t node, const struct way *way);
 /* The cell, in the segment under way. */
 struct cell *cell_of(uint32_t node, struct block *block);
 void cell_touch(struct cell *cell);
-struct extra *extra_of(struct cell *cell, uint16_t group);
+struct extra *extra_of(struct cell *cell, uint32_t place);
 /* What is waiting belongs to that context. */
 void nodes_cut(enum context context);
 /* There are so many that it is worth while to look which are alike; and that has been done. */

@@ -52,12 +52,12 @@ static uint64_t add_extras_of(struct bytes *rows, const struct cell *c)
         for (uint32_t context = 0; context < CONTEXTS; context++) {
             const struct tally *t = &e->sum[context];
 
-            if (!(t->entered | t->lost | t->elements | t->mmio) || e->group >= c->block->origin->n_groups)
+            if (!(t->entered | t->lost | t->elements | t->mmio) || (e->place & 0xffff) >= c->block->origin->n_groups)
                 continue; /* a group that was dropped never was */
             bytes_u32(rows, c->node);
             bytes_u32(rows, c->block->id);
             bytes_u32(rows, context);
-            bytes_u32(rows, e->group);
+            bytes_u32(rows, e->place);
             bytes_add(rows, t, sizeof *t);
             n++;
         }

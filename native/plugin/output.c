@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+#include "kinds.h"
+
 static FILE *out;
 static uint64_t written, regions, regions_written, traces_written, traces_limit, warnings;
 
@@ -58,6 +60,11 @@ bool output_open(const char *path, const struct arch *arch)
     return true;
 }
 
+void output_kind(const char *name)
+{
+    chunk("KIND", name, strlen(name));
+}
+
 void output_message(const struct bytes *message)
 {
     static const char overflow[] = "overflow\n";
@@ -110,7 +117,7 @@ void output_define(struct bytes *out_bytes, struct block *b)
     for (uint16_t i = 0; i < o->n_groups; i++) {
         const struct group *g = &o->groups[i];
         const uint8_t facts[6] = {
-            g->last.special, (g->last.is_string || g->last.optional) + g->last.repeats, g->last.element_bytes,
+            kinds_by_bytes(&g->last), (g->last.is_string || g->last.optional) + g->last.repeats, g->last.element_bytes,
             g->last.loads, g->last.stores, 0,
         };
 
@@ -123,19 +130,26 @@ void output_define(struct bytes *out_bytes, struct block *b)
     o->defined = true;
 }
 
+static void row_of(struct bytes *rows, const struct block *b, uint32_t place, const struct tally *t)
+{
+    if (!t->entered && !t->lost && !t->elements && !t->mmio)
+        return;
+    bytes_u32(rows, b->id);
+    bytes_u32(rows, place);
+    bytes_add(rows, t, sizeof *t);
+}
+
 static void rows_of(struct bytes *rows, const struct block *b)
 {
     const struct origin *o = b->origin;
 
     for (uint16_t i = 0; i < o->n_groups; i++)
-        for (int context = 0; context < CONTEXTS; context++) {
-            const struct tally *t = &o->groups[i].sum[context];
+        for (uint32_t context = 0; context < CONTEXTS; context++) {
+            uint32_t place = (uint32_t)i | context << 16;
 
-            if (!t->entered && !t->lost && !t->elements && !t->mmio)
-                continue;
-            bytes_u32(rows, b->id);
-            bytes_u32(rows, (uint32_t)i | (uint32_t)context << 16);
-            bytes_add(rows, t, sizeof *t);
+            row_of(rows, b, place, &o->groups[i].sum[context]);
+            for (const struct kind_count *c = o->groups[i].kinds; c; c = c->next)
+                row_of(rows, b, place | (uint32_t)c->kind << 24, &(struct tally){ .entered = c->sum[context] });
         }
 }
 

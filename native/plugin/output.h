@@ -7,6 +7,8 @@
 
 bool output_open(const char *path, const struct arch *arch);
 void output_message(const struct bytes *message);
+/* The next kind of special instructions has this name. */
+void output_kind(const char *name);
 /* False when it was dropped, since the guest began too many. */
 bool output_region(const struct region *region);
 /* Definitions of blocks that have none yet, and the chunk of them. */

@@ -17,6 +17,7 @@
 #include "data.h"
 #include "halt.h"
 #include "insn.h"
+#include "kinds.h"
 #include "listener.h"
 #include "nodes.h"
 #include "output.h"
@@ -128,6 +129,7 @@ static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint
     struct origin *o = b->origin;
     struct group *g = &o->groups[group];
 
+    kinds_watch(insn, g);
     if (g->last.argument)
         listen(insn, channel_byte, NULL);
     if (g->last.switch_store && symbols_in_switch(g->last_vaddr))
@@ -364,6 +366,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     segment_init();
     task_init();
     halt_init(&arch);
+    kinds_init(&arch, output_kind);
     if (options.now) {
         know_kernel();
         start_counting();

@@ -225,3 +225,71 @@ const uint8_t *insn_data(const struct qemu_plugin_insn *insn, uint8_t *copy, siz
 }
 
 #endif
+
+#if REGISTERS_ARE_READ
+
+struct qemu_plugin_register;
+typedef struct {
+    struct qemu_plugin_register *handle;
+    const char *name, *feature;
+} qemu_plugin_reg_descriptor;
+
+glib_array *qemu_plugin_get_registers(void); /* of the CPU that executes */
+int qemu_plugin_read_register(struct qemu_plugin_register *handle, glib_byte_array *value);
+
+/* Handles are the same for all CPUs, which are alike. */
+static struct qemu_plugin_register *handle_of(const char *name)
+{
+    glib_array *all = qemu_plugin_get_registers();
+    struct qemu_plugin_register *found = NULL;
+
+    for (unsigned i = 0; i < all->len; i++) {
+        const qemu_plugin_reg_descriptor *one = (const qemu_plugin_reg_descriptor *)(const void *)all->data + i;
+
+        if (!strcmp(one->name, name))
+            found = one->handle;
+    }
+    g_array_free(all, 1);
+    return found;
+}
+
+/* Names are constants, so each has one address. */
+static struct qemu_plugin_register *handle_known(const char *name)
+{
+    static struct { const char *name; struct qemu_plugin_register *handle; } known[32];
+    size_t i = 0;
+
+    while (i < 31 && known[i].name && known[i].name != name)
+        i++;
+    if (known[i].name != name) {
+        known[i].name = name;
+        known[i].handle = handle_of(name);
+    }
+    return known[i].handle;
+}
+
+uint64_t register_value(const char *name)
+{
+    static glib_byte_array *bytes;
+    struct qemu_plugin_register *handle = handle_known(name);
+    uint64_t value = 0;
+
+    if (!handle)
+        return 0;
+    if (!bytes)
+        bytes = g_byte_array_new();
+    g_byte_array_set_size(bytes, 0);
+    qemu_plugin_read_register(handle, bytes);
+    memcpy(&value, bytes->data, bytes->len < sizeof value ? bytes->len : sizeof value);
+    return value;
+}
+
+#else
+
+uint64_t register_value(const char *name)
+{
+    (void)name;
+    return 0;
+}
+
+#endif

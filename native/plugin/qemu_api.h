@@ -4,7 +4,7 @@
  * kdelta asks an emulator which versions of the interface it takes, and compiles the plugin for the newest (PLUGIN_API):
  *
  *     1       QEMU 7.2 to 8.2
- *     2       QEMU 9.0: additions in translated code are to entries of scoreboards, of which each CPU has its own
+ *     2       QEMU 9.0: additions in translated code are to entries of scoreboards, of which each CPU has its own; registers can be read
  *     3       QEMU 9.1: an instruction's bytes are copied
  *     4 to 6  QEMU 10.0 to 11.0: the guest's memory can be read
  *     7       QEMU 11.1, which takes no earlier one: some callbacks get the caller's data in place of the plugin's id
@@ -38,7 +38,7 @@ typedef struct {
     struct { int smp_vcpus, max_vcpus; } system;
 } qemu_info_t;
 
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0, QEMU_PLUGIN_CB_R_REGS = 1 };
 /* NONE is not in QEMU's header; no access is of its kind. */
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_NONE, QEMU_PLUGIN_MEM_R, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 /* Before 9.1 QEMU lets pass to R what are stores, and to W all. */
@@ -68,6 +68,7 @@ bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *address);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
+const char *qemu_plugin_hwaddr_device_name(const struct qemu_plugin_hwaddr *address); /* the same pointer each time */
 
 #if PLUGIN_API >= 4
 bool qemu_plugin_read_memory_vaddr(uint64_t vaddr, glib_byte_array *data, size_t size); /* of the CPU that executes */
@@ -83,6 +84,10 @@ void drop_translations(qemu_plugin_id_t id, void (*then)(void));
 /* Adds to the counter in translated code: each time that the instruction begins, or makes an access of that kind. */
 void add_at_insn(struct qemu_plugin_insn *insn, uint64_t *counter, uint64_t addend);
 void add_at_access(struct qemu_plugin_insn *insn, enum qemu_plugin_mem_rw rw, uint64_t *counter, uint64_t addend);
+
+/* Whether callbacks with R_REGS can read registers; and the value of one of at most 64 bits, 0 if there is none of that name. */
+#define REGISTERS_ARE_READ (PLUGIN_API >= 2)
+uint64_t register_value(const char *name);
 
 /* Where the instruction's bytes are while it is translated; of more than `size` only the first may be there. They may be in `copy`. */
 const uint8_t *insn_data(const struct qemu_plugin_insn *insn, uint8_t *copy, size_t size);

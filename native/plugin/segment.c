@@ -2,6 +2,7 @@
 /* What was counted since the last segment goes to the region that is active. */
 #include "segment.h"
 
+#include "kinds.h"
 #include "listener.h"
 
 struct counting now;
@@ -59,8 +60,11 @@ static void flush(struct block *b, enum context context)
 
     if (wanted)
         region_add(b);
-    for (uint16_t g = 0; g < o->n_groups; g++)
+    for (uint16_t g = 0; g < o->n_groups; g++) {
         flush_group(&o->groups[g], b->live[g], wanted ? &o->groups[g].sum[context] : NULL);
+        if (o->groups[g].kinds)
+            kinds_flush(&o->groups[g], context, wanted);
+    }
 }
 
 static void flush_silent(enum context context)
@@ -148,6 +152,7 @@ void count_lose(struct block *b, unsigned group)
         segment_touch(b);
     b->origin->groups[group].lost++;
     now.run[b->user]--;
+    kinds_take_back(b, group, 1);
     REPORT(lost, b, group, 1);
 }
 
@@ -157,5 +162,6 @@ void count_find(struct block *b, unsigned group)
         segment_touch(b);
     b->origin->groups[group].lost--;
     now.run[b->user]++;
+    kinds_take_back(b, group, -1);
     REPORT(lost, b, group, -1);
 }

@@ -21,7 +21,7 @@ struct extra {
     struct extra *next;
     struct tally waiting;       /* in the segment under way */
     struct tally sum[CONTEXTS];
-    uint16_t group;
+    uint32_t place; /* the group, and from bit 24 on the kind of which it counts as `entered` its last instruction; 0: of all that it counts */
 };
 
 struct cell {

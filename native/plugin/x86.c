@@ -6,6 +6,15 @@
 #include "x86_decoded.h"
 #include "x86_special.h"
 
+/* Those whose privilege QEMU checks when it translates them (and int, whose gate it checks later). */
+static const uint8_t checked_first[] = {
+    SP_HLT, SP_CLI_STI, SP_RDMSR, SP_WRMSR, SP_LLDT, SP_LTR, SP_LGDT, SP_LIDT, SP_INVLPG, SP_SWAPGS, SP_XSETBV, SP_WBINVD,
+    SP_MOV_CR, SP_WRITE_CR3, SP_MOV_DR, SP_INT,
+#if PLUGIN_API >= 3 /* since QEMU 9.1 */
+    SP_SYSRET,
+#endif
+};
+
 /* Memory operands that the instruction reads and writes. */
 static void accesses(struct insn_facts *f, uint8_t loads, uint8_t stores)
 {
@@ -30,8 +39,8 @@ static void string_operation(struct decoded *d, int opcode, struct insn_facts *f
     case 0xaa: accesses(f, 0, 1); break;                        /* stos */
     case 0xa6: accesses(f, 2, 0); break;                        /* cmps */
     case 0xac: case 0xae: accesses(f, 1, 0); break;             /* lods, scas */
-    case 0x6c: accesses(f, 0, 1); special(f, SP_PORT_IO); break; /* ins */
-    case 0x6e: accesses(f, 1, 0); special(f, SP_PORT_IO); break; /* outs */
+    case 0x6c: accesses(f, 0, 1); special(f, SP_IN); break;     /* ins */
+    case 0x6e: accesses(f, 1, 0); special(f, SP_OUT); break;    /* outs */
     }
     f->is_string = true;
 }
@@ -101,6 +110,33 @@ static void access_0f(const struct decoded *d, int opcode, struct insn_facts *f)
         accesses(f, 1, 0);
 }
 
+static void special_by(struct insn_facts *f, enum special kind, uint8_t reads)
+{
+    special(f, kind);
+    f->reads = reads;
+}
+
+static void move_control(struct decoded *d, bool is_write, struct insn_facts *f)
+{
+    take_modrm(d);
+    if (is_write && reg_field(d) == 3 && !d->reg_extended) {
+        special_by(f, SP_WRITE_CR3, (uint8_t)(READS_CR3 + (d->modrm & 7) + 8 * d->base_extended));
+        return;
+    }
+    special(f, SP_MOV_CR);
+    f->detail = CR_DETAIL(is_write, reg_field(d) + 8u * d->reg_extended);
+}
+
+/* Ports by number, or that dx has. */
+static void port(struct decoded *d, int opcode, struct insn_facts *f)
+{
+    bool in_dx = opcode & 8;
+
+    special_by(f, opcode & 2 ? SP_OUT : SP_IN, in_dx ? READS_PORT : READS_NOTHING);
+    if (!in_dx)
+        f->detail = PORT_DETAIL((uint32_t)take(d) & 0xff);
+}
+
 /* Two-byte opcodes without ModRM, or whose meaning depends on more than the opcode. */
 static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts *f)
 {
@@ -110,16 +146,13 @@ static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts
     case 0x34: special(f, SP_SYSENTER); return true;
     case 0x35: special(f, SP_SYSEXIT); f->leaves_kernel = true; return true;
     case 0x08: case 0x09: special(f, SP_WBINVD); return true;
-    case 0x06: special(f, SP_MOV_CR); return true;
-    case 0x30: special(f, SP_WRMSR); return true;
+    case 0x06: special(f, SP_MOV_CR); f->detail = CLTS_DETAIL; return true;
+    case 0x30: special_by(f, SP_WRMSR, READS_MSR); return true;
     case 0x31: special(f, SP_RDTSC); return true;
-    case 0x32: special(f, SP_RDMSR); return true;
+    case 0x32: special_by(f, SP_RDMSR, READS_MSR); return true;
     case 0x33: special(f, SP_RDPMC); return true;
     case 0xa2: special(f, SP_CPUID); return true;
-    case 0x20: case 0x22:
-        take_modrm(d);
-        special(f, opcode == 0x22 && reg_field(d) == 3 ? SP_WRITE_CR3 : SP_MOV_CR);
-        return true;
+    case 0x20: case 0x22: move_control(d, opcode == 0x22, f); return true;
     case 0x21: case 0x23: take_modrm(d); special(f, SP_MOV_DR); return true;
     case 0xa0: case 0xa8: accesses(f, 0, 1); return true; /* push fs, gs */
     case 0xa1: case 0xa9: accesses(f, 1, 0); special(f, SP_SEGMENT); return true;
@@ -231,7 +264,7 @@ static bool classify_special(struct decoded *d, int opcode, struct insn_facts *f
     case 0xca: case 0xcb: accesses(f, 1, 0); special(f, SP_FAR); return true;
     case 0x9a: case 0xea: special(f, SP_FAR); return true;
     case 0xe4: case 0xe5: case 0xe6: case 0xe7: case 0xec: case 0xed: case 0xee: case 0xef:
-        special(f, SP_PORT_IO);
+        port(d, opcode, f);
         return true;
     case 0xf4: special(f, SP_HLT); return true;
     case 0xfa: case 0xfb: special(f, SP_CLI_STI); return true;
@@ -428,7 +461,9 @@ const struct arch arch_x86_64 = {
     .max_insn_bytes = 15,
     .drops_page_crossing = true,
     .returns_by_stack = true,
-    .special_names = special_names,
+    .special_names = x86_special_names,
     .classify = classify,
+    .detail = x86_detail,
+    .name_detail = x86_name_detail,
     .overwrites_return = overwrites_return,
 };

@@ -9,7 +9,7 @@
 /* One instruction, decoded as far as the questions need it. */
 struct decoded {
     const uint8_t *next, *end;
-    bool operand16, rep, repne, lock, wide, gs, base_extended;
+    bool operand16, rep, repne, lock, wide, gs, base_extended, reg_extended;
     uint8_t modrm;
     bool has_modrm, memory;
 };
@@ -49,6 +49,7 @@ static inline int take_prefixes(struct decoded *d)
         if (byte >= 0x40 && byte <= 0x4f) { /* REX; the opcode follows */
             d->wide = byte & 8;
             d->base_extended = byte & 1;
+            d->reg_extended = byte & 4;
             return take(d);
         }
         return byte;

@@ -43,7 +43,7 @@ SPECIALS = [
     (r"wrfsbase", "wrfsbase"), (r"wrgsbase", "wrgsbase"), (r"rdtscp?", "rdtsc"),
     (r"rdpmc", "rdpmc"), (r"clflush|clwb", "clflush"), (r"monitor$", "monitor"),
     (r"mwait$", "mwait"), (r"ljmp|lcall|lret", "far-transfer"), (r"hlt", "hlt"),
-    (r"in$|out$|ins[bwl]|outs[bwl]", "port-io"), (r"wbinvd|invd", "wbinvd"),
+    (r"in$|ins[bwl]", "in"), (r"out$|outs[bwl]", "out"), (r"wbinvd|invd", "wbinvd"),
     (r"xsetbv", "xsetbv"), (r"rdrand|rdseed", "rdrand"), (r"stac|clac", "stac-clac"),
     (r"cli$|sti$", "cli-sti"),
 ]  # fmt: skip

@@ -41,6 +41,7 @@ class Facts(NamedTuple):
     calls_function: int
     returns: int
     special: str
+    detail: str
 
 
 class Insn(NamedTuple):
@@ -73,22 +74,22 @@ X86 = Target(("x86_64",))
 def classifier() -> Path:
     """The program, compiled once, with sanitizers."""
     plugin = native_folder() / "plugin"
-    sources = [plugin / f"{name}.c" for name in ("x86", "arm", "thumb", "aarch64", "riscv")]
-    return compile_c(
-        Path(_FOLDER.name) / "classify", [HERE / "classify.c", *sources], f"-I{plugin}", *SANITIZERS
-    )
+    names = ("x86", "x86_kinds", "arm", "thumb", "aarch64", "riscv")
+    sources = [HERE / "classify.c", *(plugin / f"{name}.c" for name in names)]
+    return compile_c(Path(_FOLDER.name) / "classify", sources, f"-I{plugin}", *SANITIZERS)
 
 
-def classify(target: Target, codes: Iterable[bytes]) -> list[Facts]:
+def classify(target: Target, codes: Iterable[bytes], registers: str = "") -> list[Facts]:
+    """What the plugin says of instructions. registers: as NAME=VALUE, of all of them."""
     said = subprocess.run(
         [classifier(), *target.words],
-        input="".join(code.hex() + "\n" for code in codes),
+        input="".join(f"{code.hex()} {registers}\n" for code in codes),
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    rows = (line.rpartition(",") for line in said.splitlines())
-    return [Facts._make((*map(int, numbers.split(",")), name)) for numbers, _, name in rows]
+    rows = (line.rsplit(",", 2) for line in said.splitlines())
+    return [Facts._make((*map(int, numbers.split(",")), *names)) for numbers, *names in rows]
 
 
 def _bytes(shown: str, target: Target) -> bytes:

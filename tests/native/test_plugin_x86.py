@@ -40,8 +40,8 @@ TABLE = [
     ("rdpmc", "rdpmc", 0, 0), ("clflush (%rax)", "clflush", 0, 0),
     ("clflushopt (%rax)", "clflush", 0, 0), ("clwb (%rax)", "clflush", 0, 0),
     ("monitor", "monitor", 0, 0), ("mwait", "mwait", 0, 0), ("lretq", "far-transfer", 1, 0),
-    ("ljmp *(%rax)", "far-transfer", 1, 0), ("hlt", "hlt", 0, 0), ("in %dx,%al", "port-io", 0, 0),
-    ("out %eax,$0x80", "port-io", 0, 0), ("rep insb", "port-io", 0, 1), ("outsl", "port-io", 1, 0),
+    ("ljmp *(%rax)", "far-transfer", 1, 0), ("hlt", "hlt", 0, 0), ("in %dx,%al", "in", 0, 0),
+    ("out %eax,$0x80", "out", 0, 0), ("rep insb", "in", 0, 1), ("outsl", "out", 1, 0),
     ("wbinvd", "wbinvd", 0, 0), ("xsetbv", "xsetbv", 0, 0), ("rdrand %rax", "rdrand", 0, 0),
     ("stac", "stac-clac", 0, 0), ("cli", "cli-sti", 0, 0), ("sti", "cli-sti", 0, 0),
     ("nop", "", 0, 0), ("nopl 0x10(%rax)", "", 0, 0), ("endbr64", "", 0, 0),
@@ -122,6 +122,37 @@ def test_a_kernels_code_is_read_as_objdump_reads_it(tmp_path: Path) -> None:
     assert {f.special for f in classify(X86, (i.code for i in insns))} >= {
         "", "wrmsr", "mov-cr", "cpuid", "lock", "pause", "cli-sti",
     }  # fmt: skip
+
+
+DETAILS = [
+    ("wrmsr", "rcx=0x49 rax=1", "wrmsr PRED_CMD (IBPB)"),
+    ("wrmsr", "rcx=0x49 rax=0x80", "wrmsr PRED_CMD (SBPB)"),
+    ("wrmsr", "rcx=0x49 rax=0", "wrmsr PRED_CMD"),
+    ("wrmsr", "rcx=0xffffffff00000048 rax=1", "wrmsr SPEC_CTRL"),
+    ("wrmsr", "rcx=0x10b rax=1", "wrmsr FLUSH_CMD (L1D)"),
+    ("wrmsr", "rcx=0xc0000101", "wrmsr GS_BASE"),
+    ("wrmsr", "rcx=0x12345", "wrmsr 0x12345"),
+    ("rdmsr", "rcx=0x49 rax=1", "rdmsr PRED_CMD"),
+    ("in %dx,%eax", "rdx=0xabcd0608", "in 0x608"),
+    ("out %al,$0x80", "rdx=0x608", "out 0x80"),
+    ("outb %al,%dx", "rdx=0x3f8", "out 0x3f8"),
+    ("mov %rax,%cr3", "rax=0x8000000000001000", "write-cr3 no-flush"),
+    ("mov %r12,%cr3", "rax=0x8000000000001000 r12=0x1000", "write-cr3 flush"),
+    ("mov %r12,%cr3", "r12=0x8000000000001000", "write-cr3 no-flush"),
+    ("mov %cr3,%rax", "", "mov-cr read CR3"),
+    ("mov %rax,%cr4", "", "mov-cr write CR4"),
+    ("mov %r11,%cr8", "", "mov-cr write CR8"),
+    ("clts", "", "mov-cr clts"),
+    ("verw (%rsp)", "", "verw"),
+]
+
+
+@pytest.mark.parametrize(("text", "registers", "kind"), DETAILS)
+def test_which_of_its_kind_an_instruction_is_by_bytes_and_registers(
+    tmp_path: Path, text: str, registers: str, kind: str
+) -> None:
+    (found,) = classify(X86, assembled(X86, tmp_path, [text]), registers)
+    assert f"{found.special} {found.detail}".rstrip() == kind
 
 
 def test_the_table(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-PARTS = ("trace", "piece", "listener", "cpus", "unit", "data", "x86")
+PARTS = ("trace", "piece", "listener", "cpus", "unit", "data", "x86", "x86_kinds")
 
 
 class Block:

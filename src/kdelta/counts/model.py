@@ -70,6 +70,11 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
     return Cost(insns, string_iterations, loads, stores, string_bytes, specials)
 
 
+def plain_kind(kind: str) -> str:
+    """Return which instruction a kind of special ones is, whatever register or device it is for."""
+    return kind.partition(" ")[0]
+
+
 class FunctionCost(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What one function executed in a whole region in one context.
 

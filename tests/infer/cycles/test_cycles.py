@@ -47,6 +47,17 @@ def ends(interval: Interval) -> tuple[float, float]:
     return interval.low, interval.high
 
 
+def test_a_special_instruction_costs_by_its_register_where_that_decides_else_as_its_others() -> (
+    None
+):
+    specials = {"wrmsr PRED_CMD (IBPB)": 1, "wrmsr SPEC_CTRL": 1, "wrmsr 0x1": 1}
+    cost = Cost(specials=specials)
+    assert model_cycles(cost, {}, CORE) == Interval(150, 300)
+    prices = {**CORE.specials, "wrmsr PRED_CMD (IBPB)": Price(1000, 9000)}
+    core = msgspec.structs.replace(CORE, specials=prices)
+    assert model_cycles(cost, {}, core) == Interval(1100, 9200)
+
+
 def test_the_formula() -> None:
     cost = Cost(insns=1000, string_bytes=640, specials={"wrmsr": 2, "lock": 10})
     found = model_cycles(cost, {"l1i": 20, "itlb": 3}, CORE)

@@ -8,10 +8,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from kdelta.counts.by_key import by_key
-from kdelta.counts.model import Cost, RegionCounts, RunCounts, merged_regions
+from kdelta.counts.model import Cost, RegionCounts, RunCounts, merged_regions, plain_kind
 from kdelta.cpus.model import CPU, MissKind
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.infer.cycles.prices import INSNS, STRING_BYTES, prices_of
+from kdelta.infer.cycles.prices import INSNS, PRICED_APART, STRING_BYTES, prices_of
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.paths import iteration_scale
 from kdelta.spec.errors import LabError
@@ -21,10 +21,14 @@ Ends = tuple[float, float]
 
 
 def executed_amounts(cost: Cost) -> dict[str, int]:
-    """What of a cost has a price, by the price's name. The further iterations of a string
-    operation are not in it: its bytes are.
+    """Return how often what takes cycles was executed, by its name. The further iterations of a
+    string operation are not in it: its bytes are.
     """
-    return {INSNS: cost.insns, STRING_BYTES: cost.string_bytes, **cost.specials}
+    found = {INSNS: cost.insns, STRING_BYTES: cost.string_bytes}
+    for kind, count in cost.specials.items():
+        name = kind if kind in PRICED_APART else plain_kind(kind)
+        found[name] = found.get(name, 0) + count
+    return found
 
 
 def model_cycles(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Interval:

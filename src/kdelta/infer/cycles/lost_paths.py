@@ -13,6 +13,7 @@ from importlib import resources
 
 import msgspec
 
+from kdelta.counts.model import plain_kind
 from kdelta.cpus.model import CPU
 from kdelta.cpus.representative import (
     NOT_AFFECTED,
@@ -226,7 +227,9 @@ def _one_sided(operation: OperationEffect, path: LostPath) -> OneSided | None:
     if operation.costs is None:
         return None
     specials = {
-        kind: cost for kind, cost in operation.costs.specials.items() if kind in path.specials
+        kind: cost
+        for kind, cost in operation.costs.specials.items()
+        if plain_kind(kind) in path.specials
     }
     functions = {
         one.name: one.cost
@@ -258,8 +261,8 @@ def _only(who: str, costs: Sequence[Quantity]) -> bool:
 def _cost_without(
     cost: RegionCost, insns: Sequence[Estimate], parts: Sequence[OneSided]
 ) -> RegionCost:
-    gone = {kind for part in parts for kind in part.specials}
-    executed = {name: one for name, one in cost.executed.items() if name not in gone}
+    gone = {plain_kind(kind) for part in parts for kind in part.specials}
+    executed = {name: one for name, one in cost.executed.items() if plain_kind(name) not in gone}
     for one in insns:
         executed[INSNS] = _less(executed[INSNS], one)
     return msgspec.structs.replace(cost, executed=executed)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kdelta.counts.model import plain_kind
 from kdelta.cpus.model import (
     CPU,
     DATA_MISS_KINDS,
@@ -19,6 +20,11 @@ STRING_BYTES = "string_bytes"
 FIXED: tuple[DataMissKind, ...] = tuple(kind for kind in DATA_MISS_KINDS if kind not in L2_OF_DATA)
 """Misses of data that are the same under all layouts of code: a part of what a path costs. The L2
 holds code, too, so what data misses there goes with the layouts."""
+
+PRICED_APART = frozenset(
+    {"wrmsr PRED_CMD (IBPB)", "wrmsr PRED_CMD (SBPB)", "wrmsr FLUSH_CMD (L1D)"}
+)
+"""Kinds of special instructions that may cost many times what others of their instruction do."""
 
 L2, L2_CODE, L2_DATA = "l2", "l2_code", "l2_data"
 """Misses of the L2, and what they are made of."""
@@ -40,8 +46,8 @@ class Prices(msgspec.Struct, frozen=True):
 
 
 def prices_of(cpu: CPU) -> Prices:
-    """All prices of a CPU. Where it has one for misses of the L2 by data, these and those by code
-    are priced apart, else their sum.
+    """Return what things cost on a CPU. Misses of the L2 by data and by code cost apart where its
+    file has the former, else their sum does.
     """
     fixed = {str(kind): cpu.misses[kind] for kind in FIXED if kind in cpu.misses}
     fast, slow = cpu.string_bytes_per_cycle.high, cpu.string_bytes_per_cycle.low
@@ -49,12 +55,19 @@ def prices_of(cpu: CPU) -> Prices:
         executed={
             INSNS: Price(cpu.cycles_per_insn, cpu.cycles_per_insn),
             STRING_BYTES: Price(1 / fast, 1 / slow),
-            **cpu.specials,
+            **_specials(cpu),
             **{kind: Price(price.hidden, price.exposed) for kind, price in fixed.items()},
         },
         misses=_varying(cpu),
         guesses=tuple(kind for kind, price in fixed.items() if not price.calibrated),
     )
+
+
+def _specials(cpu: CPU) -> dict[str, Price]:
+    """Return the cycles of special instructions: of a kind without any, its instruction's."""
+    known = cpu.specials
+    same = {kind: known[plain] for kind in PRICED_APART if (plain := plain_kind(kind)) in known}
+    return {**same, **known}
 
 
 def _varying(cpu: CPU) -> dict[str, MissPrice]:

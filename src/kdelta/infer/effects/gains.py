@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.counts.model import Cost, RegionCounts, RunCounts, merged_regions, plain_kind
 from kdelta.cpus.model import KernelPath
 from kdelta.cpus.representative import Difference
 from kdelta.infer.effects.effects import Effects, OperationEffect, Verdict, Word
@@ -133,13 +133,17 @@ def _gained(path: KernelPath, region: RegionCounts) -> Reach:
     low = high = 0.0
     for gain in path.gains:
         times = sum(
-            row.cost.specials.get(gain.special, 0) if gain.special else row.cost.insns
+            _specials(row.cost, gain.special) if gain.special else row.cost.insns
             for row in region.functions
             if row.context == "own" and (not gain.functions or _matches(row.name, gain.functions))
         )
         low += gain.insns[0] * times / region.iteration_count
         high += gain.insns[1] * times / region.iteration_count
     return Reach(low, high)
+
+
+def _specials(cost: Cost, plain: str) -> int:
+    return sum(count for kind, count in cost.specials.items() if plain_kind(kind) == plain)
 
 
 def _is_alike(operation: OperationEffect, path: KernelPath) -> bool:

@@ -15,6 +15,7 @@ from kdelta.counts.model import (
     RunCounts,
     is_kernel,
     merged_regions,
+    plain_kind,
     total_cost,
 )
 from kdelta.counts.symbols import NO_SYMBOL
@@ -142,7 +143,10 @@ def _mark(region: RegionCounts, path: KernelPath) -> MarkedRegion:
         region=region.name,
         path=path.name,
         insns=inside / count,
-        specials=sum(cost.specials.get(kind, 0) for kind in path.specials) / count,
+        specials=sum(
+            times for kind, times in cost.specials.items() if plain_kind(kind) in path.specials
+        )
+        / count,
         string_bytes=cost.string_bytes / count if path.strings else 0.0,
         entered=path.entries and not ENTRIES.isdisjoint(cost.specials),
     )

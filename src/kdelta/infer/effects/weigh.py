@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from kdelta.counts.model import plain_kind
 from kdelta.infer.effects.estimate import CLEAR, Estimate, Quantity, is_clear, is_seen
 
 STRING_BYTES = "string bytes"
@@ -26,7 +27,8 @@ _LEAST_PART = Fraction(1, 100)
 _CONTRARY = Fraction(1, 10)
 """Which part of an effect's instructions may be undone, for that to be named."""
 
-_UNKNOWN = (Fraction(0), Fraction(100_000))
+_NOTHING = Fraction(0)
+_UNKNOWN = (_NOTHING, Fraction(100_000))
 """Cycles of a special instruction that no table has, as a newer version may count it."""
 
 Range = tuple[Fraction, Fraction]
@@ -46,15 +48,35 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """Cycles of an instruction, of a byte of a string operation, and of each special kind."""
+    """Cycles of an instruction, of a byte of a string operation, and of each special kind.
+
+    by_register: instructions that have ranges by register. Such a kind without one may be of any
+    register.
+    """
 
     insn: Range
     string_byte: Range
     special: dict[str, Range]
+    by_register: frozenset[str]
 
     def of(self, kind: str) -> Range:
         """Return the cycles of what is no plain instruction."""
-        return self.string_byte if kind == STRING_BYTES else self.special.get(kind, _UNKNOWN)
+        if kind == STRING_BYTES:
+            return self.string_byte
+        return self.special.get(kind) or self.special.get(plain_kind(kind), _UNKNOWN)
+
+    def fewer(self, kind: str) -> Range:
+        """Return what one less of it saves: of any register, nothing for certain."""
+        least, most = self.of(kind)
+        return (_NOTHING if self._is_any(kind) else least), most
+
+    def label(self, kind: str) -> str:
+        """Return the kind, with what is not known of it."""
+        return f"{kind} (register not known)" if kind in self.by_register else kind
+
+    def _is_any(self, kind: str) -> bool:
+        has_own = " " in kind and kind in self.special
+        return plain_kind(kind) in self.by_register and not has_own
 
 
 class EffectCycles(msgspec.Struct, frozen=True):
@@ -86,6 +108,7 @@ def all_weights() -> dict[str, Weights]:
             _range(table.cycles["insn"]),
             _range(table.cycles["string-byte"]),
             {kind: _range(cost) for kind, cost in table.special.items()},
+            frozenset(plain_kind(kind) for kind in table.special if " " in kind),
         )
         for name, table in msgspec.toml.decode(text, type=dict[str, _Table]).items()
     }
@@ -97,7 +120,8 @@ def _range(cost: _Cost) -> Range:
 
 def _weights_of(kinds: Collection[str]) -> Weights:
     """The ranges of the architecture that has these kinds, or most of them."""
-    return max(all_weights().values(), key=lambda one: len(one.special.keys() & kinds))
+    plain = set(map(plain_kind, kinds))
+    return max(all_weights().values(), key=lambda one: len(one.special.keys() & plain))
 
 
 def weigh(insns: Quantity, string_bytes: Quantity, specials: dict[str, Quantity]) -> EffectCycles:
@@ -107,8 +131,8 @@ def weigh(insns: Quantity, string_bytes: Quantity, specials: dict[str, Quantity]
         found[STRING_BYTES] = string_bytes.effect
     found = {kind: effect for kind, effect in found.items() if is_seen(effect)}
     cycles = _weights_of(specials)
-    ranges = [_times(effect, cycles.of(kind)) for kind, effect in found.items()]
-    ranges.append(_times(insns.effect, cycles.insn))
+    ranges = [_times(effect, cycles.of(kind), cycles.fewer(kind)) for kind, effect in found.items()]
+    ranges.append(_times(insns.effect, cycles.insn, cycles.insn))
     low, high = (sum((one[end] for one in ranges), Fraction(0)) for end in (0, 1))
     if STRING_BYTES in found and _is_traded(insns.effect.value, string_bytes.effect.value):
         low, high = min(low, Fraction(0)), max(high, Fraction(0))
@@ -140,8 +164,10 @@ def _is_decided(effect: Estimate) -> bool:
     return effect.exact or effect.is_enough or is_clear(effect, CLEAR)
 
 
-def _times(effect: Estimate, cost: Range) -> Range:
-    ends = [end * factor for end in (effect.low, effect.high) for factor in cost]
+def _times(effect: Estimate, more: Range, fewer: Range) -> Range:
+    ends = [
+        end * factor for end in (effect.low, effect.high) for factor in (fewer if end < 0 else more)
+    ]
     return min(ends), max(ends)
 
 
@@ -164,7 +190,7 @@ def terms_text(found: EffectCycles) -> list[str]:
     """Return what differs besides plain instructions, an iteration, most cycles first."""
     cycles = _weights_of(found.terms)
     order = sorted(found.terms, key=lambda kind: -abs(found.terms[kind]) * cycles.of(kind)[1])
-    return [f"{_signed(found.terms[kind])} {kind}" for kind in order]
+    return [f"{_signed(found.terms[kind])} {cycles.label(kind)}" for kind in order]
 
 
 def _signed(value: Fraction) -> str:
