@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* arm64: marks, special instructions, accesses and what can fault, derived from the bytes. */
+#include <stdio.h>
 #include <string.h>
 
 #include "arch.h"
@@ -111,8 +112,12 @@ static void classify_system(uint32_t word, struct insn_facts *f)
 
     if (op0 >= 2) {
         special(f, register_kind(word));
+        if (f->special == SP_MRS || f->special == SP_MSR)
+            f->detail = field(word, 5, 16);
     } else if (op0 == 1) {
         special(f, maintenance_kind(word));
+        if (f->special == SP_TLB && !op1)
+            f->detail = field(word, 5, 16);
         if (f->special == SP_DC_ZVA)
             accesses(f, 0, 1);
     } else if (crn == 2) {
@@ -288,6 +293,27 @@ static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch,
     f->can_fault = true; /* floating point, vectors, and what is not known */
 }
 
+/* By CRm: of which CPUs, and whether of a range. By op2: of what. */
+static void name_tlb(uint32_t reg, char *name, size_t size)
+{
+    static const char *const shared[8] = { "", "OS", "IS", "IS", "", "OS", "", "" };
+    static const char *const what[8] = { "VMALLE1", "VAE1", "ASIDE1", "VAAE1", "?", "VALE1", "?", "VAALE1" };
+    unsigned crn = reg >> 7 & 15, crm = reg >> 3 & 7;
+    bool range = crm == 2 || crm == 5 || crm == 6;
+
+    snprintf(name, size, "%s%s%s%s", range ? "R" : "", what[reg & 7], shared[crm], crn == 9 ? "NXS" : "");
+}
+
+static void name_detail(uint8_t kind, uint64_t detail, char *name, size_t size)
+{
+    uint32_t reg = (uint32_t)detail;
+
+    if (kind == SP_TLB)
+        name_tlb(reg, name, size);
+    else
+        snprintf(name, size, "S%u_%u_C%u_C%u_%u", reg >> 14, reg >> 11 & 7, reg >> 7 & 15, reg >> 3 & 15, reg & 7);
+}
+
 const struct arch arch_aarch64 = {
     .target_name = "aarch64",
     .kernel_start = UINT64_C(1) << 63,
@@ -295,4 +321,5 @@ const struct arch arch_aarch64 = {
     .max_insn_bytes = 4,
     .special_names = special_names,
     .classify = classify,
+    .name_detail = name_detail,
 };

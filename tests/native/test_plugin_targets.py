@@ -194,6 +194,22 @@ def test_marks_and_bytes(name: str, tmp_path: Path) -> None:
     assert (other.argument, other.loads) == (0, 1)
 
 
+DETAILS = {
+    "tlbi vae1is, x0": "tlb-maintenance VAE1IS", "tlbi vmalle1": "tlb-maintenance VMALLE1",
+    "tlbi aside1, x3": "tlb-maintenance ASIDE1", "tlbi rvale1is, x0": "tlb-maintenance RVALE1IS",
+    "tlbi vaale1os, x0": "tlb-maintenance VAALE1OS", "tlbi vmalls12e1": "tlb-maintenance",
+    "msr sctlr_el1, x0": "msr S3_0_C1_C0_0", "mrs x0, midr_el1": "mrs S3_0_C0_C0_0",
+    "msr ttbr0_el1, x0": "ttbr",
+}  # fmt: skip
+
+
+def test_which_register_or_entry_of_the_tlb_an_arm64_instruction_is_for(tmp_path: Path) -> None:
+    target = TARGETS["arm64"]
+    found = classify(target, assembled(target, tmp_path, DETAILS))
+    said = [f"{facts.special} {facts.detail}".rstrip() for facts in found]
+    assert dict(zip(DETAILS, said, strict=True)) == DETAILS
+
+
 RETURNS = {"arm": "movs pc, lr", "thumb": "subs pc, lr, #0", "arm64": "eret", "riscv64": "sret"}
 CALLS = {"arm": "svc #0", "thumb": "svc #0", "arm64": "svc #0", "riscv64": "ecall"}
 
