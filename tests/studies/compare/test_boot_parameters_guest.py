@@ -25,6 +25,9 @@ from tests.machines.bench import NEW, kernel
 from tests.robust.lab import console, kdelta, stored
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
+BARRIER = "wrmsr PRED_CMD (IBPB)"
+CLOCK = "gettimeofday-syscall"
+NO_IBRS = "spectre_v2=retpoline retbleed=off"
 
 
 def compared(
@@ -54,7 +57,7 @@ def test_without_mitigations_a_call_neither_switches_page_tables_nor_clears_buff
     assert effect.verdict.word is Word.FASTER
     assert effect.costs
     specials = effect.costs.specials
-    for kind, before in (("write-cr3", 2), ("verw", 1)):
+    for kind, before in (("write-cr3 flush", 2), ("verw", 1)):
         assert specials[kind].base.value == before
         assert specials[kind].other.value == 0
     assert {done.run.machine["append"] for done in found.other.done} == {machine.append}
@@ -64,6 +67,32 @@ def test_without_mitigations_a_call_neither_switches_page_tables_nor_clears_buff
     version = found.base.kernel.release.partition("+")[0]
     names = [f"{version} without", f"{version} with mitigations=off"]
     assert [one.name for one in series.kernels] == names
+
+
+@pytest.mark.parametrize(
+    ("cpu", "change", "kind", "times", "word"),
+    [
+        ("zen4", "spec_rstack_overflow=ibpb", BARRIER, (0, 1), Word.SLOWER),
+        ("skylake-server", NO_IBRS, "wrmsr SPEC_CTRL", (2, 0), Word.FASTER),
+        ("zen4", "clocksource=acpi_pm", "in 0x608", (0, 1), Word.SLOWER),
+        ("zen4", "clocksource=hpet", "mmio hpet read", (0, 1), Word.SLOWER),
+    ],
+    ids=["ibpb", "ibrs", "acpi_pm", "hpet"],
+)
+def test_what_is_written_or_read_decides_by_its_register_port_or_device(
+    tmp_path: Path, cpu: str, change: str, kind: str, times: tuple[int, int], *, word: Word
+) -> None:
+    machine = machine_like(MachineOptions(), load_cpu(cpu))
+    operation = CLOCK if "clock" in change else "getppid"
+    found = compared(tmp_path, f"{NEW} '+cmdline:{change}'", (operation,), machine=machine)
+    assert found.effects
+    (effect,) = found.effects.operations
+    assert effect.costs
+    counted = effect.costs.specials[kind]
+    assert [counted.base.value, counted.other.value] == [*times]
+    of_barriers = {name for name in effect.costs.specials if "PRED_CMD" in name}
+    assert of_barriers == {kind} & {BARRIER}
+    assert effect.verdict.word is word
 
 
 @pytest.mark.parametrize("snapshots", [True, pytest.param(False, marks=pytest.mark.campaign)])
