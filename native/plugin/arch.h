@@ -75,6 +75,7 @@ struct arch {
     /* Which of its kind an instruction with `reads` is, or 0, by registers; and what stands after the kind in its name. Or NULL. */
     uint64_t (*detail)(const struct insn_facts *facts, uint64_t (*value)(const char *reg));
     void (*name_detail)(uint8_t special, uint64_t detail, char *name, size_t size);
+    const char *(*device_at)(uint64_t address); /* which device every machine has at that physical address, or NULL. Or NULL. */
     /* At the start of a block, whose instructions have no facts yet; and how many of its bytes are an instruction's own. Or NULL. */
     void (*enter)(struct stretch *stretch, const struct insn *insns, size_t n);
     size_t (*insn_bytes)(const uint8_t *bytes, size_t size, const struct stretch *stretch);

@@ -283,7 +283,7 @@ void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t
         return;
     if (b->epoch != now.epoch)
         segment_touch(b);
-    if (!kinds_device(b, qemu_plugin_hwaddr_device_name(address), qemu_plugin_mem_is_store(info))) {
+    if (!kinds_device(b, address, qemu_plugin_mem_is_store(info))) {
         b->origin->groups[0].mmio++;
         REPORT(device, b);
     }

@@ -2,6 +2,8 @@
 /* Which MSR is written, which port is read: known when it happens. So it is looked up at these instructions alone. */
 #include "kinds.h"
 
+#include <inttypes.h>
+
 #include "listener.h"
 #include "memory.h"
 
@@ -99,17 +101,28 @@ void kinds_watch(struct qemu_plugin_insn *insn, struct group *g)
         qemu_plugin_register_vcpu_insn_exec_cb(insn, executes, QEMU_PLUGIN_CB_R_REGS, g);
 }
 
-bool kinds_device(struct block *b, const char *device, bool is_store)
+/* NULL: it has no name. QEMU then makes one of an address of its own. */
+static const char *device_name(const struct qemu_plugin_hwaddr *address)
 {
-    struct group *g = b->origin->groups;
+    const char *name = arch->device_at ? arch->device_at(qemu_plugin_hwaddr_phys_addr(address)) : NULL;
+
+    if (!name)
+        name = qemu_plugin_hwaddr_device_name(address);
+    return name && *name && strncmp(name, "anon", 4) ? name : NULL;
+}
+
+bool kinds_device(struct block *b, const struct qemu_plugin_hwaddr *address, bool is_store)
+{
+    const char *device = device_name(address), *way = is_store ? "write" : "read";
+    uint64_t page = qemu_plugin_hwaddr_phys_addr(address) >> 12 << 12;
+    struct kind_count *c = count_of(b->origin->groups, (device ? (uintptr_t)device : page) << 1 | is_store);
     char name[NAME_BYTES];
 
-    if (!device || !*device || !strncmp(device, "anon", 4)) /* QEMU then makes a name of an address of its own */
-        return false;
-    struct kind_count *c = count_of(g, (uint64_t)(uintptr_t)device << 1 | is_store);
-
     if (!c->kind) {
-        snprintf(name, sizeof name, DEVICE " %s %s", device, is_store ? "write" : "read");
+        if (device)
+            snprintf(name, sizeof name, DEVICE " %s %s", device, way);
+        else
+            snprintf(name, sizeof name, DEVICE " 0x%" PRIx64 " %s", page, way);
         c->kind = kind_named(name, 0);
     }
     if (c->kind)

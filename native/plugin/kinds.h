@@ -21,8 +21,8 @@ void kinds_init(const struct arch *arch, void (*report)(const char *name));
 uint8_t kinds_by_bytes(const struct insn_facts *facts);
 /* Has that instruction's registers read whenever it is executed, if they say what it is and can be read. */
 void kinds_watch(struct qemu_plugin_insn *insn, struct group *g);
-/* An access to that device by the block's first group; false if the device has no name to go by. */
-bool kinds_device(struct block *b, const char *device, bool is_store);
+/* An access to the device at that address by the block's first group; false if there are too many kinds. */
+bool kinds_device(struct block *b, const struct qemu_plugin_hwaddr *address, bool is_store);
 /* What the group counted last was no execution; with 1 it was one after all. */
 void kinds_take_back(struct block *b, unsigned group, int times);
 /* What was counted since the last time belongs to that context; with `sum` to the region. */

@@ -464,6 +464,7 @@ const struct arch arch_x86_64 = {
     .special_names = x86_special_names,
     .classify = classify,
     .detail = x86_detail,
+    .device_at = x86_device_at,
     .name_detail = x86_name_detail,
     .overwrites_return = overwrites_return,
 };

@@ -65,6 +65,12 @@ uint64_t x86_detail(const struct insn_facts *facts, uint64_t (*value)(const char
     return value(registers[facts->reads - READS_CR3]) >> 63 ? NO_FLUSH : FLUSH;
 }
 
+/* QEMU 10 has no name for it. */
+const char *x86_device_at(uint64_t address)
+{
+    return address >> 10 == 0xfed00000 >> 10 ? "hpet" : NULL;
+}
+
 static const char *msr_name(uint32_t number)
 {
     for (size_t i = 0; i < sizeof msrs / sizeof *msrs; i++)

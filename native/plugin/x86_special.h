@@ -26,6 +26,7 @@ enum { READS_NOTHING, READS_MSR, READS_PORT, READS_CR3 };
 extern const char *const x86_special_names[];
 
 uint64_t x86_detail(const struct insn_facts *facts, uint64_t (*value)(const char *reg));
+const char *x86_device_at(uint64_t address);
 void x86_name_detail(uint8_t special, uint64_t detail, char *name, size_t size);
 
 #endif

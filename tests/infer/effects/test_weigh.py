@@ -183,10 +183,11 @@ def test_terms_come_by_the_cycles_that_they_may_cost() -> None:
 
 
 def test_a_term_says_which_register_it_is_for_or_that_it_is_not_known() -> None:
-    found = effect(counts(400, {"wrmsr": 1}), counts(400, {"wrmsr SPEC_CTRL": 1, "in 0x608": 1}))
+    other = {"wrmsr SPEC_CTRL": 1, "in 0x608": 1, "mmio": 1}
+    found = effect(counts(400, {"wrmsr": 1}), counts(400, other))
     assert found.costs
     terms = ["-1 wrmsr (register not known)", "+1 in 0x608", "+1 wrmsr SPEC_CTRL"]
-    assert terms_text(weighed(found.costs)) == terms
+    assert terms_text(weighed(found.costs)) == ["+1 mmio (device not known)", *terms]
 
 
 def test_one_run_a_side_has_its_own_reason() -> None:

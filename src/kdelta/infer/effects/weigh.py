@@ -72,7 +72,8 @@ class Weights(msgspec.Struct, frozen=True):
 
     def label(self, kind: str) -> str:
         """Return the kind, with what is not known of it."""
-        return f"{kind} (register not known)" if kind in self.by_register else kind
+        what = "device" if kind == "mmio" else "register"
+        return f"{kind} ({what} not known)" if kind in self.by_register else kind
 
     def _is_any(self, kind: str) -> bool:
         has_own = " " in kind and kind in self.special
