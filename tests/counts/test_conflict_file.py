@@ -176,6 +176,46 @@ def test_false_sharing_is_placement_where_no_variable_has_it_alone(
     assert [one.is_placed for one in found.steady] == [is_placed]
 
 
+def neighbors(found: Conflicts) -> dict[str, tuple[str, int, bool]]:
+    """Fields that CPUs do not contend for, in lines that they do: by whom, how often, placed."""
+    return {
+        one.place: (one.function, one.accesses, one.is_placed)
+        for line in found.steady
+        for one in line.fields
+        if one.is_neighbor
+    }
+
+
+OBJECT = (1, DIRECT + 0x40000, DIRECT + 0x40000)
+PLACED = {"dentry.d_parent": ("reader", 10, True)}
+
+
+@pytest.mark.parametrize(
+    ("line", "at", "reads", "expected"),
+    [
+        # a dentry: its lock is written, another field of the same line is read
+        (OBJECT, 8, (READER, 1, 10, 16), {"dentry.d_parent": ("reader", 10, False)}),
+        (OBJECT, 8, (READER, 1, 5, 16), {"dentry.d_parent": ("reader", 5, False)}),
+        (OBJECT, 8, (READER, 1, 4, 16), {}),  # now and then
+        (OBJECT, 8, (READER, 0, 10, 16), {}),  # by the CPU that writes
+        # an object that begins in the middle of a line, and another variable
+        ((1, OBJECT[1], OBJECT[1] + 8), 16, (READER, 1, 10, 24), PLACED),
+        ((0, DATA, 0), 0, (READER, 1, 10, 0x20), {"neighbour": ("reader", 10, True)}),
+    ],
+)
+def test_what_is_read_in_a_written_line_is_a_field_of_it(
+    tmp_path: Path,
+    line: tuple[int, int, int],
+    at: int,
+    reads: tuple[int, int, int, int],
+    expected: dict[str, tuple[str, int, bool]],
+) -> None:
+    function, cpu, times, where = reads
+    rows = [*shared(0, at), (0, cpu, function, times, 0, 0xF << where, 0)]
+    (found,) = read(tmp_path, region("r", 10), conflicts_chunk([line], rows))
+    assert neighbors(found) == expected
+
+
 @pytest.mark.parametrize(("times", "steady"), [(10, True), (5, True), (4, False), (1, False)])
 def test_a_line_is_steady_from_half_of_the_iterations_on(
     tmp_path: Path, times: int, steady: bool

@@ -2,7 +2,8 @@
 """Conflicts from the plugin's file: accesses by line, instruction and CPU become named lines."""
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from kdelta.counts.btf import KernelTypes
 from kdelta.counts.by_key import by_key
 from kdelta.counts.conflicts import (
+    LINE_BYTES,
     Conflicts,
     ContendedLine,
     ContestedField,
@@ -195,11 +197,10 @@ class _Reader:
         steady = {
             place: same for place, same in by_place.items() if self._is_steady(same, iterations)
         }
-        written = {
-            place: same for place, same in by_place.items() if any(one.done.writes for one in same)
-        }
-        fields = [_field(same) for same in (steady if is_true and steady else written).values()]
+        contended = steady if is_true and steady else self._written(by_place, iterations)
+        fields = [_field(same) for same in contended.values()]
         fields.sort(key=lambda one: (-one.writes, -one.accesses, one.place))
+        fields += self._neighbors(unit, contended, iterations)
         used = by_key(((one.place, one.function), one) for one in unit)
         uses = [FieldUse(*key, self._by_cpu(done)) for key, done in used.items()]
         uses.sort(key=lambda use: (-sum(one.total for one in use.cpus), use.function, use.place))
@@ -211,6 +212,32 @@ class _Reader:
         )
         return (line.name, is_true, is_steady), line
 
+    def _written(
+        self, places: Mapping[str, Sequence[_Access]], iterations: int
+    ) -> Mapping[str, Sequence[_Access]]:
+        """Those that a CPU writes in half of the iterations, or else all that are written."""
+        written = {
+            place: max(one.writes for one in self._by_cpu(same)) for place, same in places.items()
+        }
+        least = 1 if 2 * max(written.values()) < iterations else Fraction(iterations, 2)
+        return {place: same for place, same in places.items() if written[place] >= least}
+
+    def _neighbors(
+        self, unit: Sequence[_Access], contended: Container[str], iterations: int
+    ) -> list[ContestedField]:
+        """What else is accessed in a line in each iteration, the most accessed first. A stack has
+        no fields.
+        """
+        others = by_key((one.place, one) for one in unit if one.place not in contended)
+        found = []
+        for same in others.values():
+            if same[0].where != "stack" and self._meet(same, unit, iterations):
+                owner = [one for one in unit if one.of == same[0].of]
+                field = _field(same)
+                is_placed = bool(field.skew_bytes) or not self._meet(same, owner, iterations)
+                found.append(msgspec.structs.replace(field, is_neighbor=True, is_placed=is_placed))
+        return sorted(found, key=lambda one: (-one.accesses, one.place))
+
     def _is_placed(self, unit: Sequence[_Access], iterations: int) -> bool:
         """See ContendedLine. Where an object is in memory, the linker does not decide."""
         variables = by_key((one.of, one) for one in unit)
@@ -218,12 +245,19 @@ class _Reader:
             self._is_steady(same, iterations) for same in variables.values()
         )
 
-    def _is_steady(self, unit: Iterable[_Access], iterations: int) -> bool:
-        done = self._by_cpu(unit)
+    def _is_steady(self, unit: Sequence[_Access], iterations: int) -> bool:
+        return self._meet(unit, unit, iterations)
+
+    def _meet(self, some: Iterable[_Access], others: Iterable[_Access], iterations: int) -> bool:
+        """Whether in half of the iterations a CPU does some of the accesses and another one does
+        others, and one of the two writes.
+        """
+        done, theirs = self._by_cpu(some), self._by_cpu(others)
         return any(
-            2 * one.writes >= iterations and 2 * other.total >= iterations
+            (2 * one.writes >= iterations and 2 * other.total >= iterations)
+            or (2 * one.total >= iterations and 2 * other.writes >= iterations)
             for at, one in enumerate(done)
-            for other in (*done[:at], *done[at + 1 :])
+            for other in (*theirs[:at], *theirs[at + 1 :])
         )
 
     def _by_cpu(self, accesses: Iterable[_Access]) -> tuple[CpuAccesses, ...]:
@@ -240,24 +274,31 @@ def _field(same: Sequence[_Access]) -> ContestedField:
     accesses, writes = (
         sum(getattr(one.done, name) for one in same) for name in ("total", "writes")
     )
-    return ContestedField(same[0].place, same[0].is_named, function, accesses, writes)
+    skew_bytes = same[0].of[1] % LINE_BYTES
+    return ContestedField(
+        same[0].place, same[0].is_named, function, accesses, writes, skew_bytes=skew_bytes
+    )
 
 
 def _joined(lines: Sequence[ContendedLine]) -> ContendedLine:
     """Lines that hold the same, as one."""
     first = lines[0]
     uses = by_key(((use.place, use.function), use.cpus) for line in lines for use in line.uses)
-    fields = by_key((one.place, one) for line in lines for one in line.fields)
+    by_place = by_key((one.place, one) for line in lines for one in line.fields)
+    fields = [
+        msgspec.structs.replace(
+            same[0],
+            accesses=sum(one.accesses for one in same),
+            writes=sum(one.writes for one in same),
+            is_neighbor=all(one.is_neighbor for one in same),
+            is_placed=all(one.is_placed for one in same),
+            skew_bytes=max(one.skew_bytes for one in same),
+        )
+        for same in by_place.values()
+    ]
     return ContendedLine(
         first.where,
-        tuple(
-            msgspec.structs.replace(
-                same[0],
-                accesses=sum(one.accesses for one in same),
-                writes=sum(one.writes for one in same),
-            )
-            for same in fields.values()
-        ),
+        tuple(sorted(fields, key=lambda one: one.is_neighbor)),
         first.is_true,
         first.is_steady,
         sum(line.count for line in lines),

@@ -44,9 +44,16 @@ class FieldUse(msgspec.Struct, frozen=True):
 
 
 class ContestedField(msgspec.Struct, frozen=True):
-    """A place that CPUs contend for: see FieldUse. is_named: it is known by a name that other
-    kernels have for it, too. function: the one that writes it most often. accesses, writes: of
-    all CPUs.
+    """A place that CPUs contend for, or that lies in a line which they contend for: see FieldUse.
+
+    is_named    it is known by a name that other kernels have for it, too
+    function    the one that writes it most often; of what is only read, reads it
+    accesses    of all CPUs, as are `writes`
+    is_neighbor   CPUs do not contend for its bytes: one reads it in each iteration and another one
+                writes the line, or one writes it and another one accesses the line
+    is_placed   it is in the line of another variable or object alone, or of one that does not begin
+                at a line: where these are decides that it is
+    skew_bytes  so far behind a line's start its variable or object begins
     """
 
     place: str
@@ -54,6 +61,9 @@ class ContestedField(msgspec.Struct, frozen=True):
     function: str
     accesses: int
     writes: int
+    is_neighbor: bool = False
+    is_placed: bool = False
+    skew_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -65,7 +75,8 @@ class ContendedLine(msgspec.Struct, frozen=True):
     """A line, or several that hold the same of objects of one kind.
 
     fields       what CPUs contend for in it, the most written first; of a line whose bytes are not
-                 shared, what is written in it
+                 shared, what is written in it. Then what is read or written next to it in each
+                 iteration, the most accessed first
     is_true      a CPU writes bytes that another one accesses; else they share the line alone
     is_steady    in each such line one CPU writes and another one accesses, each in half of the
                  iterations or more often; else now and then

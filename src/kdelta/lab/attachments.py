@@ -30,9 +30,9 @@ TRACES = "traces"
 PROFILES = "profiles"
 """The attachment of a run that keeps what each function executed on each path of calls."""
 
-CONFLICTS = "conflicts-3"
+CONFLICTS = "conflicts-4"
 """The attachment of a run that keeps which lines of memory its CPUs contended for, by the present
-rules for names: that of older ones is made again."""
+rules for names and for what is read next to them: that of older ones is made again."""
 
 SYMBOLS = "symbols"
 """The attachment of a traced or profiled run that keeps the kernel's /proc/kallsyms: what explains

@@ -24,6 +24,7 @@ from kdelta.infer.conflicts.changes import (
     compare_all,
     compare_contended,
 )
+from kdelta.measures.conflicts.words import because
 
 
 def field(
@@ -187,6 +188,58 @@ def test_how_often_is_told_if_each_run_tells() -> None:
     assert compare_contended(*runs).contention is Contention.MORE_OFTEN
     runs[1][0] = Contended(few)
     assert compare_contended(*runs).contention is Contention.SAME
+
+
+def reader(place: str, accesses: int = 20, *, placed: bool = False) -> ContestedField:
+    """Of a line that another field is contended for in."""
+    return ContestedField(place, True, "finish", accesses, 0, is_neighbor=True, is_placed=placed)
+
+
+READ = line(field("mm_struct.mm_count"), reader("mm_struct.membarrier_state"))
+ALONE = line(field("mm_struct.mm_count"))
+SKEWED = line(msgspec.structs.replace(field("mm_struct.mm_count"), skew_bytes=8))
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "word"),
+    [
+        (found(ALONE), found(READ), Contention.MORE),
+        (found(READ), found(ALONE), Contention.FEWER),
+        (found(READ), found(READ), Contention.SAME),
+        (found(READ), found(line(field("mm_struct.mm_count"), reader("mm_struct.b"))),
+         Contention.OTHERS),
+        # It is read in a line of its own, or where its object begins in a line's middle.
+        (found(SKEWED), found(READ), Contention.PLACEMENT),
+        (found(ALONE), found(line(field("mm_struct.mm_count"), reader("jiffies", placed=True))),
+         Contention.PLACEMENT),
+    ],
+)  # fmt: skip
+def test_a_reader_that_came_or_went_is_more_or_fewer(
+    base: Conflicts, other: Conflicts, word: Contention
+) -> None:
+    assert changed(base, other).contention is word
+
+
+def test_a_reader_is_named_with_its_function_and_count_and_what_is_written() -> None:
+    (change,) = changed(found(ALONE), found(READ)).added
+    assert (change.place, change.function, change.next_to) == (
+        "mm_struct.membarrier_state",
+        "finish",
+        "mm_struct.mm_count",
+    )
+    assert change.other.accesses == 2
+    assert because(changed(found(ALONE), found(READ))) == (
+        "+mm_struct.membarrier_state (read 2 times by finish, next to mm_struct.mm_count)"
+    )
+
+
+def test_a_reader_of_a_line_that_came_is_not_named_again() -> None:
+    change = changed(found(), found(READ))
+    assert [one.place for one in change.added] == ["mm_struct.mm_count"]
+
+
+def test_readers_are_among_what_is_searched_for() -> None:
+    assert Contended(found(READ)).accesses == Contended(found(ALONE)).accesses + 2
 
 
 PLACED = line(field("jiffies"), true=False, placed=True)

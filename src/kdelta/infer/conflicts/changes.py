@@ -3,17 +3,17 @@
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.conflicts import Conflicts, ContendedLine
+from kdelta.counts.conflicts import Conflicts, ContendedLine, ContestedField
 from kdelta.counts.memory_names import PAGE_CONTENT
 from kdelta.infer.conflicts.interrupts import all_sent
 
 _OF_CPU = re.compile(r" of CPU \d+")
-
+_FALSE = " (false)"
 
 _LEAST = Fraction(1, 2)
 """Of what happens in each iteration: a difference of as much is one."""
@@ -52,18 +52,23 @@ NEVER = Often()
 class FieldChange(msgspec.Struct, frozen=True):
     """A field that is contended for in one of the kernels, or in both but not as often; or a kind
     of interrupt that CPUs send each other. How often: the mean over a kernel's runs.
+
+    function  the one that writes or reads it most often, where it is not contended for itself
+    next_to   and what is, in its line
     """
 
     place: str
     base: Often
     other: Often
+    function: str = ""
+    next_to: str = ""
 
 
 class RegionChange(msgspec.Struct, frozen=True):
-    """What differs in a region: fields that only the other kernel contends for, those that it does
-    not any more, and those of both that it writes more or less often. Interrupts that are sent more
-    or less often are added or gone. `open`: those of which the runs of a kernel differ, and
-    memory without a name.
+    """What differs in a region: fields that only the other kernel contends for, or accesses in a
+    line that it contends for, those that it does not any more, and those of both that it writes
+    more or less often. Interrupts that are sent more or less often are added or gone. `open`:
+    those of which the runs of a kernel differ, and memory without a name.
     """
 
     region: str
@@ -80,9 +85,28 @@ Sent = Mapping[str, Fraction]
 """Interrupts an iteration, by kind."""
 
 
-Fields = Mapping[str, tuple[str, Often]]
-"""Fields, and how often they are accessed, by what other kernels have them by, too: a field's name,
-whichever CPU's it is; and, of an object that has no names, the function that writes it."""
+class SharedField(msgspec.Struct, frozen=True):
+    """A field of lines that are contended for, and how often it is accessed. function, next_to: see
+    FieldChange; line: the key of that one. is_skewed: its variable or object begins in the middle
+    of a line.
+    """
+
+    place: str
+    often: Often
+    function: str = ""
+    next_to: str = ""
+    line: str = ""
+    is_skewed: bool = False
+
+    def __add__(self, other: "SharedField") -> "SharedField":
+        """Return the same field of both's lines."""
+        is_skewed = self.is_skewed or other.is_skewed
+        return msgspec.structs.replace(self, often=self.often + other.often, is_skewed=is_skewed)
+
+
+Fields = Mapping[str, SharedField]
+"""By what other kernels have them by, too: a field's name, whichever CPU's it is; and, of an object
+that has no names, the function that writes it."""
 
 
 class Contended(msgspec.Struct, frozen=True):
@@ -96,31 +120,51 @@ class Contended(msgspec.Struct, frozen=True):
         """Return how often an iteration accesses what is contended for in each, wherever variables
         are, and interrupts.
         """
-        fields = sum((often.accesses for _, often in self.fields.values()), Fraction(0))
+        fields = sum((one.often.accesses for one in self.fields.values()), Fraction(0))
         return fields + all_sent(self.sent)
 
     @property
     def fields(self) -> "Fields":
-        """Return the fields that are contended for in each iteration wherever variables are."""
-        return self._fields(line for line in self.conflicts.steady if not line.is_placed)
+        """Return the fields that are contended for in each iteration wherever variables are, and
+        those that are accessed in their lines.
+        """
+        return self._fields(is_placed=False)
 
     @property
     def placed(self) -> "Fields":
-        """Return variables that are so for their place in memory alone."""
-        return self._fields(line for line in self.conflicts.steady if line.is_placed)
+        """Return those that are so for their place in memory alone."""
+        return self._fields(is_placed=True)
 
-    def _fields(self, lines: Iterable[ContendedLine]) -> "Fields":
-        fields: dict[str, tuple[str, Often]] = {}
-        iterations = self.conflicts.iterations
-        for line in lines:
+    def _fields(self, *, is_placed: bool) -> "Fields":
+        fields: dict[str, SharedField] = {}
+        for line in self.conflicts.steady:
             for one in line.fields:
-                place = _OF_CPU.sub("", one.name).replace("?", "")
-                key = place if one.is_named else f"{one.function}()"
-                key += "" if line.is_true else " (false)"
-                known, often = fields.get(key, (place, NEVER))
-                counts = (Fraction(n, iterations) for n in (one.accesses, one.writes))
-                fields[key] = known, often + Often(*counts)
+                if (line.is_placed or one.is_placed) is is_placed:
+                    key, found = self._shared(line, one)
+                    fields[key] = fields[key] + found if key in fields else found
         return fields
+
+    def _shared(self, line: ContendedLine, one: ContestedField) -> tuple[str, SharedField]:
+        counts = (Fraction(n, self.conflicts.iterations) for n in (one.accesses, one.writes))
+        found = SharedField(_everywhere(one.name), Often(*counts), is_skewed=bool(one.skew_bytes))
+        if one.is_neighbor:
+            found = msgspec.structs.replace(
+                found,
+                function=one.function,
+                next_to=_everywhere(line.name),
+                line=_key(line, line.fields[0]),
+            )
+        return _key(line, one), found
+
+
+def _key(line: ContendedLine, one: ContestedField) -> str:
+    key = _everywhere(one.place) if one.is_named else f"{one.function}()"
+    return key if line.is_true and not one.is_neighbor else key + _FALSE
+
+
+def _everywhere(name: str) -> str:
+    """A name as other kernels and CPUs have it, too."""
+    return _OF_CPU.sub("", name).replace("?", "")
 
 
 class _Found(enum.Enum):
@@ -131,6 +175,8 @@ class _Found(enum.Enum):
     MOVED = enum.auto()
     SAME = enum.auto()
     OPEN = enum.auto()
+    PLACED = enum.auto()
+    PARTED = enum.auto()
 
 
 _FieldsOf = Callable[[Contended], Fields]
@@ -144,11 +190,15 @@ def compare_contended(base: Sequence[Contended], other: Sequence[Contended]) -> 
     placed = _found(base, other, lambda one: one.placed)
     for kind in dict.fromkeys(kind for one in (*base, *other) for kind in one.sent):
         sent = [[_sent(one, kind) for one in side] for side in (base, other)]
-        found[_of_interrupts(*sent)].append(FieldChange(f"{kind} interrupts", *map(_mean, sent)))
+        often = [_mean(side) for side in sent]
+        found[_of_interrupts(*sent)].append(FieldChange(f"{kind} interrupts", often[0], often[1]))
     region = base[0].conflicts.region
-    lists = (tuple(found[of]) for of in (_Found.ADDED, _Found.GONE, _Found.MOVED, _Found.OPEN))
-    where = {"placed": tuple(placed[_Found.ADDED]), "parted": tuple(placed[_Found.GONE])}
-    every = RegionChange(region, Contention.SAME, *lists, **where)
+    lists = (found[of] for of in (_Found.ADDED, _Found.GONE, _Found.MOVED, _Found.OPEN))
+    where = {
+        "placed": (*found[_Found.PLACED], *placed[_Found.PLACED], *placed[_Found.ADDED]),
+        "parted": (*found[_Found.PARTED], *placed[_Found.PARTED], *placed[_Found.GONE]),
+    }
+    every = RegionChange(region, Contention.SAME, *map(tuple, lists), **where)
     cut = any(one.conflicts.is_cut for one in (*base, *other))
     word = Contention.UNRESOLVED if cut else _contention(every)
     return msgspec.structs.replace(every, contention=word)
@@ -157,17 +207,47 @@ def compare_contended(base: Sequence[Contended], other: Sequence[Contended]) -> 
 def _found(
     base: Sequence[Contended], other: Sequence[Contended], of: _FieldsOf
 ) -> dict[_Found, list[FieldChange]]:
-    found: dict[_Found, list[FieldChange]] = {word: [] for word in _Found}
+    found: dict[_Found, dict[str, FieldChange]] = {word: {} for word in _Found}
+    lines: dict[str, str] = {}
     fields = [[of(one) for one in side] for side in (base, other)]
     for key in dict.fromkeys(key for side in fields for one in side for key in one):
         rows = [[one.get(key) for one in side] for side in fields]
-        place = next(one[0] for row in rows for one in row if one)
-        often = [[one[1] if one else None for one in row] for row in rows]
+        known = next(one for row in rows for one in row if one)
+        often = [[one.often if one else None for one in row] for row in rows]
         word = _of_field(*often)
-        if word is not _Found.SAME and not _is_firm(place):
+        if word is not _Found.SAME and not _is_firm(known.place):
             word = _Found.OPEN
-        found[word].append(FieldChange(place, *map(_mean, often)))
-    return found
+        elif known.next_to and word in _BY_PLACE and _is_moved(key, known.line, (*base, *other)):
+            word = _BY_PLACE[word]
+        lines[key] = known.line
+        means = [_mean(side) for side in often]
+        found[word][key] = FieldChange(
+            known.place, means[0], means[1], known.function, known.next_to
+        )
+    return {
+        word: [one for key, one in changes.items() if _is_apart(lines[key], changes)]
+        for word, changes in found.items()
+    }
+
+
+_BY_PLACE = {_Found.ADDED: _Found.PLACED, _Found.GONE: _Found.PARTED}
+
+
+def _is_moved(key: str, line: str, runs: Iterable[Contended]) -> bool:
+    """Whether where a variable or object begins can be why a field of it is accessed in a contended
+    line of one kernel alone: in the other one it is so by its place, or begins in a line's middle.
+    """
+    return any(
+        key in one.placed or ((contended := one.fields.get(line)) and contended.is_skewed)
+        for one in runs
+    )
+
+
+def _is_apart(line: str, changes: Container[str]) -> bool:
+    """Whether what became of a field is not said by what became of its line. A line of which no
+    byte is shared may be one by that field alone.
+    """
+    return line not in changes or line.endswith(_FALSE)
 
 
 def _is_firm(place: str) -> bool:

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How what CPUs contend for differs between two kernels, in words."""
 
-from kdelta.infer.conflicts.changes import Contention, FieldChange, RegionChange
+from collections.abc import Iterable
+from fractions import Fraction
+
+from kdelta.infer.conflicts.changes import Contention, FieldChange, Often, RegionChange
 from kdelta.report import cells
 from kdelta.report.words import some
 
@@ -11,17 +14,11 @@ _MOVED = 2
 
 def because(change: RegionChange) -> str:
     """Return the fields that a word is about, or why there is none; empty where all are alike."""
-    marked = [
-        *(f"+{one.place}" for one in change.added),
-        *(f"-{one.place}" for one in change.gone),
-    ]
+    marked = _marked(change.added, change.gone)
     if marked:
         return some(marked, _NAMED)
     if change.contention is Contention.PLACEMENT:
-        placed = [
-            *(f"+{one.place}" for one in change.placed),
-            *(f"-{one.place}" for one in change.parted),
-        ]
+        placed = _marked(change.placed, change.parted)
         return f"shares a line with other variables: {some(placed, _NAMED)}"
     if change.contention is Contention.UNRESOLVED:
         places = [one.place for one in change.open]
@@ -30,6 +27,23 @@ def because(change: RegionChange) -> str:
         return f"not in all of a kernel's runs, or without a name: {some(places, _NAMED)}"
     moved = sorted(change.moved, key=lambda one: -abs(one.other.writes - one.base.writes))
     return some([_often(one) for one in moved], _MOVED) if moved else ""
+
+
+def _marked(more: Iterable[FieldChange], less: Iterable[FieldChange]) -> list[str]:
+    return [
+        *(f"+{named(one, one.other)}" for one in more),
+        *(f"-{named(one, one.base)}" for one in less),
+    ]
+
+
+def named(change: FieldChange, often: Often) -> str:
+    """Return a field as a sentence names it, with who accesses it so often next to what."""
+    if not change.next_to:
+        return change.place
+    is_written = often.writes >= Fraction(1, 2)
+    how, count = ("written", often.writes) if is_written else ("read", often.accesses)
+    times = cells.number(count).text
+    return f"{change.place} ({how} {times} times by {change.function}, next to {change.next_to})"
 
 
 def _often(change: FieldChange) -> str:
