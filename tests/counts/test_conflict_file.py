@@ -259,6 +259,18 @@ def test_a_stack_is_one_line_wherever_in_it_something_is(tmp_path: Path) -> None
     assert (line.name, line.where, line.is_steady) == ("kernel stack", "stack", True)
 
 
+def test_lines_of_all_stacks_are_one_entry_and_the_last(tmp_path: Path) -> None:
+    other = STACKS + 0x4000
+    lines = [(STACK, STACKS, STACKS), (STACK, other, other), (0, DATA, 0)]
+    # Of one stack no byte is shared, and both are accessed more often than the variable.
+    rows = [*shared(0, times=50), *apart(1, 0, 0x20, times=50), *shared(2)]
+    (found,) = read(tmp_path, region("r", 10), conflicts_chunk(lines, rows))
+    assert [(one.name, one.is_true, one.count) for one in found.lines] == [
+        ("global_count", True, 1),
+        ("kernel stack", True, 2),
+    ]
+
+
 def test_locked_writes_are_counted(tmp_path: Path) -> None:
     payload = conflicts_chunk([(0, DATA, 0)], shared(0), special=LOCKED)
     (found,) = read(tmp_path, region("r", 10), payload)

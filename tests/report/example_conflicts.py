@@ -46,6 +46,17 @@ def line(
 
 LOCK = line("object", "dentry.d_lockref.lock", "lockref_get_not_dead", "lockref_put_return")
 COUNT = line("object", "file.f_count", "fget", "fput", "get_file_rcu", "vfs_read", "vfs_write")
+READ = msgspec.structs.replace(
+    LOCK,
+    fields=(
+        *LOCK.fields,
+        ContestedField("dentry.d_sb", True, "do_dentry_open", 1600, 0, is_neighbor=True),
+    ),
+    uses=(
+        *LOCK.uses,
+        FieldUse("dentry.d_sb", "do_dentry_open", (CpuAccesses(800), CpuAccesses(800))),
+    ),
+)
 LABEL = line("object", "kmalloc-512+0x100", "apparmor_file_free_security", named=False)
 QUEUE = line("per-CPU", "runqueues of CPU 1.nr_running", "enqueue_task", true=False)
 RARE = line("variable", "jiffies", "do_timer", steady=False, times=3)
@@ -106,7 +117,7 @@ BASE = side(
     OLD, "a",
     found("stat-same-file", LOCK, RARE),
     found("stat-two-files"),
-    found("open-close-same-file", LOCK, LABEL),
+    found("open-close-same-file", READ, LABEL),
     found("pipe-across", STACK, COUNT, QUEUE, RARE, is_cut=True),
 )  # fmt: skip
 OTHER = side(

@@ -36,7 +36,10 @@ def test_text_fits_a_mail_and_a_screen() -> None:
 
 def test_one_kernel_says_which_regions_contend_for_nothing() -> None:
     text = unwrapped("conflicts", conflicts_report())
-    assert "of 4 regions 1 contend for no line of the kernel in each iteration, 3 do." in text
+    assert (
+        "of 4 regions 3 contend for lines of the kernel in each iteration and 1 contends for none."
+        in text
+    )
     assert "Without one: stat-two-files." in text
     assert "In most regions: dentry.d_lockref.lock (2)" in text
 
@@ -51,6 +54,27 @@ def test_a_first_screen_of_many_regions_has_no_lines() -> None:
     text = first_screen(msgspec.structs.replace(conflicts_report(), sides=(few,)))
     assert "lockref_get_not_dead and lockref_put_return" in text
     assert "stat-two-files" in text
+    assert "jiffies" not in text  # now and then
+    everything = msgspec.structs.replace(stored("conflicts", conflicts_report()), shown={ALL: 1})
+    assert "Now and then, 1 line: jiffies." in " ".join(text_of(everything).split())
+
+
+def test_what_is_read_next_to_a_lock_is_on_the_first_screen_and_a_row() -> None:
+    text = first_screen(conflicts_report())
+    assert "dentry.d_sb (4 by do_dentry_open)" in text
+    kept = msgspec.structs.replace(stored("conflicts", conflicts_report()), shown={"explain": 9})
+    section = next(
+        one for one in document_of(kept).sections if one.id == "lines-open-close-same-file"
+    )
+    table = section.blocks[0]
+    assert isinstance(table, Table)
+    cells = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
+    assert cells["next to it: dentry.d_sb"] == ["-", "2", "0", "2", "0", "0", "do_dentry_open"]
+
+
+def test_a_sentence_counts_nothing_that_is_none() -> None:
+    text = unwrapped("conflicts", compared_conflicts())
+    assert " 0 " not in text.split("regions")[1].split(".")[0]
 
 
 def test_lines_are_shown_by_cpu_and_function() -> None:
@@ -83,8 +107,8 @@ def test_interrupts_are_shown_by_who_sends_them() -> None:
 def test_two_kernels_say_what_came_and_went() -> None:
     text = unwrapped("conflicts", compared_conflicts())
     assert (
-        "of 4 regions 1 contend for more lines in each iteration, 1 for fewer, 0 for others; "
-        "1 write the same more often, 0 less often; 0 are the same."
+        "of 4 regions 1 contends for more fields, 1 contends for fewer, 1 writes the same more "
+        "often and 1 is unresolved. Unresolved: pipe-across."
     ) in text
     assert "dentry.d_lockref.lock 4 -> 8 writes" in text
     assert "New in most regions: file.f_count (1)" in text
@@ -112,7 +136,7 @@ def test_a_region_that_contends_for_nothing_is_reported() -> None:
         conflicts_report(), sides=(side("./a", "a", found("stat-two-files")),)
     )
     text = unwrapped("conflicts", quiet)
-    assert "of 1 region 1 contend for no line" in text
+    assert "on 2 CPUs: stat-two-files contends for no line of the kernel" in text
     assert "no line is contended for in each iteration" in text
 
 

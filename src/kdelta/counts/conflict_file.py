@@ -132,8 +132,8 @@ class _Reader:
         self._order = {cpu: place for place, cpu in enumerate(order)}
 
     def conflicts(self, region: RawRegion) -> Conflicts:
-        """Return the region's lines, named. A stack is one: where in it something is, may differ
-        from one system call to the next.
+        """Return the region's lines, named. All of a stack are one, the last: where in it something
+        is, may differ from one system call to the next.
         """
         iterations = max(1, len(region.iterations))
         rows = by_key((int(row["line"]), row) for row in self._raw.accesses)
@@ -141,7 +141,9 @@ class _Reader:
         units = by_key((self._unit(one.line), one) for one in named)
         keyed = by_key(self._contended(unit, iterations) for unit in units.values())
         lines = [_joined(same) for same in keyed.values()]
-        lines.sort(key=lambda line: (not line.is_steady, -line.accesses, line.name))
+        lines.sort(
+            key=lambda line: (not line.is_steady, line.where == "stack", -line.accesses, line.name)
+        )
         return Conflicts(region.name, iterations, len(self._order), self._raw.is_cut, tuple(lines))
 
     def _unit(self, line: int) -> tuple[bool, int]:
@@ -210,7 +212,7 @@ class _Reader:
         line = ContendedLine(
             where, tuple(fields), is_true, is_steady, 1, tuple(uses), is_placed=is_placed
         )
-        return (line.name, is_true, is_steady), line
+        return (line.name, is_true or where == "stack", is_steady), line
 
     def _written(
         self, places: Mapping[str, Sequence[_Access]], iterations: int
@@ -299,7 +301,7 @@ def _joined(lines: Sequence[ContendedLine]) -> ContendedLine:
     return ContendedLine(
         first.where,
         tuple(sorted(fields, key=lambda one: one.is_neighbor)),
-        first.is_true,
+        any(line.is_true for line in lines),
         first.is_steady,
         sum(line.count for line in lines),
         tuple(FieldUse(*key, added_up(rows)) for key, rows in uses.items()),

@@ -43,7 +43,8 @@ def named(change: FieldChange, often: Often) -> str:
     is_written = often.writes >= Fraction(1, 2)
     how, count = ("written", often.writes) if is_written else ("read", often.accesses)
     times = cells.number(count).text
-    return f"{change.place} ({how} {times} times by {change.function}, next to {change.next_to})"
+    place = change.place.removesuffix(f" by {change.function}")
+    return f"{place} ({how} {times} times by {change.function}, next to {change.next_to})"
 
 
 def _often(change: FieldChange) -> str:

@@ -8,7 +8,14 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.by_key import by_key
-from kdelta.counts.conflicts import Conflicts, ContendedLine, FieldUse
+from kdelta.counts.conflicts import (
+    Conflicts,
+    ContendedLine,
+    ContestedField,
+    CpuAccesses,
+    FieldUse,
+    added_up,
+)
 from kdelta.infer.conflicts.changes import Contention, RegionChange
 from kdelta.infer.conflicts.interrupts import all_sent
 from kdelta.measures.conflicts.words import because
@@ -111,7 +118,7 @@ def printed(stored: Stored) -> Document:
     sections = [
         msgspec.structs.replace(one, blocks=tuple(_without(block, quiet) for block in one.blocks))
         if one.id == "regions"
-        else one
+        else msgspec.structs.replace(one, blocks=tuple(_without_folds(one.blocks)))
         for one in found.sections
         if one not in details[most:]
     ]
@@ -124,6 +131,11 @@ def printed(stored: Stored) -> Document:
         sections=(*sections, Section("more", "", (Prose(more),))),
         environment=(),
     )
+
+
+def _without_folds(blocks: Iterable[Block]) -> Iterator[Block]:
+    """All but lines that are contended for now and then."""
+    return (block for block in blocks if not isinstance(block, Fold))
 
 
 def _quiet(report: ConflictsReport) -> frozenset[str]:
@@ -172,11 +184,13 @@ def _sentences(report: ConflictsReport, names: Sequence[str]) -> Iterator[str]:
 def _alone(side: ConflictSide, name: str, where: str) -> Iterator[str]:
     steady = {one.region: len(one.steady) for one in side.conflicts}
     free = [region for region, count in steady.items() if not count]
-    yield (
-        f"{name}, {where}: of {words.counted(len(steady), 'region')} {len(free)} contend for no "
-        f"line of the kernel in each iteration, {len(steady) - len(free)} do."
+    busy, each_time = len(steady) - len(free), "of the kernel in each iteration"
+    clauses = (
+        (busy, "contend", f"for lines {each_time}"),
+        (len(free), "contend", "for none" if busy else f"for no line {each_time}"),
     )
-    if free:
+    yield f"{name}, {where}: {_of_regions(list(steady), clauses)}."
+    if 0 < len(free) < len(steady):
         yield f"Without one: {words.some(free, 6)}."
     named = Counter(
         name for one in side.conflicts for name in dict.fromkeys(line.name for line in one.steady)
@@ -186,30 +200,57 @@ def _alone(side: ConflictSide, name: str, where: str) -> Iterator[str]:
         yield f"In most regions: {words.listed(most)}."
 
 
+_CLAUSES = {
+    Contention.MORE: ("contend", "for more fields"),
+    Contention.FEWER: ("contend", "for fewer"),
+    Contention.OTHERS: ("contend", "for others"),
+    Contention.MORE_OFTEN: ("write", "the same more often"),
+    Contention.LESS_OFTEN: ("write", "the same less often"),
+    Contention.SAME: ("are", "the same"),
+    Contention.PLACEMENT: ("differ", "in data placement only"),
+    Contention.UNRESOLVED: ("are", "unresolved"),
+}
+_OF_ONE = {"contend": "contends", "write": "writes", "are": "is", "differ": "differs"}
+
+
+def _of_regions(regions: Sequence[str], clauses: Iterable[tuple[int, str, str]]) -> str:
+    """How many regions do what, with the verb of several; without what none does."""
+    texts = [
+        (f"{count} ", f"{_OF_ONE[verb] if count == 1 else verb} {what}")
+        for count, verb, what in clauses
+        if count
+    ]
+    if len(regions) == 1:
+        return f"{regions[0]} {texts[0][1]}"
+    if len(texts) == 1:
+        return f"all {len(regions)} regions {texts[0][1]}"
+    return f"of {len(regions)} regions {words.listed([count + text for count, text in texts])}"
+
+
 def _compared(changes: Sequence[RegionChange], names: Sequence[str], where: str) -> Iterator[str]:
-    found = Counter(one.contention for one in changes)
-    yield (
-        f"{names[1]} against {names[0]}, {where}: of {words.counted(len(changes), 'region')} "
-        f"{found[Contention.MORE]} contend for more lines in each iteration, "
-        f"{found[Contention.FEWER]} for fewer, {found[Contention.OTHERS]} for others; "
-        f"{found[Contention.MORE_OFTEN]} write the same more often, "
-        f"{found[Contention.LESS_OFTEN]} less often; {found[Contention.SAME]} are the same."
-    )
-    if placed := [one.region for one in changes if one.contention is Contention.PLACEMENT]:
-        yield f"Data placement only: {words.some(placed, 6)}."
-    if open_ := [one.region for one in changes if one.contention is Contention.UNRESOLVED]:
-        yield f"Unresolved: {words.some(open_, 6)}."
-    if same := [one.region for one in changes if one.contention is Contention.SAME]:
-        yield f"The same: {words.some(same, 6)}."
-    for word, lists in (("New", "added"), ("Gone", "gone")):
+    regions = {word: [one.region for one in changes if one.contention is word] for word in _CLAUSES}
+    clauses = [(len(regions[word]), *clause) for word, clause in _CLAUSES.items()]
+    what = _of_regions([one.region for one in changes], clauses)
+    yield f"{names[1]} against {names[0]}, {where}: {what}."
+    for title, word in _NAMED_REGIONS.items():
+        if 0 < len(regions[word]) < len(changes):
+            yield f"{title}: {words.some(regions[word], 6)}."
+    for title, lists in (("New", "added"), ("Gone", "gone")):
         named = Counter(
             name
             for one in changes
             for name in dict.fromkeys(field.place for field in getattr(one, lists))
         )
-        if named:
+        if named and len(changes) > 1:
             most = [f"{name} ({count})" for name, count in named.most_common(_NAMED)]
-            yield f"{word} in most regions: {words.listed(most)}."
+            yield f"{title} in most regions: {words.listed(most)}."
+
+
+_NAMED_REGIONS = {
+    "Data placement only": Contention.PLACEMENT,
+    "Unresolved": Contention.UNRESOLVED,
+    "The same": Contention.SAME,
+}
 
 
 _CAPTION = "Lines that one CPU writes and another one accesses, each in half of all iterations"
@@ -230,6 +271,11 @@ def _columns_of_one() -> tuple[Column, ...]:
         Column("locked", "number", "of them by instructions that lock the line"),
         Column("sent", "number", "interrupts that CPUs send each other, an iteration"),
         Column("contended for most"),
+        Column(
+            "next to it",
+            "text",
+            "what else each iteration accesses in these lines, most, and by what",
+        ),
     )
 
 
@@ -249,6 +295,10 @@ def _rows_of_one(side: ConflictSide) -> Iterator[tuple[Cell, ...]]:
         steady = one.steady
         locked = sum(cpu.locked for line in steady for cpu in line.cpus)
         names = list(dict.fromkeys(line.name for line in steady))
+        neighbors = sorted(
+            (field for line in steady for field in line.fields if field.is_neighbor),
+            key=lambda field: (-field.accesses, field.place),
+        )
         yield (
             Cell(one.region),
             Cell(str(len(steady)), len(steady)),
@@ -257,7 +307,13 @@ def _rows_of_one(side: ConflictSide) -> Iterator[tuple[Cell, ...]]:
             cells.number(Fraction(locked, one.iterations)),
             cells.number(all_sent(side.sent.get(one.region, {}))),
             Cell(words.some(names, 2) if names else "-"),
+            Cell(words.some([_by_whom(field, one.iterations) for field in neighbors], 1) or "-"),
         )
+
+
+def _by_whom(field: ContestedField, iterations: int) -> str:
+    times = cells.number(Fraction(field.accesses, iterations)).text
+    return f"{field.place} ({times} by {field.function})"
 
 
 def _rows_of_two(report: ConflictsReport) -> Iterator[tuple[Cell, ...]]:
@@ -298,7 +354,7 @@ def _lines(name: str, found: Conflicts) -> Iterator[Block]:
         Column("locked", "number", "writes by instructions that lock the line"),
         Column("by"),
     )
-    rows = tuple(_line_row(line, found.iterations) for line in found.steady)
+    rows = tuple(row for line in found.steady for row in _line_rows(line, found.iterations))
     caption = f"{name}: accesses an iteration; A is the CPU that began the region"
     if rows:
         yield Table(f"lines-{found.region}-{name}", caption, columns, rows)
@@ -345,17 +401,29 @@ def _letters(cpus: int) -> tuple[str, ...]:
     return ("A", "B") if cpus <= len("AB") else ("A", "others")
 
 
-def _line_row(line: ContendedLine, iterations: int) -> tuple[Cell, ...]:
-    cpus = line.cpus
-    shown = [cpus[0], sum(cpus[1:], type(cpus[0])())]
-    figures = [count for one in shown for count in (one.reads, one.writes)]
+def _line_rows(line: ContendedLine, iterations: int) -> Iterator[tuple[Cell, ...]]:
+    """A line, and each field of it that CPUs do not contend for."""
     several = f" ({line.count} lines)" if line.count > 1 else ""
+    sharing = "true" if line.is_true else "placement" if line.is_placed else "false"
+    yield _access_row(line.name + several, sharing, line.uses, iterations)
+    for one in line.fields:
+        if one.is_neighbor:
+            uses = [use for use in line.uses if use.place == one.place]
+            yield _access_row(f"next to it: {one.place}", "-", uses, iterations)
+
+
+def _access_row(
+    name: str, sharing: str, uses: Sequence[FieldUse], iterations: int
+) -> tuple[Cell, ...]:
+    cpus = added_up([use.cpus for use in uses])
+    shown = [cpus[0], sum(cpus[1:], CpuAccesses())]
+    figures = [count for one in shown for count in (one.reads, one.writes)]
     return (
-        Cell(line.name + several),
-        Cell("true" if line.is_true else "placement" if line.is_placed else "false"),
+        Cell(name),
+        Cell(sharing),
         *(cells.number(Fraction(count, iterations)) for count in figures),
         cells.number(Fraction(sum(one.locked for one in cpus), iterations)),
-        Cell(_functions(line.uses)),
+        Cell(_functions(uses)),
     )
 
 
