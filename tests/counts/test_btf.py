@@ -6,7 +6,7 @@ import pytest
 from kdelta.counts.btf import KernelTypes
 from kdelta.spec.errors import LabError
 
-from .made_btf import MadeTypes
+from .made_btf import UNION, MadeTypes
 
 
 @pytest.fixture
@@ -17,7 +17,8 @@ def types() -> KernelTypes:
 def field(types: KernelTypes, struct: str, offset: int) -> str:
     number = types.struct(struct)
     assert number is not None
-    return types.field_at(number, offset)
+    (found,) = types.fields_at(number, offset)
+    return found.name
 
 
 def test_a_field_is_named_through_unions_and_typedefs(types: KernelTypes) -> None:
@@ -51,7 +52,25 @@ def test_sizes_and_widths(types: KernelTypes) -> None:
 
 
 def test_a_variable_has_its_type(types: KernelTypes) -> None:
-    assert types.field_at(types.variables["runqueues"], 0) == "nr_running"
+    (found,) = types.fields_at(types.variables["runqueues"], 0)
+    assert found.name == "nr_running"
+
+
+def test_members_of_a_union_of_several_words_are_all_named() -> None:
+    made = MadeTypes()
+    u32, u64 = made.number("unsigned int", 4), made.number("unsigned long", 8)
+    head = made.struct("rcu_head", 16, ("next", u64, 0), ("func", u64, 8))
+    one = made.struct("", 16, ("vm_start", u64, 0), ("vm_end", u64, 8))
+    either = made.struct("", 16, ("", one, 0), ("vm_rcu", head, 0), ("bits", u32, 0), kind=UNION)
+    made.struct("area", 24, ("flags", u64, 0), ("", either, 8))
+    types = KernelTypes(made.section())
+    area = types.struct("area")
+    assert area
+    names = [[(one.name, one.size_bytes) for one in types.fields_at(area, at)] for at in (8, 16)]
+    assert names == [
+        [("vm_start", 8), ("vm_rcu.next", 8), ("bits", 4)],
+        [("vm_end", 8), ("vm_rcu.func", 8)],
+    ]
 
 
 @pytest.mark.parametrize("section", [b"", b"\x9f\xeb", b"\x7fELF" + bytes(60)])

@@ -12,7 +12,7 @@ from kdelta.counts.conflicts import Conflicts, decode_conflicts, encode_conflict
 from kdelta.counts.raw import Sources
 from kdelta.spec.errors import LabError
 
-from .made_btf import MadeTypes
+from .made_btf import UNION, MadeTypes
 
 TEXT, DATA = 0xFFFFFFFF81000000, 0xFFFFFFFF82000000
 DIRECT, PAGES, STACKS = 0xFFFF888000000000, 0xFFFFEA0000000000, 0xFFFFC90000000000
@@ -290,6 +290,44 @@ def test_the_struct_of_a_merged_cache_is_taken_where_its_fields_fit(tmp_path: Pa
     fitting, other = read(tmp_path, region("a", 10), good, region("b", 10), bad)
     assert names(fitting) == ["lockref?.count"]
     assert names(other) == ["lockref?+0x2 by writer"]
+
+
+def union_types() -> bytes:
+    """A page with a union, and a description of page tables in its place."""
+    made = MadeTypes()
+    u32, u64 = made.number("unsigned int", 4), made.number("unsigned long", 8)
+    pool = made.struct("", 16, ("pp_magic", u64, 0), ("pp_count", u64, 8))
+    file = made.struct("", 16, ("order", u32, 0), ("private", u64, 8))
+    either = made.struct("", 16, ("", pool, 0), ("", file, 0), kind=UNION)
+    made.struct("page", 64, ("flags", u64, 0), ("", either, 8))
+    made.struct("ptdesc", 24, ("__flags", u64, 0), ("ptl", u32, 16))
+    return made.section()
+
+
+@pytest.mark.parametrize(
+    ("at", "sizes", "expected"),
+    [
+        (8, (4,), {"page.order"}),
+        (8, (8,), {"page.pp_magic"}),
+        (8, (2,), {"page.pp_magic/order"}),
+        (8, (4, 8), {"page.order", "page.pp_magic"}),
+        (16, (8,), {"page.pp_count/private"}),
+        (16, (4,), {"ptdesc.ptl"}),
+        (16, (4, 1), {"ptdesc.ptl"}),  # a byte of what is accessed as four
+        (0, (8,), {"page.flags"}),
+    ],
+)
+def test_a_member_of_a_union_is_named_by_its_width(
+    tmp_path: Path, at: int, sizes: tuple[int, ...], expected: set[str]
+) -> None:
+    rows: list[Row] = [
+        (line, cpu, insn + size, reads, writes, seen, written)
+        for size in sizes
+        for line, cpu, insn, reads, writes, seen, written in shared(0, at, size=size)
+    ]
+    chunks = region("r", 10), conflicts_chunk([(0, PAGES, 0)], rows)
+    (found,) = read(tmp_path, *chunks, types=union_types())
+    assert {use.place for use in found.lines[0].uses} == expected
 
 
 def test_regions_are_kept_as_they_were(tmp_path: Path) -> None:

@@ -27,6 +27,19 @@ class StructMember(NamedTuple):
     offset_bytes: int
 
 
+class FieldAt(NamedTuple):
+    """A field at an offset of a type. begins: it begins there."""
+
+    name: str
+    begins: bool
+    size_bytes: int
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """Return what of several is taken: that which begins there, and has most parts."""
+        return self.begins, self.name.count("."), self.name.count("[")
+
+
 class KernelTypes:
     """The types of a kernel by number."""
 
@@ -132,29 +145,36 @@ class KernelTypes:
                 found |= self.widths_at(one.type, offset_bytes - one.offset_bytes)
         return found
 
-    def field_at(self, number: int, offset_bytes: int) -> str:
-        """Return the innermost field of a type at an offset, as in "d_lockref.count"; empty for a
-        type without fields, or between them. Of a union's members it is one that begins there, if
-        one does, and has most parts.
+    def fields_at(self, number: int, offset_bytes: int) -> list[FieldAt]:
+        """Return the innermost field of a type at an offset, as in "d_lockref.count"; one without a
+        name for a type without fields, or between them. Of a union of one word it is the member
+        that begins there, if one does, and has most parts; of a larger one, all that begin there.
         """
-        return self._field(number, offset_bytes)[0].removeprefix(".")
+        found = self._fields(number, offset_bytes)
+        return [one._replace(name=one.name.removeprefix(".")) for one in found]
 
-    def _field(self, number: int, offset: int) -> tuple[str, bool]:
-        """The field with a dot before it, and whether it begins there."""
+    def _fields(self, number: int, offset: int) -> list[FieldAt]:
+        """The fields with a dot before them."""
         number = self._plain(number)
+        nothing = FieldAt("", offset == 0, self.size_bytes(number))
         if not number:
-            return "", offset == 0
-        if self._type(self._at[number])[1] >> 24 & 31 == _ARRAY:
+            return [nothing]
+        kind = self._type(self._at[number])[1] >> 24 & 31
+        if kind == _ARRAY:
             element = self._array(number)[0]
             if not (size := self.size_bytes(element)):
-                return "", False
-            name, begins = self._field(element, offset % size)
-            return f"[{offset // size}]{name}", begins
-        found = [("", offset == 0)]
-        for one in self.members(number):
-            if one.offset_bytes <= offset < one.offset_bytes + max(1, self.size_bytes(one.type)):
-                name, begins = self._field(one.type, offset - one.offset_bytes)
-                found.append(((f".{one.name}" if one.name else "") + name, begins))
-        if len(found) == 1:
-            return found[0]
-        return max(found[1:], key=lambda one: (one[1], one[0].count("."), one[0].count("[")))
+                return [FieldAt("", begins=False, size_bytes=0)]
+            inner = self._fields(element, offset % size)
+            return [one._replace(name=f"[{offset // size}]{one.name}") for one in inner]
+        members = [
+            [field._replace(name=(f".{one.name}" if one.name else "") + field.name) for field in of]
+            for one in self.members(number)
+            if one.offset_bytes <= offset < one.offset_bytes + max(1, self.size_bytes(one.type))
+            and (of := self._fields(one.type, offset - one.offset_bytes))
+        ]
+        if not members:
+            return [nothing]
+        if kind == _UNION and self.size_bytes(number) > _POINTER_BYTES:
+            found = [field for of in members for field in of]
+            return [field for field in found if field.begins] or found
+        return max(members, key=lambda of: max(field.rank for field in of))

@@ -159,16 +159,19 @@ class _Reader:
         indexes = self._code.indexes(np.array([row["insn"] for row in rows], np.uint64))
         functions = [self._code.labels[one][1] if one >= 0 else NO_SYMBOL for one in indexes]
         guess = self._guess(cache, line, rows) if cache else None
+        widest = _widest(rows)
         found = []
         for row, function in zip(rows, functions, strict=True):
             _, cpu, _, special, _, _, reads, writes, read, written = row.tolist()
-            first = int(line["vaddr"]) + _first_bit(read | written)
+            bits = read | written
+            first = int(line["vaddr"]) + _first_bit(bits)
             address = Address(first, cache, int(line["start"]), is_stack)
             named = self._names.at(address, self._raw.memory)
             if cache and named.type is None and guess is not None:
                 named = self._names.as_struct(named, cache, guess)
             done = CpuAccesses(reads, writes, writes if special == self._locked else 0)
-            place, is_named = self._names.place(named)
+            widths = bits.bit_count(), widest[_first_bit(bits)]
+            place, is_named = self._names.place(named, widths)
             cpu = self._order[cpu]
             of = named.name, first - named.offset_bytes
             at = (number, cpu, named.place, of)
@@ -323,6 +326,12 @@ def contested_bytes(accesses: Iterable[tuple[int, int, int]]) -> int:
         for other in (cpu for cpu in read if cpu != one):
             found |= bits & (read[other] | written[other])
     return found
+
+
+def _widest(rows: Iterable[np.void]) -> dict[int, int]:
+    """Of the accesses that begin at a byte of a line, how many bytes the widest has."""
+    bits = [int(row["bytes_read"]) | int(row["bytes_written"]) for row in rows]
+    return {_first_bit(one): one.bit_count() for one in sorted(bits, key=int.bit_count)}
 
 
 def _first_bit(bits: int) -> int:

@@ -30,6 +30,14 @@ _EMPTY = re.compile(
     r"|__\w+_(?:start|stop|begin|end)"
 )
 
+PAGE_TABLE = "ptdesc"
+"""What describes a page of page tables in place of `struct page`, since Linux 6.6."""
+
+_MOST_NAMES = 3
+"""Of members of a union in one name."""
+
+STACK = "kernel stack"
+
 PAGE_CONTENT = "content of a page"
 """What is in a page that is no object's, as far as is known."""
 
@@ -130,7 +138,7 @@ class MemoryNames:
         if address.vaddr < _KERNEL_HALF:
             return Named("memory", "user memory", 0)
         if address.is_stack:
-            return Named("stack", "kernel stack", 0)
+            return Named("stack", STACK, 0)
         if address.cache is not None:
             return self._object(address, address.cache)
         own = self._own_variable(address.vaddr, memory.per_cpu)
@@ -213,16 +221,40 @@ class MemoryNames:
         index = bisect.bisect_right(starts, vaddr) - 1
         return (table.labels[index][1], vaddr - int(starts[index])) if index >= 0 else None
 
-    def place(self, named: Named) -> tuple[str, bool]:
+    def place(self, named: Named, widths: Sequence[int]) -> tuple[str, bool]:
         """Return what was named with the field that is there, or, where that is not known, with the
-        offset; and whether it is known by name.
+        offset; and whether it is known by name. Of a union's members it is those that are as wide
+        as the access, or as the next of these widths in bytes; all, where none is.
         """
-        field = ""
-        if self._types is not None and named.type is not None:
-            field = _WRAPPERS.sub("", self._types.field_at(named.type, named.offset_bytes))
         name = named.name or "unknown memory"
-        if field:
-            return f"{name}{'' if field.startswith('[') else '.'}{field}", True
+        if self._types is not None and named.type is not None:
+            kinds = [(name, named.type)]
+            if named.place == "page" and (overlay := self._types.struct(PAGE_TABLE)):
+                kinds.append((PAGE_TABLE, overlay))
+            if field := _field(self._types, kinds, named.offset_bytes, widths):
+                return field, True
         if not named.offset_bytes:
             return name, named.place in {"variable", "per-CPU", "stack"}
         return f"{name}+{named.offset_bytes:#x}", False
+
+
+def _field(
+    types: KernelTypes, kinds: Iterable[tuple[str, int]], offset: int, widths: Iterable[int]
+) -> str:
+    """The name of the first of these types with the field that is there; empty without any."""
+    found = [(name, types.fields_at(kind, offset)) for name, kind in kinds]
+    name, fields = next(
+        (
+            (name, same)
+            for width in widths
+            for name, every in found
+            if (same := [one for one in every if one.size_bytes == width])
+        ),
+        found[0],
+    )
+    several = list(dict.fromkeys(_WRAPPERS.sub("", one.name) for one in fields if one.name))
+    if not several:
+        return ""
+    if len(several) > _MOST_NAMES:
+        several[_MOST_NAMES:] = ["..."]
+    return f"{name}{'' if several[0].startswith('[') else '.'}{'/'.join(several)}"

@@ -238,6 +238,31 @@ def test_a_reader_of_a_line_that_came_is_not_named_again() -> None:
     assert [one.place for one in change.added] == ["mm_struct.mm_count"]
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "word"),
+    [
+        ("area.vm_start", "area.vm_start/vm_rcu.next", Contention.SAME),
+        ("area.vm_start/vm_rcu.next", "area.vm_rcu.next", Contention.SAME),
+        ("page.ptl", "ptdesc.ptl", Contention.SAME),
+        ("page.a/b/...", "page.c/d/...", Contention.OTHERS),
+        ("area.vm_start", "page.vm_start/vm_rcu.next", Contention.OTHERS),
+    ],
+)
+def test_fields_of_unions_are_the_same_by_any_of_their_names(
+    ours: str, theirs: str, word: Contention
+) -> None:
+    assert changed(found(line(field(ours))), found(line(field(theirs)))).contention is word
+    base, other = (found(line(field("a.b"), reader(one))) for one in (ours, theirs))
+    assert changed(base, other).contention is word
+
+
+def test_the_stack_is_named_last() -> None:
+    change = changed(found(), found(line(field("kernel stack")), A, READ))
+    assert [one.place for one in change.added] == [
+        "dentry.d_lockref.lock", "mm_struct.mm_count", "kernel stack"
+    ]  # fmt: skip
+
+
 def test_readers_are_among_what_is_searched_for() -> None:
     assert Contended(found(READ)).accesses == Contended(found(ALONE)).accesses + 2
 

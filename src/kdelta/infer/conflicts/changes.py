@@ -9,7 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.conflicts import Conflicts, ContendedLine, ContestedField
-from kdelta.counts.memory_names import PAGE_CONTENT
+from kdelta.counts.memory_names import PAGE_CONTENT, PAGE_TABLE, STACK
 from kdelta.infer.conflicts.interrupts import all_sent
 
 _OF_CPU = re.compile(r" of CPU \d+")
@@ -179,15 +179,27 @@ class _Found(enum.Enum):
     PARTED = enum.auto()
 
 
-_FieldsOf = Callable[[Contended], Fields]
+class _Run(msgspec.Struct, frozen=True):
+    """What one run contends for, by keys that all runs have: see Contended."""
+
+    fields: Fields
+    placed: Fields
+
+
+_FieldsOf = Callable[[_Run], Fields]
 
 
 def compare_contended(base: Sequence[Contended], other: Sequence[Contended]) -> RegionChange:
     """Return how a region of one kernel differs from the same of another, by one or more runs of
     each. A field came or went if all runs say so.
     """
-    found = _found(base, other, lambda one: one.fields)
-    placed = _found(base, other, lambda one: one.placed)
+    keys = _keys((*base, *other))
+    sides = [
+        [_Run(_renamed(one.fields, keys), _renamed(one.placed, keys)) for one in side]
+        for side in (base, other)
+    ]
+    found = _found(sides, lambda one: one.fields)
+    placed = _found(sides, lambda one: one.placed)
     for kind in dict.fromkeys(kind for one in (*base, *other) for kind in one.sent):
         sent = [[_sent(one, kind) for one in side] for side in (base, other)]
         often = [_mean(side) for side in sent]
@@ -204,12 +216,39 @@ def compare_contended(base: Sequence[Contended], other: Sequence[Contended]) -> 
     return msgspec.structs.replace(every, contention=word)
 
 
-def _found(
-    base: Sequence[Contended], other: Sequence[Contended], of: _FieldsOf
-) -> dict[_Found, list[FieldChange]]:
+def _keys(runs: Iterable[Contended]) -> dict[str, str]:
+    """By key the one that is used for it: members of a union that share a name are one field."""
+    used: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for key in (key for run in runs for fields in (run.fields, run.placed) for key in fields):
+        names = _names(key)
+        found[key] = next((used[name] for name in names if name in used), key)
+        for name in names:
+            used.setdefault(name, found[key])
+    return found
+
+
+def _names(key: str) -> list[str]:
+    """What a field of a union goes by: "a.b/c" by "a.b" and "a.c"."""
+    owner, dot, names = key.removesuffix(_FALSE).partition(".")
+    is_false = _FALSE if key.endswith(_FALSE) else ""
+    owner = "page" if owner == PAGE_TABLE else owner
+    return [f"{owner}{dot}{name}{is_false}" for name in names.split("/") if name != "..."]
+
+
+def _renamed(fields: Fields, keys: Mapping[str, str]) -> Fields:
+    found: dict[str, SharedField] = {}
+    for key, one in fields.items():
+        field = msgspec.structs.replace(one, line=keys.get(one.line, one.line))
+        found[keys[key]] = found[keys[key]] + field if keys[key] in found else field
+    return found
+
+
+def _found(sides: Sequence[Sequence[_Run]], of: _FieldsOf) -> dict[_Found, list[FieldChange]]:
     found: dict[_Found, dict[str, FieldChange]] = {word: {} for word in _Found}
     lines: dict[str, str] = {}
-    fields = [[of(one) for one in side] for side in (base, other)]
+    fields = [[of(one) for one in side] for side in sides]
+    runs = [one for side in sides for one in side]
     for key in dict.fromkeys(key for side in fields for one in side for key in one):
         rows = [[one.get(key) for one in side] for side in fields]
         known = next(one for row in rows for one in row if one)
@@ -217,7 +256,7 @@ def _found(
         word = _of_field(*often)
         if word is not _Found.SAME and not _is_firm(known.place):
             word = _Found.OPEN
-        elif known.next_to and word in _BY_PLACE and _is_moved(key, known.line, (*base, *other)):
+        elif known.next_to and word in _BY_PLACE and _is_moved(key, known.line, runs):
             word = _BY_PLACE[word]
         lines[key] = known.line
         means = [_mean(side) for side in often]
@@ -225,7 +264,10 @@ def _found(
             known.place, means[0], means[1], known.function, known.next_to
         )
     return {
-        word: [one for key, one in changes.items() if _is_apart(lines[key], changes)]
+        word: sorted(
+            (one for key, one in changes.items() if _is_apart(lines[key], changes)),
+            key=lambda one: one.place == STACK,
+        )
         for word, changes in found.items()
     }
 
@@ -233,7 +275,7 @@ def _found(
 _BY_PLACE = {_Found.ADDED: _Found.PLACED, _Found.GONE: _Found.PARTED}
 
 
-def _is_moved(key: str, line: str, runs: Iterable[Contended]) -> bool:
+def _is_moved(key: str, line: str, runs: Iterable[_Run]) -> bool:
     """Whether where a variable or object begins can be why a field of it is accessed in a contended
     line of one kernel alone: in the other one it is so by its place, or begins in a line's middle.
     """
