@@ -197,6 +197,7 @@ def reader(place: str, accesses: int = 20, *, placed: bool = False) -> Contested
 
 READ = line(field("mm_struct.mm_count"), reader("mm_struct.membarrier_state"))
 ALONE = line(field("mm_struct.mm_count"))
+BY_PLACE = line(field("mm_struct.mm_count"), reader("mm_struct.membarrier_state", placed=True))
 SKEWED = line(msgspec.structs.replace(field("mm_struct.mm_count"), skew_bytes=8))
 
 
@@ -208,6 +209,7 @@ SKEWED = line(msgspec.structs.replace(field("mm_struct.mm_count"), skew_bytes=8)
         (found(READ), found(READ), Contention.SAME),
         (found(READ), found(line(field("mm_struct.mm_count"), reader("mm_struct.b"))),
          Contention.OTHERS),
+        (found(BY_PLACE), found(READ), Contention.SAME),
         # It is read in a line of its own, or where its object begins in a line's middle.
         (found(SKEWED), found(READ), Contention.PLACEMENT),
         (found(ALONE), found(line(field("mm_struct.mm_count"), reader("jiffies", placed=True))),

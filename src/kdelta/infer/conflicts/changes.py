@@ -256,8 +256,12 @@ def _found(sides: Sequence[Sequence[_Run]], of: _FieldsOf) -> dict[_Found, list[
         word = _of_field(*often)
         if word is not _Found.SAME and not _is_firm(known.place):
             word = _Found.OPEN
-        elif known.next_to and word in _BY_PLACE and _is_moved(key, known.line, runs):
-            word = _BY_PLACE[word]
+        elif known.next_to and word in _BY_PLACE:
+            lacking = sides[word is _Found.GONE]
+            if any(key in one.fields or key in one.placed for one in lacking):
+                word = _Found.SAME  # whether by its place or not
+            elif _is_moved(key, known.line, runs):
+                word = _BY_PLACE[word]
         lines[key] = known.line
         means = [_mean(side) for side in often]
         found[word][key] = FieldChange(
