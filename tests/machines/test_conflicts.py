@@ -6,13 +6,15 @@ what is tested.
 """
 
 import functools
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from kdelta.counts.btf import KernelTypes
 from kdelta.counts.conflict_file import read_conflicts, read_raw
 from kdelta.counts.conflicts import Conflicts
 from kdelta.counts.model import RunCounts, merged_regions
@@ -182,16 +184,15 @@ def test_lines_are_those_of_every_access(
     monkeypatch.setattr(tcg, "command_line", with_another)
     outcome, _ = run_pairs(*NOT_BLOCKING, where=where)
     assert outcome.counts
-    reference, checked = by_region(written), 0
+    reference, checked, readers = by_region(written), 0, 0
     name, iterations = "", 0
     for tag, payload in read_chunks(outcome.counts):
         if tag == b"REGN":
             region = read_region(payload)
             name, iterations = region.name, len(region.iterations)
         elif tag == b"CNFL":
-            ours, theirs = (
-                steady(lines, iterations) for lines in (lines_of(payload), reference[checked])
-            )
+            found, written_down = lines_of(payload), reference[checked]
+            ours, theirs = (steady(lines, iterations) for lines in (found, written_down))
             # What other tasks do is in the reference alone: what they free, in one pair much.
             freed = name in FREED_BY_OTHERS[spec]
             most = np.inf if freed else iterations / 20
@@ -200,25 +201,68 @@ def test_lines_are_those_of_every_access(
             for line, counts in ours.items():
                 for one, other in zip(counts, theirs[line], strict=True):
                     assert 0 <= other - one <= most, (name, line)
+            lines = ours.keys() if not freed else ours.keys() - theirs.keys()
+            readers += must_be_the_same(found, written_down, lines, most)
             checked += 1
     assert checked == len(NOT_BLOCKING)
     assert sum(bool(steady(one, 100)) for one in reference) > len(NOT_BLOCKING) / 2
+    assert readers > 100
 
 
-Lines = Mapping[tuple[int, int], Mapping[int, list[int]]]
-"""Reads and writes by line (its address, and a number where several have that) and CPU."""
+Use = tuple[int, int]
+"""An instruction and a CPU."""
+
+Lines = Mapping[tuple[int, int], Mapping[Use, list[int]]]
+"""Reads, writes, and the bytes that they are of as bits, by line (its address, and a number where
+several have that) and use."""
+
+
+def must_be_the_same(found: Lines, reference: Lines, lines: Set[int], most: float) -> int:
+    """Compare which instructions access which bytes of these lines, how often and on which CPU;
+    return how many of them only read. The reference has CPUs by other numbers.
+    """
+    ours, theirs = (
+        {(at, use): done for (at, _), uses in every.items() if at in lines
+         for use, done in uses.items()}
+        for every in (found, reference)
+    )  # fmt: skip
+    first, second = (sorted({cpu for _, (_, cpu) in uses}) for uses in (ours, theirs))
+    by_number = [
+        {(at, (insn, numbers[cpu])): done for (at, (insn, cpu)), done in theirs.items()}
+        for order in itertools.permutations(first)
+        if len(order) == len(second)
+        for numbers in [dict(zip(second, order, strict=True))]
+    ]
+    assert not ours or any(_is_same(ours, other, most) for other in by_number)
+    return sum(not writes for _, writes, _ in ours.values())
+
+
+def _is_same(
+    ours: Mapping[tuple[int, Use], list[int]],
+    theirs: Mapping[tuple[int, Use], list[int]],
+    most: float,
+) -> bool:
+    return all(
+        use in theirs
+        and 0 <= theirs[use][0] - reads <= most
+        and 0 <= theirs[use][1] - writes <= most
+        and theirs[use][2] & bits == bits
+        for use, (reads, writes, bits) in ours.items()
+    ) and all(use in ours or sum(done[:2]) <= most for use, done in theirs.items())
 
 
 def lines_of(payload: memoryview) -> Lines:
     """What was found."""
     raw = read_raw(payload)
     vaddr = {int(row["number"]): int(row["vaddr"]) for row in raw.lines}
-    found: dict[tuple[int, int], dict[int, list[int]]] = {}
+    found: dict[tuple[int, int], dict[Use, list[int]]] = {}
     for row in raw.accesses:
         number = int(row["line"])
-        done = found.setdefault((vaddr[number], number), {}).setdefault(int(row["cpu"]), [0, 0])
+        use = int(row["insn"]), int(row["cpu"])
+        done = found.setdefault((vaddr[number], number), {}).setdefault(use, [0, 0, 0])
         done[0] += int(row["reads"])
         done[1] += int(row["writes"])
+        done[2] |= int(row["bytes_read"]) | int(row["bytes_written"])
     return found
 
 
@@ -234,13 +278,19 @@ def by_region(file: Path) -> list[Lines]:
 
 def every_line(records: npt.NDArray[np.void]) -> Lines:
     first: dict[int, int] = {}
-    found: dict[tuple[int, int], dict[int, list[int]]] = {}
-    columns = [records[name].tolist() for name in ("vaddr", "physical", "size", "cpu", "is_store")]
-    for vaddr, physical, size, cpu, is_store in zip(*columns, strict=True):
+    found: dict[tuple[int, int], dict[Use, list[int]]] = {}
+    names = ("vaddr", "physical", "size", "insn", "cpu", "is_store")
+    for vaddr, physical, size, insn, cpu, is_store in zip(
+        *(records[name].tolist() for name in names), strict=True
+    ):
         for line in {physical // LINE, (physical + size - 1) // LINE}:
             if line * LINE // 4096 == physical // 4096:
                 at = first.setdefault(line, (vaddr - physical + line * LINE) // LINE * LINE)
-                found.setdefault((at, line), {}).setdefault(cpu, [0, 0])[is_store] += 1
+                done = found.setdefault((at, line), {}).setdefault((insn, cpu), [0, 0, 0])
+                done[is_store] += 1
+                start = physical - line * LINE
+                bits = (1 << size) - 1
+                done[2] |= (bits << start if start >= 0 else bits >> -start) & ((1 << LINE) - 1)
     return found
 
 
@@ -250,7 +300,8 @@ def steady(lines: Lines, iterations: int) -> dict[int, list[int]]:
     """
     return {
         line: sorted(count for one in done.values() for count in one)
-        for (line, _), done in lines.items()
+        for (line, _), uses in lines.items()
+        for done in [by_cpu(uses)]
         if any(
             2 * one[1] >= iterations and 2 * sum(other) >= iterations
             for at, one in done.items()
@@ -258,3 +309,78 @@ def steady(lines: Lines, iterations: int) -> dict[int, list[int]]:
             if number != at
         )
     }
+
+
+def by_cpu(uses: Mapping[Use, list[int]]) -> dict[int, list[int]]:
+    """Reads and writes."""
+    found: dict[int, list[int]] = {}
+    for (_, cpu), (reads, writes, _) in uses.items():
+        done = found.setdefault(cpu, [0, 0])
+        done[0] += reads
+        done[1] += writes
+    return found
+
+
+NEAR = (
+    *("getrusage-threads", "stat-same-file", "open-close-same-file", "fstat-same-descriptor"),
+    *("lseek-same-descriptor", "pread-same-descriptor", "readdir-same-folder", "poll-same-pipe"),
+    *("eventfd-same-counter", "futex-ping-pong-across", "page-fault-threads"),
+    "thread-create-join-threads",
+)
+"""Pairs in which fields are read in lines that are contended for."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_fields_of_a_line_lie_in_one_by_their_offsets(spec: str) -> None:
+    """The offsets are those of the kernel's description of its types, read member by member."""
+    outcome, _ = run_pairs(*NEAR, where=guest(spec, cpus=2))
+    assert outcome.counts
+    types = KernelTypes(
+        next(bytes(of) for tag, of in read_chunks(outcome.counts) if tag == b"BTF ")
+    )
+    checked = 0
+    for name, found in conflicts(outcome).items():
+        for line in found.steady:
+            if line.where not in {"object", "page"} or any(one.skew_bytes for one in line.fields):
+                continue
+            paths = [
+                one.place.replace("?", "").partition("/")[0].split(".")
+                for one in line.fields
+                if "." in one.place and "[" not in one.place
+            ]
+            offsets = {
+                offset_of(types, number, path)
+                for struct, *path in paths
+                if (number := types.struct(struct))
+            }
+            assert len({one // LINE for one in offsets}) <= 1, (name, paths, offsets)
+            checked += len(offsets) > 1
+    assert checked > 10
+    near = {
+        one.place: one.function
+        for line in conflicts(outcome)["thread-create-join-threads"].steady
+        if any(one.place == "mm_struct.mm_count" for one in line.fields)
+        for one in line.fields
+        if one.is_neighbor
+    }
+    reader = near.get("mm_struct.membarrier_state", "")
+    assert reader.startswith("finish_task_switch") == (spec == OLD)
+
+
+def offset_of(types: KernelTypes, number: int, path: Sequence[str]) -> int:
+    """Where a field is, member by member."""
+    for one in types.members(number) if path else ():
+        if one.name == path[0]:
+            return one.offset_bytes + offset_of(types, one.type, path[1:])
+        if not one.name and has(types, one.type, path[0]):
+            return one.offset_bytes + offset_of(types, one.type, path)
+    assert not path
+    return 0
+
+
+def has(types: KernelTypes, number: int, name: str) -> bool:
+    return any(
+        one.name == name or (not one.name and has(types, one.type, name))
+        for one in types.members(number)
+    )
