@@ -122,6 +122,19 @@ def test_verdicts_name_the_fields(
     )
 
 
+def test_a_reader_that_came_is_slower_by_its_accesses(blobs: Blobs, lab: Lab) -> None:
+    (line,) = (alone := conflicts(COUNT)).lines
+    state = ContestedField("file.f_mode", True, "vfs_read", 20, 0, is_neighbor=True)
+    read = msgspec.structs.replace(line, fields=(*line.fields, state))
+    found = effect(lab, side(blobs, alone), side(blobs, Conflicts(REGION, 10, 2, False, (read,))))
+    judged = judge_effect(found, CpuConflicts().found([found]))
+    assert judged.word is Word.SLOWER
+    assert judged.region == (
+        "stat (conflicts) 2 to 4 contended accesses "
+        f"(+file.f_mode (read 2 times by vfs_read, next to {COUNT}))"
+    )
+
+
 def test_runs_that_do_not_agree_are_unresolved(blobs: Blobs, lab: Lab) -> None:
     found = effect(lab, side(blobs, conflicts()), side(blobs, conflicts(), conflicts(LOCK)))
     assert found.word is Word.UNRESOLVED
