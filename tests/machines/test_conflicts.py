@@ -7,7 +7,7 @@ what is tested.
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -201,8 +201,7 @@ def test_lines_are_those_of_every_access(
             for line, counts in ours.items():
                 for one, other in zip(counts, theirs[line], strict=True):
                     assert 0 <= other - one <= most, (name, line)
-            lines = ours.keys() if not freed else ours.keys() - theirs.keys()
-            readers += must_be_the_same(found, written_down, lines, most)
+            readers += must_be_the_same(found, written_down, iterations, most)
             checked += 1
     assert checked == len(NOT_BLOCKING)
     assert sum(bool(steady(one, 100)) for one in reference) > len(NOT_BLOCKING) / 2
@@ -217,15 +216,20 @@ Lines = Mapping[tuple[int, int], Mapping[Use, list[int]]]
 several have that) and use."""
 
 
-def must_be_the_same(found: Lines, reference: Lines, lines: Set[int], most: float) -> int:
-    """Compare which instructions access which bytes of these lines, how often and on which CPU;
-    return how many of them only read. The reference has CPUs by other numbers.
+def must_be_the_same(found: Lines, reference: Lines, iterations: int, most: float) -> int:
+    """Compare which instructions access which bytes of lines that are contended for, how often and
+    on which CPU; return how many of them only read. The reference has CPUs by other numbers.
     """
+    lines = steady(found, iterations).keys()
     ours, theirs = (
-        {(at, use): done for (at, _), uses in every.items() if at in lines
-         for use, done in uses.items()}
+        {
+            (at, use): done
+            for (at, _), uses in every.items()
+            if at in lines and is_steady(by_cpu(uses), iterations)
+            for use, done in uses.items()
+        }
         for every in (found, reference)
-    )  # fmt: skip
+    )
     first, second = (sorted({cpu for _, (_, cpu) in uses}) for uses in (ours, theirs))
     by_number = [
         {(at, (insn, numbers[cpu])): done for (at, (insn, cpu)), done in theirs.items()}
@@ -302,13 +306,18 @@ def steady(lines: Lines, iterations: int) -> dict[int, list[int]]:
         line: sorted(count for one in done.values() for count in one)
         for (line, _), uses in lines.items()
         for done in [by_cpu(uses)]
-        if any(
-            2 * one[1] >= iterations and 2 * sum(other) >= iterations
-            for at, one in done.items()
-            for number, other in done.items()
-            if number != at
-        )
+        if is_steady(done, iterations)
     }
+
+
+def is_steady(done: Mapping[int, list[int]], iterations: int) -> bool:
+    """Whether one CPU writes and another one accesses, by reads and writes of each."""
+    return any(
+        2 * one[1] >= iterations and 2 * sum(other) >= iterations
+        for at, one in done.items()
+        for number, other in done.items()
+        if number != at
+    )
 
 
 def by_cpu(uses: Mapping[Use, list[int]]) -> dict[int, list[int]]:
