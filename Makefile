@@ -72,13 +72,14 @@ campaign-guests: setup-tests pins  ## tests in guests that take many minutes
 # What is checked for its length: all Python, also where a file's name does not say so.
 PYTHON = $(shell git ls-files '*.py') $(shell git grep -lE '^\#!/usr/bin/env python3' scripts)
 
-check: setup  ## ruff, mypy, the import rules, lengths, includes, words, samples, completion
+check: setup  ## ruff, mypy, the import rules, lengths, sizes, includes, words, samples, completion
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@scripts/check-lengths $(PYTHON)
 	@scripts/check-includes
+	@scripts/check-sizes
 	@scripts/check-words
 	@scripts/check-docstrings
 	@$(BIN)/python scripts/check-samples
