@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts/check-sizes"
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository of two rooms, with ceilings that are those of its files."""
-    for name, lines in (("src/kdelta/lab/lab.py", 4), ("docs/a.md", 3), ("docs/a.json", 9)):
+    for name, lines in (("src/kdelta/lab/lab.py", 4), ("docs/design.md", 3), ("docs/a.json", 9)):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x\n" * lines)
@@ -60,7 +60,7 @@ def test_room_that_grew(repository: Path) -> None:
 
 
 def test_room_that_is_smaller_has_its_ceiling_lowered(repository: Path) -> None:
-    (repository / "docs/a.md").write_text("x\n")
+    (repository / "docs/design.md").write_text("x\n")
     assert said(repository).endswith("its ceiling is 3: scripts/check-sizes --lower\n")
     assert said(repository, "--lower") == ""
     assert "docs = 1\n" in (repository / "scripts/sizes.toml").read_text()
