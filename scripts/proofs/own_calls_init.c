@@ -39,6 +39,14 @@ struct call {
     long first, second, third;
 };
 
+/* One pass with that instruction in the middle, between two readings of the counter. */
+#define PASS(INSN)                                                                                                                           \
+    __asm__ volatile("rdtsc\n\tshl $32, %%rdx\n\tlea (%%rax,%%rdx), %%r8\n\tmov %[number], %%rax\n\tmov %[third], %%rdx\n\t" INSN         \
+                     "\n\tmov %%rax, %[result]\n\trdtsc\n\tshl $32, %%rdx\n\tlea (%%rax,%%rdx), %[end]\n\tmov %%r8, %[begin]"               \
+                     : [begin] "=&r"(begin), [end] "=&r"(end), [result] "=&m"(result)                                                        \
+                     : [number] "r"(call->number), "D"(call->first), "S"(call->second), [third] "r"(call->third)                             \
+                     : "rax", "rdx", "rcx", "r8", "r11", "memory")
+
 /* The ticks of one pass: with the call, or with an instruction in its place that does nothing. */
 static uint64_t pass(const struct call *call, int is_call)
 {
@@ -46,19 +54,9 @@ static uint64_t pass(const struct call *call, int is_call)
     long result = call->number;
 
     if (is_call)
-        __asm__ volatile("rdtsc\n\tshl $32, %%rdx\n\tlea (%%rax,%%rdx), %%r8\n\tmov %[number], %%rax\n\tmov %[third], %%rdx\n\t"
-                         "syscall\n\t"
-                         "mov %%rax, %[result]\n\trdtsc\n\tshl $32, %%rdx\n\tlea (%%rax,%%rdx), %[end]\n\tmov %%r8, %[begin]"
-                         : [begin] "=&r"(begin), [end] "=&r"(end), [result] "=&m"(result)
-                         : [number] "r"(call->number), "D"(call->first), "S"(call->second), [third] "r"(call->third)
-                         : "rax", "rdx", "rcx", "r8", "r11", "memory");
+        PASS("syscall");
     else
-        __asm__ volatile("rdtsc\n\tshl $32, %%rdx\n\tlea (%%rax,%%rdx), %%r8\n\tmov %[number], %%rax\n\tmov %[third], %%rdx\n\t"
-                         "nop\n\t"
-                         "mov %%rax, %[result]\n\trdtsc\n\tshl $32, %%rdx\n\tlea (%%rax,%%rdx), %[end]\n\tmov %%r8, %[begin]"
-                         : [begin] "=&r"(begin), [end] "=&r"(end), [result] "=&m"(result)
-                         : [number] "r"(call->number), "D"(call->first), "S"(call->second), [third] "r"(call->third)
-                         : "rax", "rdx", "rcx", "r8", "r11", "memory");
+        PASS("nop");
     if (result < 0)
         end += 1000000; /* a call that fails is no call: seen in the figure */
     return end - begin;

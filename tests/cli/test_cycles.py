@@ -26,6 +26,7 @@ OLD = "note: model cycles on zen3 are judged, too; --cycles asks for them now"
         ("--cpu zen3 --layouts 16", (["zen3"], True), OLD),
         ("--cpu zen3 --margin 2", (["zen3"], True), OLD),
         ("--cpu zen3 --data", (["zen3"], True), OLD),
+        ("--cpu zen3 -q", (["zen3"], False), ""),
         ("", ([], True), ""),
     ],
 )

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kdelta.cli.output import log
+from kdelta.cli.output import log, shows_progress
 from kdelta.cpus.model import CPU
 from kdelta.lab.cpus import default_cpus, lab_like
 from kdelta.lab.request import LabRequest, Program
@@ -149,10 +149,10 @@ def cycles_on(
     """
     names = " ".join(cpu.name for cpu in cpus)
     if not asked.cycles:
-        if cpus and priced:
-            log(f"note: model cycles on {names} are judged, too; --cycles asks for them now")
-        elif cpus:
-            log(f"note: the paths of {names}; --cycles judges its model cycles, too")
+        old = f"model cycles on {names} are judged, too; --cycles asks for them now"
+        text = old if priced else f"the paths of {names}; --cycles judges its model cycles, too"
+        if cpus and shows_progress():
+            log(f"note: {text}")
         return tuple(cpus) if priced else ()
     found = [cpu for cpu in asked.cycles if cpu]
     if None in asked.cycles:
