@@ -63,6 +63,7 @@ void holes_tell(uint64_t holes);
 /* prepare.c */
 void modules_load(const struct job *job);
 void date_set(const struct job *job);
+void clocks_join(void);
 void random_fill(void);
 void perturb(const struct job *job);
 void perturb_group(const struct job *job);

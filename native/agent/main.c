@@ -66,6 +66,7 @@ int main(void)
     take_job(&job);
     modules_load(&job);
     date_set(&job);
+    clocks_join();
     holes_unpacked();
     perturb(&job);
     mode_set(&job);

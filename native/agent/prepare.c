@@ -11,9 +11,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
 
+#define NS_PER_SECOND 1000000000
 #define PAGE_BYTES 4096
 #define HELD_FOLDER "/run/held"
 #define HELD_FILES 16
@@ -42,6 +44,23 @@ void date_set(const struct job *job)
 
     if (job->date_seconds && clock_settime(CLOCK_REALTIME, &date))
         message("note", "the date cannot be set: %s", strerror(errno));
+}
+
+/* Makes the wall clock a whole number of seconds ahead of CLOCK_MONOTONIC. The kernel adds an offset to the nanoseconds of one to have
+ * the other's, and in the moments where both make a second clock_gettime() executes some instructions more; how much of each second
+ * that is depends on how long this kernel took to boot. */
+void clocks_join(void)
+{
+    struct timespec monotonic, wall;
+    struct timex ahead = {.modes = ADJ_SETOFFSET | ADJ_NANO};
+
+    clock_gettime(CLOCK_MONOTONIC, &monotonic); /* first: what is left of the offset is then above 0, and makes a second seldom */
+    clock_gettime(CLOCK_REALTIME, &wall);
+    ahead.time.tv_usec = monotonic.tv_nsec - wall.tv_nsec;
+    if (ahead.time.tv_usec < 0)
+        ahead.time.tv_usec += NS_PER_SECOND;
+    if (adjtimex(&ahead) < 0)
+        message("note", "the clocks keep their offset: %s", strerror(errno));
 }
 
 /* From now on all that is exec'd runs in the kernel's mode, and the agent itself goes on in its own. */

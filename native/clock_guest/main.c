@@ -199,6 +199,7 @@ int main(void)
     take_job(&job);
     modules_load(&job);
     date_set(&job);
+    clocks_join();
     mode_set(&job);
     for (size_t i = 0; i < job.n_env; i++)
         name = strncmp(job.env[i], NAME, strlen(NAME)) ? name : job.env[i] + strlen(NAME);

@@ -131,6 +131,21 @@ def test_interrupts_are_counted_apart() -> None:
     assert not any("apic_timer" in name for name in own), own
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_reading_a_clock_costs_the_same_at_any_moment_of_a_second(spec: str) -> None:
+    """Each operation before it puts the region off by 2^31 ns: 0.147 s further in a second."""
+    name, before = "clock_gettime-syscall", ("uname", "fstat", "stat", "chdir", "sched_yield", "getppid")
+    regions = [
+        regions_of("--settle", "1", *before[:n], name, where=guest(spec))[name]
+        for n in range(len(before))
+    ]
+    costs = [region.cost("own").insns for region in regions]
+
+    # Less than an instruction an iteration: a tick is in some of the regions.
+    assert max(costs) - min(costs) < regions[0].iteration_count
+
+
 def test_the_kernel_executes_its_locked_instructions_on_one_cpu() -> None:
     region = regions_of("chdir")["chdir"]
     per_call = region.cost("own").specials["lock"] / region.iteration_count
