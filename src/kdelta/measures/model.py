@@ -20,7 +20,6 @@ from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
-from kdelta.spec.phase import PhaseRule
 
 
 class RunSide(msgspec.Struct, frozen=True):
@@ -142,7 +141,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 class MeasureRequest(msgspec.Struct, frozen=True):
     """What is asked of measures: the CPU that was named, if any; how many layouts of a kernel are
-    drawn; the margin as a fraction; whether misses of data count; the phases of the workload.
+    drawn; the margin as a fraction; whether misses of data count.
 
     timed       by which clock operations are timed, if by any
     works       what is run
@@ -153,10 +152,13 @@ class MeasureRequest(msgspec.Struct, frozen=True):
     layouts: int = 0
     margin: float = 0.0
     data: bool = False
-    phases: tuple[PhaseRule, ...] = ()
     timed: TimedBy = NOT_TIMED
     works: tuple[Work, ...] = ()
     guest_cpus: int = 1
+
+    def work(self, workload: str) -> Work | None:
+        """Return what is run of a workload, as far as it was passed."""
+        return next((one for one in self.works if one.name == workload), None)
 
 
 class Measure:

@@ -25,6 +25,8 @@ from kdelta.lab.request import LabRequest
 from kdelta.measures.conflicts.measure import CpuConflicts, of_request
 from kdelta.measures.model import Effect, MeasureRequest, RunPair, RunSide, judge_effect
 from kdelta.measures.registry import measures_of
+from kdelta.spec.run import MachineOptions
+from kdelta.studies.series.request import SeriesRequest
 from tests.synthetic import region
 
 REGION = "stat"
@@ -95,7 +97,8 @@ def effect(lab: Lab, base: RunSide, other: RunSide) -> Effect:
 
 def test_it_is_asked_where_guests_have_several_cpus() -> None:
     assert of_request(MeasureRequest()) is None
-    (measure,) = measures_of(MeasureRequest(guest_cpus=2))
+    two = LabRequest(machine=MachineOptions(cpus=2))
+    (measure,) = measures_of(SeriesRequest(tree="linux", patches=(), lab=two))
     assert measure.recording(LabRequest()).conflicts
     assert not measure.weighs
 

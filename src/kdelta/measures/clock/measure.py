@@ -94,7 +94,8 @@ class GuestClock(Measure):
         step = _step(other)
         lab.progress.begin(step)
         try:
-            work = next(one for one in self._asked.works if one.name == pair.workload)
+            work = self._asked.work(pair.workload)
+            assert work is not None
             work = await with_files(work, (base, other), lab)  # as its counted runs have them
             with interruptible():
                 found, count = self._timed((base, other), work, pair, lab)

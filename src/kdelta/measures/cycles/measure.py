@@ -151,10 +151,11 @@ class ModelCycles(Measure):
     def _phases(self, lab: Lab, traced: Traced) -> dict[str, tuple[PhaseCost, ...]]:
         """Return what each phase of the workload costs."""
         placed = traced.placed
-        if placed is None or not self._asked.phases:
+        work = self._asked.work(placed.run.workload) if placed else None
+        if placed is None or work is None or not work.phases:
             return {}
         symbols = run_symbols(placed.kernel, lab.store, placed.run)
-        return phase_costs(placed, self._asked.phases, symbols, self._cpu)
+        return phase_costs(placed, work.phases, symbols, self._cpu)
 
     def judgement(self, cycles: Cycles) -> Judgement:
         """Return model cycles as all measures show what they found."""

@@ -33,7 +33,7 @@ from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts, reported_cpu
 from kdelta.lab.work import titles_of, works_of
 from kdelta.measures.cycles.placement import caches_of
-from kdelta.measures.model import Measure, MeasureRequest, recording
+from kdelta.measures.model import Measure, recording
 from kdelta.measures.path.comparable import end_notes
 from kdelta.measures.registry import measures_of
 from kdelta.report.model import ReportedCPU
@@ -86,16 +86,7 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
         machine=request.lab.machine,
     )
     lab = lab.asked(request.lab)
-    measures = measures_of(
-        MeasureRequest(
-            request.cpu,
-            request.layouts,
-            request.margin,
-            timed=request.timed,
-            works=tuple(works),
-            guest_cpus=request.lab.machine.cpus,
-        )
-    )
+    measures = measures_of(request, works, request.cpu)
     recorded = lab.asked(recording(request.lab, measures))
     bench = Bench(request.tree, works, recorded, [one for one in measures if one.searched])
     request.timed.check()

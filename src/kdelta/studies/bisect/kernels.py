@@ -25,7 +25,7 @@ from kdelta.kernels.sources.source import Source, source_of
 from kdelta.lab.cpus import lab_like, machine_for
 from kdelta.lab.lab import Lab
 from kdelta.lab.work import works_of
-from kdelta.measures.model import MeasureRequest, recording
+from kdelta.measures.model import recording
 from kdelta.measures.registry import measures_of
 from kdelta.report import words
 from kdelta.spec.change import parse_change
@@ -110,14 +110,11 @@ class Commits(SearchStudy):
     def __init__(self, request: BisectRequest, commits: CommitRange, lab: Lab) -> None:
         self.request, self.range = request, commits
         asked = lab_like(request.lab, request.cpu)
-        cpus = asked.machine.cpus
-        self.measures = measures_of(MeasureRequest(request.cpu, request.layouts, guest_cpus=cpus))
+        self.measures = measures_of(request, (), request.cpu, timed=False)
         works = works_of(
             request.workloads, request.operations, request.program, machine=asked.machine
         )
-        self.judges = measures_of(
-            MeasureRequest(timed=request.timed, works=tuple(works), guest_cpus=cpus)
-        )
+        self.judges = measures_of(request, works)
         self._lab = lab.asked(recording(asked, [*self.measures, *self.judges]))
         self._changes = tuple(parse_change(word) for word in request.changes)
         announce(self._changes, lab.progress.log)

@@ -14,7 +14,6 @@ from kdelta.infer.effects.gains import PathGain
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
-from kdelta.lab.asked import NOT_TIMED
 from kdelta.lab.budget import Budget, cost_of_runs
 from kdelta.lab.cpus import lab_like, must_fit, must_replay_data
 from kdelta.lab.found import in_rounds, with_files
@@ -25,7 +24,6 @@ from kdelta.lab.work import Work
 from kdelta.measures.model import (
     Judgement,
     Measure,
-    MeasureRequest,
     RunPair,
     RunSide,
     measured,
@@ -82,7 +80,10 @@ async def run_compare(
     _must_replay(request)
     check_kernels((request.base, *request.others), progress.log)
     cpus: Sequence[CPU | None] = request.cpus or (None,)
-    asked = [_measures(request, work, cpu, timed=not at) for at, cpu in enumerate(cpus)]
+    asked = [
+        measures_of(request, [work], cpu if request.cycles else None, timed=not at)
+        for at, cpu in enumerate(cpus)
+    ]
     _expect(request, asked, lab)
     machines = [(cpu, lab.asked(lab_like(request.lab, cpu))) for cpu in cpus]
     wanted = await _sides(work, request, machines[0][1])
@@ -116,24 +117,6 @@ async def run_compare(
             f"the budget ended: runs that were left out take {budget.refused.seconds} s more"
         )
     return tuple(found)
-
-
-def _measures(
-    request: CompareRequest, work: Work, cpu: CPU | None, *, timed: bool
-) -> list[Measure]:
-    """Return the measures on one CPU. timed: besides, by the clock if one was named."""
-    return measures_of(
-        MeasureRequest(
-            cpu=cpu if request.cycles else None,
-            layouts=request.layouts,
-            margin=request.margin,
-            data=request.lab.data_lines,
-            phases=work.phases,
-            timed=request.timed if timed else NOT_TIMED,
-            works=(work,),
-            guest_cpus=request.lab.machine.cpus,
-        )
-    )
 
 
 def _expect(request: CompareRequest, machines: Sequence[Sequence[Measure]], lab: Lab) -> None:

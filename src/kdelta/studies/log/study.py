@@ -20,7 +20,7 @@ from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.plan import same_program
 from kdelta.lab.reports import controllers, machine_facts, reported_cpu
 from kdelta.lab.run_facts import mode_of
-from kdelta.measures.model import Judgement, Measure, MeasureRequest
+from kdelta.measures.model import Judgement, Measure
 from kdelta.measures.path.comparable import comparable, guest_of
 from kdelta.measures.path.judges import MOST_RUNS, STATES, in_other_state
 from kdelta.measures.path.shared import (
@@ -254,8 +254,8 @@ class _HistoryStudy:
         notes: Sequence[str],
     ) -> HistorySeries:
         names = self._names(kernels)
-        asked = MeasureRequest(cpu, self._request.layouts, self._request.margin)
-        judged, more = self._measured(measures_of(asked), kernels, effects, tuple(names))
+        measures = measures_of(self._request, (), cpu)
+        judged, more = self._measured(measures, kernels, effects, tuple(names))
         guests = [guest_of(one.done, self._lab.store) for one in kernels]
         effects = [
             comparable(one, cpu, pair)

@@ -17,7 +17,6 @@ from kdelta.measures.model import (
     Judgement,
     Measure,
     MeasuredEffects,
-    MeasureRequest,
     RunPair,
     RunSide,
 )
@@ -40,7 +39,7 @@ def place_measures(request: PlaceRequest, works: Sequence[Work]) -> list[Measure
             "--clock times the kernel that --apply relinks, and --apply is not there",
             "add --apply, or leave out --clock",
         )
-    return measures_of(MeasureRequest(timed=request.timed, works=tuple(works)))
+    return measures_of(request, works)
 
 
 def must_measure(measures: Sequence[Measure], kernels: Sequence[Kernel], lab: Lab) -> None:

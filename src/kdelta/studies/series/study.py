@@ -39,7 +39,7 @@ from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import machine_facts
 from kdelta.lab.work import titles_of, works_of
-from kdelta.measures.model import Measure, MeasureRequest, recording
+from kdelta.measures.model import Measure, recording
 from kdelta.measures.path.comparable import end_notes
 from kdelta.measures.registry import measures_of
 from kdelta.spec.run import RunStatus
@@ -74,9 +74,7 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     works = works_of(
         request.workloads, program=request.program, specs=[request.tree], machine=machine
     )
-    measures = measures_of(
-        MeasureRequest(timed=request.timed, works=tuple(works), guest_cpus=machine.cpus)
-    )
+    measures = measures_of(request, works)
     lab = lab.asked(recording(request.lab, measures))
     for measure in measures:
         measure.check(lab, ())
