@@ -10,7 +10,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word, compare
 from kdelta.infer.effects.gate import decide, judge_path
 from kdelta.infer.profiles.system_calls import KernelCost, PartKind, part_changes
-from kdelta.measures.model import Effect, MeasuredEffects, judge_effect
+from kdelta.report.measured import Effect, MeasuredEffects, judge_effect
 from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.spec.run import RunStatus
 from kdelta.studies.against.model import AgainstRegion, AgainstReport, OutputChange, ProgramSide

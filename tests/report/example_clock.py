@@ -5,7 +5,7 @@ import math
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
-from kdelta.measures.model import Effect, MeasuredEffects
+from kdelta.report.measured import Effect, MeasuredEffects
 from kdelta.studies.clock.model import ClockReport, OperationFloor, TimedKernel
 
 _OLD = TimedKernel("6.1.0", "Linux version 6.1.0", "a" * 40, "quiet", "tsc", 8, 9)

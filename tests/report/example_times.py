@@ -3,7 +3,7 @@
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
-from kdelta.measures.model import Effect, MeasuredEffects
+from kdelta.report.measured import Effect, MeasuredEffects
 
 
 def effect(region: str, word: Word, low: float, high: float, reason: str) -> Effect:

@@ -13,8 +13,9 @@ from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.measures.clock.fit import Expected, expected_of, fitted
-from kdelta.measures.model import Effect, Judgement, Measure, MeasureRequest, RunPair
+from kdelta.measures.model import Judgement, Measure, MeasureRequest, RunPair
 from kdelta.measures.registry import MEASURES
+from kdelta.report.measured import Effect
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
 

@@ -16,8 +16,9 @@ from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.lab.lab import Lab
 from kdelta.lab.request import LabRequest
-from kdelta.measures.model import Effect, Judgement, Measure, RunPair, RunSide
+from kdelta.measures.model import Judgement, Measure, RunPair, RunSide
 from kdelta.measures.registry import MEASURES
+from kdelta.report.measured import Effect
 from kdelta.report.stored import Stored
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store

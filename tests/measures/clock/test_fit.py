@@ -22,7 +22,8 @@ from kdelta.measures.clock.fit import (
     fitted,
     worth_timing,
 )
-from kdelta.measures.model import Effect, Judgement, MeasuredEffects, RunPair, RunSide
+from kdelta.measures.model import Judgement, RunPair, RunSide
+from kdelta.report.measured import Effect, MeasuredEffects
 
 MARGIN = 0.01
 SLOWER_BY_5 = Interval(0.04, 0.06)

@@ -23,8 +23,9 @@ from kdelta.lab.attachments import CONFLICTS
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.request import LabRequest
 from kdelta.measures.conflicts.measure import CpuConflicts, of_request
-from kdelta.measures.model import Effect, MeasureRequest, RunPair, RunSide, judge_effect
+from kdelta.measures.model import MeasureRequest, RunPair, RunSide
 from kdelta.measures.registry import measures_of
+from kdelta.report.measured import Effect, judge_effect
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.series.request import SeriesRequest
 from tests.synthetic import region

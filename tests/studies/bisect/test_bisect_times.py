@@ -16,8 +16,9 @@ from kdelta.lab.lab import Lab
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
 from kdelta.measures.clock.fit import Expected
-from kdelta.measures.model import Effect, Judgement, Measure, RunPair
+from kdelta.measures.model import Judgement, Measure, RunPair
 from kdelta.measures.registry import MEASURES
+from kdelta.report.measured import Effect
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import MachineOptions

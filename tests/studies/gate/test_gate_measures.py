@@ -8,7 +8,8 @@ import pytest
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
-from kdelta.measures.model import Effect, Judgement, MeasuredEffects, RunSide
+from kdelta.measures.model import Judgement, RunSide
+from kdelta.report.measured import Effect, MeasuredEffects
 from kdelta.studies.compare.study import Comparison
 from kdelta.studies.gate.study import judge
 from tests.synthetic import own, region, run

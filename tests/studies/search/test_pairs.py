@@ -11,7 +11,8 @@ from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.lab.wanted import RunResult
-from kdelta.measures.model import Effect, Judgement, Measure, RunPair, RunSide
+from kdelta.measures.model import Judgement, Measure, RunPair, RunSide
+from kdelta.report.measured import Effect
 from kdelta.spec.run import RunStatus
 from kdelta.studies.search.pairs import PairJudge, not_known, pairs_of
 from tests.report.example import stored

@@ -9,7 +9,8 @@ import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import OPEN, Effects, OperationEffect, Word
-from kdelta.measures.model import Effect, MeasuredEffects, RunPair
+from kdelta.measures.model import RunPair
+from kdelta.report.measured import Effect, MeasuredEffects
 
 NO_DIFFERENCE = "no difference"
 BY_PATH = "explained by the path"

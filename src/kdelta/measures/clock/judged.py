@@ -9,7 +9,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.measures.clock.boots import TimedKernels
 from kdelta.measures.clock.units import published
-from kdelta.measures.model import Effect, MeasuredEffects
+from kdelta.report.measured import Effect, MeasuredEffects
 
 NAME, UNIT = "times", "nanoseconds"
 WHERE = " by the clock"

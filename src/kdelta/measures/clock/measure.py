@@ -29,13 +29,8 @@ from kdelta.measures.clock.needs import must_be_timeable
 from kdelta.measures.clock.pairs import PairsWanted, time_pairs
 from kdelta.measures.clock.results import TimedRun
 from kdelta.measures.clock.settings import busy, host_settings, unset
-from kdelta.measures.model import (
-    Judgement,
-    Measure,
-    MeasuredEffects,
-    MeasureRequest,
-    RunPair,
-)
+from kdelta.measures.model import Judgement, Measure, MeasureRequest, RunPair
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.words import some
 from kdelta.spec.change import LAST_SEED, ShuffleChange
 from kdelta.spec.errors import KdeltaError, LabError, UserError

@@ -13,7 +13,7 @@ from kdelta.infer.effects.effects import OPEN
 from kdelta.measures.clock.boots import TimedKernels, paired
 from kdelta.measures.clock.judged import timed_effects
 from kdelta.measures.clock.results import TimedRun
-from kdelta.measures.model import MeasuredEffects
+from kdelta.report.measured import MeasuredEffects
 from kdelta.spec.errors import KdeltaError
 
 _LEAST_PAIRS = 2

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kdelta.measures.clock.boots import TimedKernels
 from kdelta.measures.clock.results import TimedRun
-from kdelta.measures.model import OtherFigure
+from kdelta.report.measured import OtherFigure
 from kdelta.spec.errors import UserError
 from kdelta.workloads.catalog import Workload, find_workload
 

@@ -22,7 +22,8 @@ from kdelta.lab.attachments import CONFLICTS, conflicts_of
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.request import LabRequest
 from kdelta.measures.conflicts.words import because
-from kdelta.measures.model import Effect, Judgement, Measure, MeasureRequest, RunPair, RunSide
+from kdelta.measures.model import Judgement, Measure, MeasureRequest, RunPair, RunSide
+from kdelta.report.measured import Effect
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 

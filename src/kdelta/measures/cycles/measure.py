@@ -30,15 +30,9 @@ from kdelta.measures.cycles.placement import (
     placed_run,
     run_symbols,
 )
-from kdelta.measures.model import (
-    Effect,
-    Judgement,
-    Measure,
-    MeasureRequest,
-    RunPair,
-    RunSide,
-)
+from kdelta.measures.model import Judgement, Measure, MeasureRequest, RunPair, RunSide
 from kdelta.measures.path.comparable import guest_of
+from kdelta.report.measured import Effect
 from kdelta.spec.errors import KdeltaError
 
 _PASSING = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})

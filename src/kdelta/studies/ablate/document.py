@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from kdelta.infer.effects.estimate import Estimate, is_seen, share_percent
-from kdelta.measures import sections as measures
 from kdelta.measures.cycles.words import cpu_line
 from kdelta.report import cells, words
+from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,

@@ -13,7 +13,7 @@ import msgspec
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.search_model import Proof, RegionSum
-from kdelta.measures.model import MeasuredEffects
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
 

@@ -14,7 +14,8 @@ from kdelta.cpus.model import CPU
 from kdelta.infer.search.search_model import FlipSet
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import merged_unlike, unlike
-from kdelta.measures.model import Measure, MeasuredEffects
+from kdelta.measures.model import Measure
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import Mismatch
 from kdelta.studies.ablate.model import GroupCycles
 from kdelta.studies.search.measure import Bench, MeasuredKernel

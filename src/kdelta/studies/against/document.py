@@ -10,8 +10,8 @@ from kdelta.infer.effects.effects import MARGIN, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.infer.effects.gate import Exit, Judged
 from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
-from kdelta.measures import sections as measures
 from kdelta.report import cells, figures, words
+from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,

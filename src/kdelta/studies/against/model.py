@@ -12,7 +12,7 @@ import msgspec
 from kdelta.infer.effects.effects import OperationEffect
 from kdelta.infer.effects.gate import Decision, Judged
 from kdelta.infer.profiles.system_calls import KernelCostChange
-from kdelta.measures.model import MeasuredEffects
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns
 
 _NAME_CHARACTERS = 40

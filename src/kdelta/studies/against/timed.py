@@ -16,7 +16,7 @@ from kdelta.measures.clock.fit import expected_by, fitted
 from kdelta.measures.clock.here import TimedProgram, pairs_here
 from kdelta.measures.clock.judged import NAME, UNIT, WHERE, timed_effects
 from kdelta.measures.clock.settings import unset
-from kdelta.measures.model import MeasuredEffects, judge_effect
+from kdelta.report.measured import MeasuredEffects, judge_effect
 from kdelta.spec.errors import KdeltaError
 
 _LEAST_PAIRS = 2

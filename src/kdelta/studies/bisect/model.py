@@ -9,7 +9,7 @@ cycles an iteration where a CPU was named.
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.measures.model import MeasuredEffects
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns
 from kdelta.studies.search.model import BisectBuild, BisectedRegion
 

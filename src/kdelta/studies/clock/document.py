@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterator
 from fractions import Fraction
 
-from kdelta.measures import sections as measures
 from kdelta.report import cells, words
+from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import Answer, Cell, Column, Document, Section, Table
 from kdelta.report.stored import Stored

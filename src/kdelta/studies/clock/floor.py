@@ -11,7 +11,7 @@ from kdelta.measures.clock.here import bundle_here, pairs_here
 from kdelta.measures.clock.judged import timed_effects
 from kdelta.measures.clock.results import BootFacts, TimedRun
 from kdelta.measures.clock.settings import busy, unset
-from kdelta.measures.model import Effect
+from kdelta.report.measured import Effect
 from kdelta.studies.clock.model import ClockReport, OperationFloor
 from kdelta.studies.clock.request import FloorRequest
 from kdelta.studies.clock.study import kernel_of, machine_of

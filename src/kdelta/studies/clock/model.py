@@ -3,7 +3,7 @@
 
 import msgspec
 
-from kdelta.measures.model import MeasuredEffects
+from kdelta.report.measured import MeasuredEffects
 
 
 class TimedKernel(msgspec.Struct, frozen=True):

@@ -25,10 +25,11 @@ from kdelta.lab.reports import (
 from kdelta.lab.work import Work
 from kdelta.measures.cycles.measure import cycles_of
 from kdelta.measures.cycles.model import CycleReport
-from kdelta.measures.model import MeasuredEffects, RunSide
+from kdelta.measures.model import RunSide
 from kdelta.measures.path.gains import like_of
 from kdelta.measures.path.judges import OperationRuns
 from kdelta.measures.path.shared import are_alike
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns

@@ -10,10 +10,10 @@ import msgspec
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
-from kdelta.measures import sections as measures
 from kdelta.measures.cycles import parts as cycles
 from kdelta.measures.cycles.words import cpus_lines, path_words
 from kdelta.report import cells, figures, words
+from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,

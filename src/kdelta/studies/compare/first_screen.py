@@ -13,7 +13,7 @@ from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import FIRM, OPEN, OperationEffect, Word
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
-from kdelta.measures import sections as measures
+from kdelta.report import effects as measures
 from kdelta.report import figures, words
 from kdelta.report.document import (
     Answer,

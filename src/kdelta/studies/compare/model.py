@@ -9,8 +9,8 @@ from kdelta.infer.effects.effects import Effects
 from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.measures.cycles.model import CycleReport
-from kdelta.measures.model import MeasuredEffects
 from kdelta.report.groups import groups_text
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import (
     Facts,
     KernelRuns,

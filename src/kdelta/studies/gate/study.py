@@ -10,8 +10,9 @@ from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
 from kdelta.infer.effects.gate import Decision, Judged, decide, judge_path
 from kdelta.lab.lab import Lab
 from kdelta.lab.work import Work
-from kdelta.measures.model import RunSide, judge_effect
+from kdelta.measures.model import RunSide
 from kdelta.measures.path.judges import NOT_IN_STATES
+from kdelta.report.measured import judge_effect
 from kdelta.store.model import Run
 from kdelta.studies.compare.study import Comparison, SameKernelError, run_compare
 from kdelta.studies.gate.request import GateRequest

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from kdelta.infer.effects.effects import Word
-from kdelta.measures import sections as measures
 from kdelta.measures.cycles.words import cpu_line
 from kdelta.report import cells, figures, words
+from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,

@@ -14,7 +14,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.history import GeometricChange
-from kdelta.measures.model import Effect
+from kdelta.report.measured import Effect
 from kdelta.report.model import Facts, ReportedCPU
 
 REAL = (Word.SLOWER, Word.FASTER)

@@ -12,7 +12,8 @@ from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.measures.cycles.measure import cycles_of
 from kdelta.measures.cycles.words import cycle_reason
-from kdelta.measures.model import Effect, Judgement, Measure, RunPair, RunSide
+from kdelta.measures.model import Judgement, Measure, RunPair, RunSide
+from kdelta.report.measured import Effect
 from kdelta.spec.kernel import parameters_of
 from kdelta.studies.log.lineage import Lineage, parsed_spec
 from kdelta.studies.log.model import CycleStep

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from kdelta.cpus.misses import PLURALS
-from kdelta.measures import sections as measures
 from kdelta.measures.cycles.cut import cut_note
 from kdelta.measures.cycles.words import cpu_line
 from kdelta.report import cells, figures, words
+from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,

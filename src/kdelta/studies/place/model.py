@@ -5,7 +5,7 @@ import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.measures.cycles.cut import CutRegion
-from kdelta.measures.model import MeasuredEffects
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns, Mismatch, ReportedCPU
 
 _FEW_MISSES = 50

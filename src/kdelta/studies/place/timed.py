@@ -12,15 +12,9 @@ from kdelta.infer.effects.effects import MARGIN, Effects, OperationEffect, Verdi
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.lab.work import Work
-from kdelta.measures.model import (
-    Effect,
-    Judgement,
-    Measure,
-    MeasuredEffects,
-    RunPair,
-    RunSide,
-)
+from kdelta.measures.model import Judgement, Measure, RunPair, RunSide
 from kdelta.measures.registry import measures_of
+from kdelta.report.measured import Effect, MeasuredEffects
 from kdelta.spec.errors import UserError
 from kdelta.studies.layout.traced_kernel import TracedKernel
 from kdelta.studies.place.model import Applied, PlacedRegion

@@ -7,11 +7,11 @@ import msgspec
 
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate, is_seen
-from kdelta.measures import sections as measures
-from kdelta.measures.model import Effect, MeasuredEffects
 from kdelta.report import cells
+from kdelta.report import effects as measures
 from kdelta.report.document import Block, Cell, Column, Prose, Section, Suite, Table
 from kdelta.report.figures import in_per_cent
+from kdelta.report.measured import Effect, MeasuredEffects
 
 
 class MeasuredChange(msgspec.Struct, frozen=True):

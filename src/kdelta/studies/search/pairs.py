@@ -12,15 +12,9 @@ from kdelta.infer.effects.effects import compare
 from kdelta.lab.lab import Lab
 from kdelta.measures.cycles.effects import Cycles
 from kdelta.measures.cycles.measure import cycles_of
-from kdelta.measures.model import (
-    Judgement,
-    Measure,
-    MeasuredEffects,
-    RunPair,
-    RunSide,
-    measured,
-)
+from kdelta.measures.model import Judgement, Measure, RunPair, RunSide, measured
 from kdelta.measures.path.shared import are_alike
+from kdelta.report.measured import MeasuredEffects
 
 Pairs = Mapping[str, RunPair]
 """The runs of two kernels by workload."""

@@ -9,8 +9,8 @@ from functools import partial
 from kdelta.infer.effects.estimate import MEAN, Estimate, is_seen
 from kdelta.infer.search.minimal import PatchRole
 from kdelta.infer.search.search_model import PatchAnswer, PatchGroup, PatchOutcome, View
-from kdelta.measures import sections as measures
 from kdelta.report import cells, figures, words
+from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,

@@ -21,7 +21,7 @@ from kdelta.infer.search.search_model import (
     RegionSum,
     View,
 )
-from kdelta.measures.model import MeasuredEffects
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import Facts, KernelRuns
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
 

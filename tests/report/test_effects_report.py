@@ -2,8 +2,8 @@
 """What a document shows of a measure that found nothing, and of its notes."""
 
 from kdelta.infer.effects.effects import Word
-from kdelta.measures import sections
-from kdelta.measures.model import Effect, MeasuredEffects
+from kdelta.report import effects as sections
+from kdelta.report.measured import Effect, MeasuredEffects
 
 WHY = "not timed: the guest said nothing"
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kdelta.infer.effects.effects import FIRM
-from kdelta.measures.model import Effect, MeasuredEffects
 from kdelta.report import cells, words
 from kdelta.report.document import (
     Answer,
@@ -24,6 +23,7 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.figures import in_per_cent
+from kdelta.report.measured import Effect, MeasuredEffects
 from kdelta.report.words import TONES
 
 _NAMED = 6
