@@ -8,7 +8,7 @@ import typing
 from pathlib import Path
 
 from kdelta.cli.command import ArgumentParam, OptionParam
-from kdelta.cli.main import COMMANDS, load_command
+from kdelta.cli.commands import COMMANDS, load_command
 from kdelta.cli.words import TABLE
 
 

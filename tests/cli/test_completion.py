@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.cli.commands import COMMANDS
 from kdelta.cli.completion import SCRIPTS
-from kdelta.cli.main import COMMANDS
 from kdelta.cli.words import TABLE, completed, for_bash, main
 from kdelta.cpus import list_cpus
 from kdelta.workloads.catalog import workloads

@@ -7,8 +7,9 @@ import pytest
 from reading import read_document
 
 from kdelta.cli import main as cli
+from kdelta.cli.codes import USAGE
 from kdelta.cli.cpus import cpu_text, cpus_text
-from kdelta.cli.guard import USAGE, guarded
+from kdelta.cli.guard import guarded
 from kdelta.cli.reading import READERS
 from kdelta.cpus import CPU, list_cpus, load_cpu
 from kdelta.cpus.catalog import user_path
@@ -19,7 +20,6 @@ Captured = pytest.CaptureFixture[str]
 
 
 def kdelta(*arguments: str) -> int:
-    """Runs a command in this process; returns its exit code."""
     return guarded(lambda: cli.app(args=list(arguments), prog_name="kdelta", standalone_mode=False))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.cli.commands import COMMANDS, load_command
 from kdelta.cli.defaults import check_defaults, options_of
-from kdelta.cli.main import COMMANDS, load_command
 from kdelta.spec.errors import UserError
 from kdelta.studies.compare.request import CompareRequest
 from tests.cli.studies import Captured, Studies, kdelta

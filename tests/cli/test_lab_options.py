@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from kdelta.cli.command import Command, OptionParam
+from kdelta.cli.commands import COMMANDS, load_command
 from kdelta.cli.examples import EXAMPLES
-from kdelta.cli.main import COMMANDS, load_command
 from kdelta.cli.output import shows_progress
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.slips import parses

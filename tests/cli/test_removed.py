@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli import main as cli
-from kdelta.cli.guard import USAGE
-from kdelta.cli.main import COMMANDS as ALL
-from kdelta.cli.main import load_command
+from kdelta.cli.codes import USAGE
+from kdelta.cli.commands import COMMANDS as ALL
+from kdelta.cli.commands import load_command
 from kdelta.cli.removed import COMMANDS, OPTIONS, RENAMED
 from kdelta.cli.slips import parses
 from kdelta.infer.effects.gate import Exit

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from kdelta.cli.main import COMMANDS as NAMED
-from kdelta.cli.main import load_command
+from kdelta.cli.commands import COMMANDS as NAMED
+from kdelta.cli.commands import load_command
 
 COMMANDS: dict[str, Any] = {name: load_command(name) for name in NAMED}

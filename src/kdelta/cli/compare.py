@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.options import CyclesOptions, FlameOptions, OfProgram, with_cycles
 from kdelta.cli.plain_options import All, Functions, PrintOptions, explain_option
 from kdelta.cli.publish import publish, report_text, shown_lab

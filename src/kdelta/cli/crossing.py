@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, with_model
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.profile import asked_work

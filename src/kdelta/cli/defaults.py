@@ -2,7 +2,6 @@
 """The user's file of defaults: values of options where the command line gives none."""
 
 import difflib
-import importlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -97,10 +96,11 @@ def _sections(path: Path | None, commands: Iterable[str]) -> dict[str, dict[str,
         raise UserError(error.message, _WITHOUT) from error
     if not content:
         return {}
-    toml = importlib.import_module("tomllib")  # which most have no need of
+    import tomllib  # noqa: PLC0415  (most have no need of it)
+
     try:
         check_toml(text := content.decode())
-        sections: dict[str, Any] = toml.loads(text)
+        sections: dict[str, Any] = tomllib.loads(text)
     except ValueError as error:  # of TOML, or of UTF-8
         raise UserError(f"cannot read {path}: {error}", _WITHOUT) from error
     except RecursionError as error:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cli.codes import LAB
+from kdelta.cli.commands import COMMANDS, load_command
 from kdelta.cli.defaults import check_defaults, defaults_file, has_defaults
-from kdelta.cli.guard import LAB
-from kdelta.cli.main import COMMANDS, load_command
 from kdelta.cli.named_cpu import host_text
 from kdelta.cli.output import echo_commands, emit
 from kdelta.cli.plain_options import Verbose

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two examples of each command, which its help shows."""
+"""Two examples of each command, and the kinds of kernel specs, which its help shows."""
 
 from collections.abc import Mapping
 
@@ -50,6 +50,37 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "completion": ("bash", "fish"),
 }
 """By command: what follows its name."""
+
+SPECS = """\b
+Kernel specs:
+  PATH, tree:PATH              a source tree as it is, or packed (.tar.xz)
+  git:PATH@REV                 a commit, tag or branch of a git repository
+  deb-src:PACKAGE[=VERSION]    a distribution's source: linux-source-6.12
+  deb:PACKAGE[=VERSION]        a distribution's binary kernel, fetched by apt
+  deb:PACKAGE:armhf            one for another architecture: armhf, arm64
+  deb:PACKAGE@trixie           one of another release than this host's
+  rpm:FILE[,FILE]              packages of Fedora, openSUSE, RHEL, or pkg:FILE
+                               of Arch; or their addresses
+  rpm:PACKAGE@REPOSITORY       one of a repository, or pkg:PACKAGE@DATABASE
+  image:PATH[,modules=FOLDER]  a bzImage, a vmlinux with CONFIG_PVH=y, a
+                               zImage for ARM, an Image for arm64 or RISC-V;
+                               a folder or an archive that has one
+
+\b
+Changes on a source, in their order:
+  +CONFIG_X=y  +'# CONFIG_X is not set'  options
+  +base:my.config  +fragment.config      a whole config, a part of one
+  +defconfig  +kvm_guest.config          what the tree's own make knows
+  +fix.patch  +series.mbox               patches
+  +KCFLAGS=-O3  +CC=clang  +LLVM=1       for make; without + for all kernels
+  +order:FILE  +shuffle:SEED             functions in that or a random order,
+  +align:64  +sections                   aligned; as without, to compare with
+  +dshuffle:SEED                         variables in a random order
+  +kernel-mode                           programs can run in ring 0 (x86-64)
+
+\b
+A lone + is the first kernel again: ~/linux +a.config + +fix.patch
+"""
 
 
 def examples_text(name: str) -> str:

@@ -3,7 +3,6 @@
 
 import datetime
 import errno
-import importlib
 import os
 import signal
 import sys
@@ -13,18 +12,13 @@ from types import FrameType
 
 import click
 
+from kdelta.cli.codes import INTERRUPTED, LAB, USAGE
 from kdelta.cli.invoked import invoked
 from kdelta.cli.output import ReaderGoneError, log
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import write_atomic
 from kdelta.spec.errors import KdeltaError, UserError, leaves
 
-RUNS_FAILED = 1
-"""No run of some kernel went well: it is reported, and kept, and there is nothing to go by."""
-
-USAGE = 2
-LAB = 3
-INTERRUPTED = 128 + signal.SIGINT
 _NAME_SHOWN = 200
 
 
@@ -62,7 +56,8 @@ def _usage(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show(sys.stderr)
         return code
-    slips = importlib.import_module("kdelta.cli.slips")  # which imports every command
+    from kdelta.cli import slips  # noqa: PLC0415  (it imports every command)
+
     slip = slips.usage_slip(error, arguments)
     log(f"kdelta: {slip.message}")
     if slip.hint:
@@ -80,8 +75,9 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int:
     known = [one for one in errors if isinstance(one, KdeltaError)]
     usage = len(known) == len(errors) and all(isinstance(one, UserError) for one in known)
     hints, command = {one: one.hint for one in known}, ""
-    if usage and arguments:
-        slips = importlib.import_module("kdelta.cli.slips")
+    if usage and arguments and isinstance(known[0], UserError):
+        from kdelta.cli import slips  # noqa: PLC0415
+
         hints[known[0]], command = slips.advice_on(known[0], arguments)
     for one in known:
         log(f"kdelta: {one.message}")

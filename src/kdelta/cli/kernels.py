@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.listing import lines_text
 from kdelta.cli.output import emit
 from kdelta.cli.progress import shown_progress

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.options import OfProgram, one_kernel
 from kdelta.cli.plain_options import PrintOptions, explain_option

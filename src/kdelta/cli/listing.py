@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `kdelta runs` and `report --list` print."""
 
-import importlib
 from collections.abc import Iterable, Sequence
 
 from kdelta.report.lines import ascii_only
@@ -46,8 +45,9 @@ def _counted(regions: Sequence[str]) -> str:
 
 def _kernel_name(run: Run) -> str:
     """The kernel, and how it was changed; what parses that is imported only if there is need."""
-    names = importlib.import_module("kdelta.report.names")
-    return ascii_only(names.kernel_name(run.kernel_spec, run.kernel_release))
+    from kdelta.report.names import kernel_name  # noqa: PLC0415
+
+    return ascii_only(kernel_name(run.kernel_spec, run.kernel_release))
 
 
 def studies_text(studies: Sequence[Study], columns: int) -> str:

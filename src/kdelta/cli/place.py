@@ -4,7 +4,7 @@
 from functools import partial
 from typing import Annotated
 
-from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.options import one_kernel
 from kdelta.cli.plain_options import PrintOptions

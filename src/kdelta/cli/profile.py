@@ -11,8 +11,8 @@ from typing import Annotated
 import msgspec
 
 from kdelta import __version__
+from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.export import ExportOptions, Wanted, checked_export
-from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, on_cpu, one_kernel, with_model
 from kdelta.cli.output import emit, log
 from kdelta.cli.plain_options import Functions, PrintOptions

@@ -2,7 +2,6 @@
 """What words of a command line stand for: CPUs, per cents, times, words of a list."""
 
 import difflib
-import importlib
 import math
 import re
 import typing
@@ -85,7 +84,8 @@ def _cpus(option: str, given: Any, type_: Any) -> object:
 
 def _cpu(name: str, note: str = "") -> Any:
     """Return the CPU of that name; UserError, with that note, for one that is unknown."""
-    named_cpu = importlib.import_module("kdelta.cli.named_cpu").named_cpu  # which imports much
+    from kdelta.cli.named_cpu import named_cpu  # noqa: PLC0415  (it imports much)
+
     try:
         return named_cpu(name)
     except UserError as error:

@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta import __version__
-from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.options import LikeOptions, OfProgram, on_cpu, one_kernel
 from kdelta.cli.output import ReaderGoneError, emit
 from kdelta.cli.plain_options import Functions, PrintOptions

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta runs`: what ran, at a glance. It imports little: it is what is asked for most often."""
 
-import importlib
 from typing import Annotated
 
 import msgspec
@@ -33,8 +32,9 @@ def runs(asked: RunsOptions) -> None:
         found = store.runs(asked.limit)
         regions = [] if asked.json else [store.regions(run) for run in found]
     if asked.json:
-        model = importlib.import_module("kdelta.report.model")
-        documents = importlib.import_module("kdelta.studies.documents")
-        emit(documents.document_text(model.run_list(found), __version__))
+        from kdelta.report.model import run_list  # noqa: PLC0415  (it imports much)
+        from kdelta.studies.documents import document_text  # noqa: PLC0415
+
+        emit(document_text(run_list(found), __version__))
     else:
         emit(runs_text(found, regions))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kdelta.cli import removed
 from kdelta.cli.command import ArgumentParam, OptionParam
-from kdelta.cli.main import COMMANDS, load_command
+from kdelta.cli.commands import COMMANDS, load_command
 from kdelta.cli.meant import are_kernels, kernels_meant
 from kdelta.cli.removed import renamed
 from kdelta.spec.errors import UserError

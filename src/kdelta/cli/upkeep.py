@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.guard import LAB
+from kdelta.cli.codes import LAB
 from kdelta.cli.output import emit, log
 from kdelta.host.cache import GIB, Pruning, disk_bytes, limit_bytes, megabytes, usage
 from kdelta.host.cache import prune as prune_cache

@@ -3,7 +3,6 @@
 
 import contextlib
 import fcntl
-import importlib
 import os
 import re
 import sqlite3
@@ -141,8 +140,9 @@ def migrate(connection: sqlite3.Connection, folder: Path) -> None:
         elif not _VERSION.fullmatch(found):
             raise damaged(folder, "the version of its tables is lost")
         elif found != REVISION:
-            # Imported here: it takes longer than everything else at start, and is rarely needed.
-            importlib.import_module("kdelta.store.migrate").migrate(connection, folder, found)
+            from kdelta.store.migrate import take_steps  # noqa: PLC0415  (it imports much)
+
+            take_steps(connection, folder, found)
 
 
 def revision(connection: sqlite3.Connection) -> str | None:

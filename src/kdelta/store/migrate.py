@@ -11,7 +11,7 @@ from kdelta.spec.errors import LabError
 from kdelta.store.tables import REVISION
 
 
-def migrate(connection: sqlite3.Connection, folder: Path, found: str) -> None:
+def take_steps(connection: sqlite3.Connection, folder: Path, found: str) -> None:
     """Takes the steps from the revision that was found, all or none.
 
     LabError for a store that a newer kdelta wrote.
