@@ -17,4 +17,4 @@ def use_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_checks() -> None:
     """Has folders of the cache compared again, as another process would."""
-    manifest._whole.clear()
+    manifest.must_be_undamaged.cache_clear()

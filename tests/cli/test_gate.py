@@ -257,7 +257,7 @@ def test_a_line_that_nothing_reads_does_not_turn_bad_into_good(
             raise BrokenPipeError
 
     answering(side(1000, 1000), side(2000, 2000))
-    monkeypatch.setattr("kdelta.cli.output._forget", lambda _: None)
+    monkeypatch.setattr("kdelta.cli.output.forget_stream", lambda _: None)
     monkeypatch.setattr("sys.stdout", Gone())
     assert cli.ended(["gate", *KERNELS]) == 1
 

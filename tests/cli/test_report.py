@@ -13,8 +13,8 @@ from reading import read_document
 
 from kdelta import __version__
 from kdelta.cli import main as cli
-from kdelta.cli.invoked import command_line
 from kdelta.cli.listing import studies_text
+from kdelta.host.invoked import command_line
 from kdelta.report.stored import Stored, encode
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus

@@ -5,22 +5,21 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from kdelta.host.command import run, set_echo
+from kdelta.host.command import echo_commands, run
 from kdelta.spec.errors import LabError
 from tests.conftest import FakeProgram
 
 
 @pytest.fixture
-def echoed() -> Iterator[list[str]]:
-    lines: list[str] = []
-    set_echo(lines.append)
-    yield lines
-    set_echo(None)
+def echoed(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[str]]]:
+    echo_commands(wanted=True)
+    yield lambda: [line.removeprefix("+ ") for line in capsys.readouterr().err.splitlines()]
+    echo_commands(wanted=False)
 
 
 def test_result_of_a_program() -> None:
@@ -60,12 +59,13 @@ def test_of_a_program_without_an_end_a_long_last_line_is_quoted_in_part() -> Non
     assert caught.value.message.endswith(f"that it printed: {1:0100d}{2:0100d}")
 
 
-def test_echo_can_be_pasted(echoed: list[str], tmp_path: Path) -> None:
+def test_echo_can_be_pasted(echoed: Callable[[], list[str]], tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     folder.mkdir()
     run(["printf", "%s", "it's $HOME"], cwd=folder)
-    assert echoed == [f"(cd {shlex.quote(str(folder))} && printf %s 'it'\"'\"'s $HOME')"]
-    assert subprocess.check_output(["sh", "-c", echoed[0]], text=True) == "it's $HOME"
+    (line,) = echoed()
+    assert line == f"(cd {shlex.quote(str(folder))} && printf %s 'it'\"'\"'s $HOME')"
+    assert subprocess.check_output(["sh", "-c", line], text=True) == "it's $HOME"
 
 
 def test_tied_program_ends_with_one_that_is_killed(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.doctor import Check, checks
+from kdelta.host.emulator import why_lacking
 from kdelta.host.pin import check_source
 from tests.conftest import FakeProgram
 
@@ -73,7 +74,7 @@ def test_pin_that_cannot_be_fetched_is_not_promised(
 
     monkeypatch.setenv("KDELTA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("kdelta.host.emulator.obtain", obtain)
-    monkeypatch.setattr("kdelta.host.emulator._lacking", {})
+    why_lacking.cache_clear()
     monkeypatch.setenv("PATH", "/nowhere")
     found = by_name()
     for name in ("QEMU", "pin"):

@@ -11,7 +11,7 @@ import pytest
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.files import (
     copy_sparse,
-    made_folders,
+    has_made_folders,
     move,
     new_folder,
     os_failure,
@@ -91,12 +91,12 @@ def test_new_folder_appears_at_the_end(tmp_path: Path) -> None:
 
 
 def test_made_folders_are_those_since_the_last_call(tmp_path: Path) -> None:
-    made_folders()
+    has_made_folders()
     for name in ("kernel", "image"):
         with new_folder(tmp_path / name):
-            assert made_folders() == ()
-        assert made_folders() == (tmp_path / name,)
-    assert made_folders() == ()
+            assert not has_made_folders()
+        assert has_made_folders()
+    assert not has_made_folders()
 
 
 def test_new_folder_leaves_nothing_after_a_failure(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kdelta.host import emulator, pin
+from kdelta.host.command import log_once
 from kdelta.host.doctor import checks
 from kdelta.host.emulator import binutils_command, find_compiler, find_qemu
 from kdelta.host.files import sha256_file
@@ -48,8 +49,8 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> 
     table = tmp_path / "pin.toml"
     table.write_text(made.text())
     monkeypatch.setattr(pin, "TABLE", table)
-    monkeypatch.setattr(emulator, "_logged", set())
-    monkeypatch.setattr(emulator, "_lacking", {})
+    log_once.cache_clear()
+    emulator.why_lacking.cache_clear()
     # It has no compiler.
     monkeypatch.setattr(emulator, "_built", lambda name, _, api: build(name, plugin_api=api))
     monkeypatch.setenv(PIN_URL, str(folder))
@@ -166,7 +167,7 @@ def test_binutils_are_the_hosts_for_its_own_files_and_where_none_can_be_fetched(
     packages = (*pinned().packages, made)
     pin.TABLE.write_text(msgspec.structs.replace(pinned(), packages=packages).text())
     pinned.cache_clear()
-    emulator._lacking.clear()
+    emulator.why_lacking.cache_clear()
     (found,) = binutils_command(other, "objdump")
     assert Path(found).is_relative_to(pinned().folder)
     assert Path(found).is_file()

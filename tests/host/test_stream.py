@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.host.command import set_echo
+from kdelta.host.command import echo_commands
 from kdelta.host.stream import run_logged
 from kdelta.spec.errors import LabError
 
@@ -51,15 +51,14 @@ def test_each_line_is_heard_and_logged(tmp_path: Path) -> None:
     assert log.read_text() == "before\n$ sh -c 'echo a b; echo c >&2; exit 3'\na b\nc\n"
 
 
-def test_what_is_echoed_can_be_pasted(tmp_path: Path) -> None:
-    echoed: list[str] = []
-    set_echo(echoed.append)
+def test_what_is_echoed_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    echo_commands(wanted=True)
     try:
         run_logged(["env", "A=b c", "sh", "-c", 'echo "$A"'], tmp_path / "log", cwd=tmp_path)
     finally:
-        set_echo(None)
-    done = subprocess.run(["sh", "-c", *echoed], capture_output=True, text=True, check=True)
-    assert done.stdout == "b c\n"
+        echo_commands(wanted=False)
+    echoed = capsys.readouterr().err.removeprefix("+ ")
+    assert subprocess.check_output(["sh", "-c", echoed], text=True) == "b c\n"
 
 
 def test_a_missing_program_is_the_labs(tmp_path: Path) -> None:

@@ -172,11 +172,11 @@ def test_kernel_that_hangs_is_waited_for_once(
         return GuestOutcome(RunStatus.BOOT_FAILED, detail, "", 600.0, {})
 
     monkeypatch.setattr("kdelta.machines.snapshots.boot", boot)
-    monkeypatch.setattr("kdelta.machines.snapshots._hung", {})
     forced = msgspec.structs.replace(GUEST, force=NAMES)
+    setting = Setting(own_cache, 600.0)
     for number in range(3):
         guest = msgspec.structs.replace(forced, boot=number)
-        found = asyncio.run(obtain_forcing(guest, Setting(own_cache, 600.0)))
+        found = asyncio.run(obtain_forcing(guest, setting))
         assert isinstance(found, GuestOutcome)
         assert found.detail == detail
     assert len(boots) == expected

@@ -9,7 +9,7 @@ import subprocess
 import msgspec
 import pytest
 
-from kdelta.cli.invoked import command_line
+from kdelta.host.invoked import command_line
 from kdelta.report.document import Cell, Column, Table
 from kdelta.report.text import WIDTH, table_lines
 from kdelta.studies.bisect.mail import bisect_mails

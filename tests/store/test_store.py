@@ -16,12 +16,13 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
+from kdelta.host.invoked import invoked
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.check import must_be_whole
 from kdelta.store.database import DATABASE, _explained
 from kdelta.store.model import NewRun, NewStudy, Run, Study
-from kdelta.store.store import Store, enter_command
+from kdelta.store.store import Store
 from kdelta.store.tables import REVISION
 from tests.store.blob_files import blob_path
 from tests.synthetic import own, region, run
@@ -305,14 +306,12 @@ def test_a_store_without_answers_gets_them(tmp_path: Path) -> None:
         assert kept.answer == ""
 
 
-def test_a_run_has_the_command_line_that_made_it(store: Store) -> None:
-    enter_command("kdelta run image:a -- ls")
-    try:
-        made = store.start_run(new())
-    finally:
-        enter_command("")
-    assert store.run(made).command == "kdelta run image:a -- ls"
-    assert store.run(store.start_run(new())).command == ""
+def test_a_run_has_the_command_line_that_made_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for line in ("kdelta run image:a -- ls", ""):
+        monkeypatch.setattr(invoked, "line", line)
+        assert store.run(store.start_run(new())).command == line
 
 
 def blob_files(folder: Path) -> set[Path]:

@@ -10,9 +10,9 @@ import msgspec
 
 from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, with_model
-from kdelta.cli.output import log
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.publish import publish, shown_lab
+from kdelta.host.command import log_to_stderr
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import run_async
 from kdelta.lab.lab import open_store
@@ -110,8 +110,8 @@ def _tree(words: Sequence[str], repository: str) -> tuple[str, tuple[str, ...]]:
 
 def _write_logs(report: BisectReport, file: Path) -> None:
     if not report.found:
-        log(f"no commit was found, so {file} is not written")
+        log_to_stderr(f"no commit was found, so {file} is not written")
     for place, found in enumerate(report.found):
         path = file if not place else file.with_name(f"{file.name}.{place + 1}")
         write_atomic(path, report.logs[found.commit.name].encode())
-        log(f"git bisect replay {path}: {found.commit.cited}")
+        log_to_stderr(f"git bisect replay {path}: {found.commit.cited}")

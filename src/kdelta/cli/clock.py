@@ -10,11 +10,12 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.options import one_kernel
-from kdelta.cli.output import emit, log
+from kdelta.cli.output import emit
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish, run_study
 from kdelta.cli.reading import one_of
+from kdelta.host.command import log_to_stderr
 from kdelta.host.target import target
 from kdelta.lab.lab import open_store
 from kdelta.lab.plan import guest_compiler
@@ -172,11 +173,11 @@ def _pack(asked: PackOptions) -> int:
     if asked.output is None:
         raise UserError("pack needs a file to write", "kdelta clock pack --output bundle.tar")
     arch = target(asked.arch).name
-    by = guest_compiler(arch, MachineOptions(), log)
+    by = guest_compiler(arch, MachineOptions(), log_to_stderr)
     if asked.program:
-        bundle, name = bundle_of_program(asked.program, by, log), asked.program.name
+        bundle, name = bundle_of_program(asked.program, by, log_to_stderr), asked.program.name
     else:
-        bundle, name = bundle_of(find_workload(asked.workload), by, log), asked.workload
+        bundle, name = bundle_of(find_workload(asked.workload), by, log_to_stderr), asked.workload
     size = write_bundle(bundle, arch, asked.output)
     emit(f"{asked.output}: {size / 1e6:.1f} MB, {name} for {arch}\n")
     return 0

@@ -16,10 +16,11 @@ import msgspec
 from click.core import ParameterSource
 
 from kdelta.cli.defaults import defaults_file
-from kdelta.cli.invoked import use_defaults
-from kdelta.cli.output import echo_commands, log, silence_progress
+from kdelta.cli.output import silence_progress
 from kdelta.cli.plain_options import ProgressOptions
 from kdelta.cli.reading import READERS, one_of
+from kdelta.host.command import echo_commands, log_to_stderr
+from kdelta.host.invoked import use_defaults
 from kdelta.spec.change import ALLOW_UNKNOWN, MOST_FUZZ, FuzzChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import ITEMS_A_GIB
@@ -240,7 +241,7 @@ class Command(click.Command):
             for word in _typed(param, ctx.params[param.name])
         ]
         if used and (text := use_defaults(used, defaults_file())) and not ctx.params.get("quiet"):
-            log(text)
+            log_to_stderr(text)
         return super().invoke(ctx)
 
     def _run(self, **_: Any) -> Any:

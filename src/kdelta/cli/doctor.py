@@ -12,10 +12,11 @@ from kdelta.cli.codes import LAB
 from kdelta.cli.commands import COMMANDS, load_command
 from kdelta.cli.defaults import check_defaults, defaults_file, has_defaults
 from kdelta.cli.named_cpu import host_text
-from kdelta.cli.output import echo_commands, emit
+from kdelta.cli.output import emit
 from kdelta.cli.plain_options import Verbose
 from kdelta.cpus.catalog import host_cpu
 from kdelta.host.cache import GIB, disk_bytes, limit_bytes, megabytes, usage
+from kdelta.host.command import echo_commands
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.doctor import Check, checks
 from kdelta.host.target import target

@@ -9,11 +9,12 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.invoked import command_line
-from kdelta.cli.output import check_folder, emit, log, save
+from kdelta.cli.output import check_folder, emit, save
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.terminal import show_top
+from kdelta.host.command import log_to_stderr
 from kdelta.host.interrupt import run_async
+from kdelta.host.invoked import command_line
 from kdelta.infer.profiles.profile import Selection
 from kdelta.report.exports import EXPORTS, Export, export_of
 from kdelta.report.names import kernel_name
@@ -94,7 +95,7 @@ class Wanted(msgspec.Struct, frozen=True):
             )
             data = self.export.made(profiles, naming)
         if source and not naming.lines:
-            log("no source lines: there is no debug info of anything that was executed")
+            log_to_stderr("no source lines: there is no debug info of anything that was executed")
         write_export(self.export, data, self.output, f"{run.workload}-{run.id}")
 
 
@@ -146,4 +147,4 @@ def write_export(export: Export, data: bytes, output: str, stem: str) -> None:
     if output.endswith("/") or path.is_dir():
         path = path / (re.sub(r"[^\w.+-]+", "-", stem) + export.suffix)
     save(path, data)
-    log(f"{export.name}: {path}, {len(data)} bytes")
+    log_to_stderr(f"{export.name}: {path}, {len(data)} bytes")

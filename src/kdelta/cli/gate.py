@@ -10,10 +10,11 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.options import CyclesOptions, FlameOptions, OfProgram, with_cycles
-from kdelta.cli.output import ReaderGoneError, log
+from kdelta.cli.output import ReaderGoneError
 from kdelta.cli.plain_options import HtmlFile, PrintOptions
 from kdelta.cli.publish import publish, shown_lab
 from kdelta.cli.reading import fraction_of
+from kdelta.host.command import log_to_stderr
 from kdelta.host.interrupt import run_async
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.effects import MARGIN
@@ -94,7 +95,7 @@ def gate(
         report = GateReport(answer.decision, answer.judged, answer.notes, compared)
         groups = [f"control groups: {text}" for text in map(report_groups, compared) if text]
         for note in (*dict.fromkeys(groups), *answer.notes):
-            log(f"note: {note}")
+            log_to_stderr(f"note: {note}")
         # Where there is no reader of the line, the code says it, too.
         with contextlib.suppress(ReaderGoneError):
             publish(store, "gate", [report], PrintOptions(html=page.html), headed=False)

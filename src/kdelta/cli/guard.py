@@ -13,10 +13,11 @@ from types import FrameType
 import click
 
 from kdelta.cli.codes import INTERRUPTED, LAB, USAGE
-from kdelta.cli.invoked import invoked
-from kdelta.cli.output import ReaderGoneError, log
+from kdelta.cli.output import ReaderGoneError
+from kdelta.host.command import log_to_stderr
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import write_atomic
+from kdelta.host.invoked import invoked
 from kdelta.spec.errors import KdeltaError, UserError, leaves
 
 _NAME_SHOWN = 200
@@ -43,7 +44,7 @@ def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int
             return _failed(error, arguments)
         result = INTERRUPTED
     if result == INTERRUPTED:
-        log("kdelta: interrupted; runs that had ended are in the store")
+        log_to_stderr("kdelta: interrupted; runs that had ended are in the store")
         return 128 + (ended_by[0] if ended_by else signal.SIGINT)
     return result if isinstance(result, int) else 0
 
@@ -59,10 +60,10 @@ def _usage(error: Exception, arguments: Sequence[str]) -> int:
     from kdelta.cli import slips  # noqa: PLC0415  (it imports every command)
 
     slip = slips.usage_slip(error, arguments)
-    log(f"kdelta: {slip.message}")
+    log_to_stderr(f"kdelta: {slip.message}")
     if slip.hint:
-        log(f"hint: {slip.hint}")
-    log(f"try: {slips.working(slip, arguments)}")
+        log_to_stderr(f"hint: {slip.hint}")
+    log_to_stderr(f"try: {slips.working(slip, arguments)}")
     return code
 
 
@@ -80,16 +81,16 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int:
 
         hints[known[0]], command = slips.advice_on(known[0], arguments)
     for one in known:
-        log(f"kdelta: {one.message}")
+        log_to_stderr(f"kdelta: {one.message}")
         if hints[one]:
-            log(f"hint: {hints[one]}")
+            log_to_stderr(f"hint: {hints[one]}")
     for bug in errors:
         if not isinstance(bug, KdeltaError):
             _report_bug(bug)
     if invoked.defaults:
-        log(f"note: defaults: {invoked.defaults}")
+        log_to_stderr(f"note: defaults: {invoked.defaults}")
     if command:
-        log(f"try: {command}")
+        log_to_stderr(f"try: {command}")
     return USAGE if usage else LAB
 
 
@@ -106,16 +107,16 @@ def _of_a_name(error: BaseException) -> BaseException:
 
 
 def _report_bug(error: BaseException) -> None:
-    log(f"kdelta: this is a bug in kdelta: {type(error).__name__}: {error}")
+    log_to_stderr(f"kdelta: this is a bug in kdelta: {type(error).__name__}: {error}")
     text = "".join(traceback.format_exception(error))
     try:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
         path = data_dir("crashes") / f"{now}-{os.getpid()}.txt"
         write_atomic(path, f"{sys.argv!r}\n{text}".encode())
     except KdeltaError:
-        log(text)
+        log_to_stderr(text)
     else:
-        log(f"hint: please report it with the file {path}")
+        log_to_stderr(f"hint: please report it with the file {path}")
 
 
 def _end_like_ctrl_c(*signals: signal.Signals) -> list[int]:

@@ -11,9 +11,9 @@ from kdelta import __version__
 from kdelta.cli.commands import COMMANDS, OF_KERNELS, load_command
 from kdelta.cli.defaults import check_defaults, defaults_of, has_defaults
 from kdelta.cli.guard import guarded
-from kdelta.cli.invoked import begin_command
 from kdelta.cli.output import emit
-from kdelta.host.files import made_folders
+from kdelta.host.files import has_made_folders
+from kdelta.host.invoked import begin_command
 from kdelta.spec.errors import UserError
 
 
@@ -78,7 +78,7 @@ def ended(arguments: Sequence[str]) -> int:
         _use_absolute_path()
         begin_command(arguments)
         code = guarded(lambda: _invoked(arguments), arguments)
-        if made_folders():
+        if has_made_folders():
             from kdelta.host.cache import keep_limit  # noqa: PLC0415  (it imports much)
 
             guarded(keep_limit)

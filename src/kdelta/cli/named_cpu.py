@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The CPU that --cpu names; of `host`, which file was taken, on stderr."""
 
-from kdelta.cli.output import log
 from kdelta.cpus.catalog import HOST, host_cpu, load_cpu, user_path
 from kdelta.cpus.cores import HostCPU
 from kdelta.cpus.model import CPU
+from kdelta.host.command import log_to_stderr
 
 
 def named_cpu(name: str) -> CPU:
     """Return the CPU of that name, as `load_cpu` does; log which one `host` is."""
     cpu = load_cpu(name)
     if name.partition(",")[0] == HOST:
-        log(f"--cpu {HOST}: {host_text(host_cpu())}")
+        log_to_stderr(f"--cpu {HOST}: {host_text(host_cpu())}")
     return cpu
 
 

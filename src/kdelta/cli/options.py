@@ -14,8 +14,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kdelta.cli.output import log, shows_progress
+from kdelta.cli.output import shows_progress
 from kdelta.cpus.model import CPU
+from kdelta.host.command import log_to_stderr
 from kdelta.lab.cpus import default_cpus, lab_like
 from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.errors import UserError
@@ -121,7 +122,7 @@ def cycles_on(
         old = f"model cycles on {names} are judged, too; --cycles asks for them now"
         text = old if priced else f"the paths of {names}; --cycles judges its model cycles, too"
         if cpus and shows_progress():
-            log(f"note: {text}")
+            log_to_stderr(f"note: {text}")
         return tuple(cpus) if priced else ()
     found = [cpu for cpu in asked.cycles if cpu]
     if None in asked.cycles:
@@ -208,7 +209,7 @@ def measured_program(
     program = program_of(command, path, options)
     if program and (file := _input_file()):
         by_shell = f"exec {shlex.join(program.command)} <{shlex.quote(file)}"
-        log(
+        log_to_stderr(
             f"{program.command[0]} gets an empty standard input, and not {file}; with it: "
             f"-- {shlex.join(('sh', '-c', by_shell))}"
         )

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from kdelta.host.command import set_echo
+from kdelta.host.command import forget_stream
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.spec.errors import LabError, UserError
@@ -36,10 +36,10 @@ def emit(data: str | bytes, *, styled: bool = False) -> None:
             sys.stdout.write(data if styled else visible(data))
         sys.stdout.flush()
     except BrokenPipeError as error:
-        _forget(1)
+        forget_stream(1)
         raise ReaderGoneError from error
     except OSError as error:
-        _forget(1)
+        forget_stream(1)
         if error.errno == errno.EIO and not _is_file(1):  # a terminal that has hung up
             raise ReaderGoneError from error
         why = "stdout is closed" if error.errno == errno.EBADF else error.strerror
@@ -97,14 +97,6 @@ def check_folder(option: str, folder: Path, another: str) -> None:
         ) from error
 
 
-def log(line: str) -> None:
-    """Print a line for the user to stderr; a terminal that is gone is no error."""
-    try:
-        print(visible(line), file=sys.stderr, flush=True)  # noqa: T201  (the way out)
-    except OSError:
-        _forget(2)
-
-
 class Stderr(io.TextIOBase):
     """stderr for rich, which would fail where the terminal is gone."""
 
@@ -112,14 +104,14 @@ class Stderr(io.TextIOBase):
         try:
             sys.stderr.write(text)
         except OSError:
-            _forget(2)
+            forget_stream(2)
         return len(text)
 
     def flush(self) -> None:
         try:
             sys.stderr.flush()
         except OSError:
-            _forget(2)
+            forget_stream(2)
 
     def isatty(self) -> bool:
         return sys.stderr.isatty()
@@ -159,18 +151,6 @@ def silence_progress(*, wanted: bool) -> None:
 def shows_progress() -> bool:
     """Whether the user wants to see how far a study is."""
     return not _silenced.is_set()
-
-
-def echo_commands(*, wanted: bool) -> None:
-    """From now on says each command that is executed, as one could type it; or none."""
-    set_echo((lambda line: log(f"+ {line}")) if wanted else None)
-
-
-def _forget(descriptor: int) -> None:
-    # What is still in Python's buffer would be written at exit, and fail again.
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, descriptor)
-    os.close(nothing)
 
 
 def _is_file(descriptor: int) -> bool:

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cli.output import echo_commands, emit, log
+from kdelta.cli.output import emit
 from kdelta.cli.plain_options import Verbose
 from kdelta.cli.reading import one_of
+from kdelta.host.command import echo_commands, log_to_stderr
 from kdelta.host.pin import gcc_part, megabytes, obtain, pack, pinned, qemu_part
 from kdelta.host.target import targets
 from kdelta.spec.errors import UserError
@@ -68,13 +69,13 @@ def pin(
     found = pinned()
     if one_of("ACTION", action, _ACTIONS) == "fetch":
         for part in _parts(asked.arches or [_ARCH], asked.workloads):
-            obtain(found, part, log)
+            obtain(found, part, log_to_stderr)
     elif action == "pack":
         if asked.output is None:
             raise UserError("pack needs a file to write", "kdelta pin pack --output FILE")
         named = asked.arches or asked.workloads
         some = _parts(asked.arches or [_ARCH], asked.workloads) if named else ()
-        pack(found, asked.output, log, some)
+        pack(found, asked.output, log_to_stderr, some)
     width = max(map(len, found.parts))
     here = found.here
     parts = (

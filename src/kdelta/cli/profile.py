@@ -14,11 +14,12 @@ from kdelta import __version__
 from kdelta.cli.codes import RUNS_FAILED
 from kdelta.cli.export import ExportOptions, Wanted, checked_export
 from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, on_cpu, one_kernel, with_model
-from kdelta.cli.output import emit, log
+from kdelta.cli.output import emit
 from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.publish import shown_lab, unkept, write_page
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.model import CPU
+from kdelta.host.command import log_to_stderr
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import OF_DATA, Part, Selection, Sort, chosen_regions
 from kdelta.lab.asked import LabOfOne
@@ -352,11 +353,11 @@ def is_run(words: Sequence[str], workload: str) -> bool:
 
 
 def failed(run: Run | None) -> int:
-    """Says which run failed, if one did."""
+    """Log which run failed, if one did."""
     if run is not None:
         reason = f": {run.detail}" if run.detail else ""
-        log(f"kdelta: run {run.id} ended with {run.word}{reason}")
-        log(f"hint: kdelta show {run.id} has all that is known of it")
+        log_to_stderr(f"kdelta: run {run.id} ended with {run.word}{reason}")
+        log_to_stderr(f"hint: kdelta show {run.id} has all that is known of it")
     return RUNS_FAILED
 
 

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kdelta.cli.output import Stderr, log, shows_progress
+from kdelta.cli.output import Stderr, shows_progress
 from kdelta.cli.time_left import StepTimes, StudyTime, elapsed_text
+from kdelta.host.command import log_to_stderr
 from kdelta.host.dirs import cache_dir
 from kdelta.lab.progress import Progress, Silent
 from kdelta.spec.visible import visible
@@ -132,7 +133,7 @@ class LineProgress(_Reported):
 
     def _write(self, line: str) -> None:
         self._last = self._clock()
-        log(line)
+        log_to_stderr(line)
 
     def begin(self, step: str, seconds: float | None = None) -> None:
         with self._lock:

@@ -12,11 +12,12 @@ import msgspec
 
 from kdelta import __version__
 from kdelta.cli.colours import emit_report
-from kdelta.cli.invoked import invoked
-from kdelta.cli.output import emit, log, save
+from kdelta.cli.output import emit, save
 from kdelta.cli.plain_options import PrintOptions
 from kdelta.cli.progress import shown_progress
+from kdelta.host.command import log_to_stderr
 from kdelta.host.interrupt import run_async
+from kdelta.host.invoked import invoked
 from kdelta.lab.lab import Lab, open_store
 from kdelta.report.parts import made_of
 from kdelta.report.stored import Stored
@@ -100,11 +101,11 @@ def publish(
         if kind != "log":  # which looks at what was asked for before
             store.enter_last(study.id)
     except LabError as error:
-        log(f"kdelta: the report is printed and not kept: {error.message}")
+        log_to_stderr(f"kdelta: the report is printed and not kept: {error.message}")
     finally:  # a fault of kdelta loses no report, either
         if text is not None or not headed:
             for line in made_of(stored).head:
-                log(line)
+                log_to_stderr(line)
         _show(stored if headed else msgspec.structs.replace(stored, id=""), store, printed, text)
 
 
@@ -140,12 +141,12 @@ def unkept_runs(reports: Sequence[RunReport], functions: int = 0) -> Stored:
 def write_page(path: Path, stored: Stored, store: Store) -> None:
     """Writes the page of a study, whole or not at all; LabError if it cannot be written."""
     save(path, page_text(stored, store).encode())
-    log(f"{path}: html")
+    log_to_stderr(f"{path}: html")
 
 
 def page_text(stored: Stored, store: Store) -> str:
-    """The page of a study, with flame graphs where the store has profiles of its runs."""
-    return html_of(stored, flames_of(stored, store, log))
+    """Return the page of a study, with flame graphs where the store has profiles of its runs."""
+    return html_of(stored, flames_of(stored, store, log_to_stderr))
 
 
 def unkept(

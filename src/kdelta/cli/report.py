@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from kdelta import __version__
 from kdelta.cli.colours import emit_report
 from kdelta.cli.listing import studies_text
-from kdelta.cli.output import check_folder, emit, log, must_be_outside, save
+from kdelta.cli.output import check_folder, emit, must_be_outside, save
 from kdelta.cli.plain_options import All
 from kdelta.cli.publish import page_text, unkept_runs
+from kdelta.host.command import log_to_stderr
 from kdelta.lab.lab import open_store
 from kdelta.report.kind import ALL
 from kdelta.report.lines import WIDTH
@@ -102,7 +103,7 @@ def report(
         (emit_report if name == "text" else emit)(text)
     else:
         save(output, text.encode())
-        log(f"{output}: {name}")
+        log_to_stderr(f"{output}: {name}")
 
 
 def _columns() -> int:

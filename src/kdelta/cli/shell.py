@@ -14,8 +14,9 @@ from typing import Annotated, Any, TextIO
 import msgspec
 
 from kdelta.cli.options import LikeOptions, on_cpu, one_kernel, program_of
-from kdelta.cli.output import emit, log, shows_progress
+from kdelta.cli.output import emit, shows_progress
 from kdelta.cli.publish import shown_lab
+from kdelta.host.command import log_to_stderr
 from kdelta.host.interrupt import run_async
 from kdelta.host.lock import work_folder
 from kdelta.lab.lab import open_store
@@ -105,9 +106,9 @@ def shell(
         with shown_lab(store, asks=False) as lab:
             ready = run_async(prepare_shell(request, folder, lab))
         if shows_progress() and _is_terminal(sys.stdin):
-            log(f"a guest of {ready.kernel.title}; exit, or Ctrl-A x, ends it")
+            log_to_stderr(f"a guest of {ready.kernel.title}; exit, or Ctrl-A x, ends it")
         with _Terminal() as terminal:
-            return _OF_GUEST + run_async(use_shell(ready, terminal, log))
+            return _OF_GUEST + run_async(use_shell(ready, terminal, log_to_stderr))
 
 
 def shell_code(command: Callable[[], int]) -> int:

@@ -9,9 +9,10 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.codes import LAB
-from kdelta.cli.output import emit, log
+from kdelta.cli.output import emit
 from kdelta.host.cache import GIB, Pruning, disk_bytes, limit_bytes, megabytes, usage
 from kdelta.host.cache import prune as prune_cache
+from kdelta.host.command import log_to_stderr
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import expanded
 from kdelta.host.finding import Finding
@@ -123,7 +124,7 @@ def prune(asked: PruneOptions) -> None:
 
 def pruned_text(wanted: Pruning) -> str:
     """Prunes the cache; a line on what was removed, or would be, what is left, and the limit."""
-    removed = prune_cache(wanted, log)
+    removed = prune_cache(wanted, log_to_stderr)
     freed = sum(one.bytes for one in removed)
     left = sum(one.bytes for one in usage())
     if wanted.dry_run:

@@ -2,6 +2,7 @@
 """Running the host's programs: none asks anything, each can be shown ready to paste."""
 
 import contextlib
+import functools
 import os
 import shlex
 import shutil
@@ -9,8 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -51,12 +52,21 @@ Log = Callable[[str], None]
 _QUOTED = 200
 """So many characters are quoted of the last line of a program that did not end."""
 
-_echo: list[Callable[[str], None]] = []
+_echoes = threading.Event()
 
 
-def set_echo(echo: Callable[[str], None] | None) -> None:
-    """Shows every command before it runs, as a line that can be pasted into a shell."""
-    _echo[:] = [echo] if echo else []
+def echo_commands(*, wanted: bool) -> None:
+    """Show from now on each command before it runs, as a line to paste into a shell; or none."""
+    if wanted:
+        _echoes.set()
+    else:
+        _echoes.clear()
+
+
+@functools.cache
+def log_once(line: str, log: Log) -> None:
+    """Log a line that this process has not logged there before."""
+    log(line)
 
 
 def echo_command(argv: Sequence[str | Path], cwd: Path | None = None) -> None:
@@ -67,8 +77,8 @@ def echo_command(argv: Sequence[str | Path], cwd: Path | None = None) -> None:
 
 def echo_line(line: str) -> None:
     """Shows such a command that is a line already."""
-    for echo in _echo:
-        echo(line)
+    if _echoes.is_set():
+        log_to_stderr(f"+ {line}")
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -144,7 +154,7 @@ def run(
             errors="replace",
             timeout=seconds,
             check=False,
-            preexec_fn=partial(tie_to, os.getpid(), signal.SIGKILL) if tied else None,
+            preexec_fn=functools.partial(tie_to, os.getpid(), signal.SIGKILL) if tied else None,
         )
     except subprocess.TimeoutExpired as error:
         said = b"".join(one for one in (error.stdout, error.stderr) if one)
@@ -196,5 +206,17 @@ def quiet(_line: str) -> None:
 
 
 def log_to_stderr(line: str) -> None:
-    """Print a line of the log, for callers without a better log."""
-    print(visible(line), file=sys.stderr, flush=True)  # noqa: T201  (the way out below cli)
+    """Print a line for the user to stderr; a terminal that is gone is no error."""
+    try:
+        print(visible(line), file=sys.stderr, flush=True)  # noqa: T201  (the way out)
+    except OSError:
+        forget_stream(2)
+
+
+def forget_stream(descriptor: int) -> None:
+    """Have what is written there from now on go nowhere: what is still in Python's buffer would be
+    written at exit, and fail again.
+    """
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, descriptor)
+    os.close(nothing)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Log, Result, find_program, quiet, run
+from kdelta.host.command import Log, Result, find_program, log_once, quiet, run
 from kdelta.host.files import FileState, sha256_state
 from kdelta.host.gcc import Compiler
 from kdelta.host.loading import library_folders, loading
@@ -38,8 +38,6 @@ ANOTHER = "install QEMU 7.2 to 11, or name one: --qemu pin, or --qemu PATH"
 HOST, PIN = "host", "pin"
 
 _SECONDS = 30.0
-_logged: set[str] = set()
-_lacking: dict[tuple[str, str, str], KdeltaError] = {}
 
 # Where a folder has QEMU's program; and where Debian's packages have firmware.
 _PROGRAMS = ("", "bin", "usr/bin", "usr/local/bin")
@@ -150,18 +148,18 @@ def find_qemu(of: Target, path: str = "", log: Log = quiet) -> HostQemu:
 def find_compiler(
     of: Target, qemu: str = "", log: Log = quiet, parts: Sequence[str] = ()
 ) -> Compiler:
-    """The compiler of guests' programs that goes with that --qemu: the pin's, or that of the pin in
-    an archive, so that they are the same on every host; and the host's where no pin can be fetched,
-    or one that has these other `parts`, too.
+    """Return the compiler of guests' programs that goes with that --qemu: the pin's, or that of the
+    pin in an archive, so that they are the same on every host; and the host's where no pin can be
+    fetched, or one that has these other `parts`, too.
     """
     place = Path(qemu).absolute() if qemu not in ("", HOST, PIN) else None
     archived = _archived(FileState.of(place)) if place and place.is_file() else None
     pin = archived or pinned()
     for part in (gcc_part(of.name), *parts):
-        if why := _why_lacking(pin, part, log, place if archived else None):
+        if why := why_lacking(pin, part, log, place if archived else None):
             if qemu == PIN or archived:
                 raise why
-            _log_once(f"{why.message}: using this host's programs for the guest", log)
+            log_once(f"{why.message}: using this host's programs for the guest", log)
             return Compiler(of.name)
     return Compiler(of.name, pin)
 
@@ -172,7 +170,7 @@ def binutils_command(of: Target, name: str, log: Log = quiet) -> list[str]:
     fetched, the host's.
     """
     part = binutils_part(of.name)
-    if of.is_host or _why_lacking(pinned(), part, log):
+    if of.is_host or why_lacking(pinned(), part, log):
         return [of.tool(name)]
     tree = obtain(pinned(), part, log)
     return [*loading(tree), str(tree / "usr/bin" / of.tool(name))]
@@ -216,7 +214,7 @@ def _archived(file: FileState) -> Pin | None:
 
 def _usual(of: Target, log: Log) -> HostQemu:
     """The QEMU where --qemu is not given."""
-    why = _why_lacking(pinned(), qemu_part(of.name), log)
+    why = why_lacking(pinned(), qemu_part(of.name), log)
     if why is None:
         return _in_pin(of, pinned(), log)
     try:
@@ -225,25 +223,18 @@ def _usual(of: Target, log: Log) -> HostQemu:
     except LabError as error:
         hint = f"{why.hint}; or {error.hint}"
         raise LabError(f"{why.message}; and {error.message}", hint) from why
-    _log_once(f"{why.message}: using this host's QEMU {host.version}", log)
+    log_once(f"{why.message}: using this host's QEMU {host.version}", log)
     return host
 
 
-def _why_lacking(pin: Pin, part: str, log: Log, archive: Path | None = None) -> KdeltaError | None:
-    """Why that part of the pin cannot be used, which is tried once; None when it is there."""
-    key = (str(pin.folder), part, str(archive))
-    if key not in _lacking:
-        try:
-            obtain(pin, part, log, archive)
-        except KdeltaError as error:
-            _lacking[key] = error
-    return _lacking.get(key)
-
-
-def _log_once(line: str, log: Log) -> None:
-    if line not in _logged:
-        _logged.add(line)
-        log(line)
+@functools.cache
+def why_lacking(pin: Pin, part: str, log: Log, archive: Path | None = None) -> KdeltaError | None:
+    """Return why that part of the pin cannot be used, tried once; None when it is there."""
+    try:
+        obtain(pin, part, log, archive)
+    except KdeltaError as error:
+        return error
+    return None
 
 
 def _options(name: str, values: Iterable[Path]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TypeVar
@@ -336,7 +337,7 @@ def new_folder(final: Path) -> Iterator[Path]:
     with partial_folder(final.with_name(final.name + PARTIAL)) as partial:
         yield partial
         name_folder(partial, final, replaces=True)
-        _made.append(final)
+        _made.set()
 
 
 def name_folder(partial: Path, final: Path, *, replaces: bool = False) -> None:
@@ -351,12 +352,12 @@ def name_folder(partial: Path, final: Path, *, replaces: bool = False) -> None:
         _sync_one(final.parent)
 
 
-_made: list[Path] = []
+_made = threading.Event()
 
 
-def made_folders() -> tuple[Path, ...]:
-    """Return the folders made since the last call; the cache may hold too much by them."""
-    found = tuple(_made)
+def has_made_folders() -> bool:
+    """Return whether folders were made since the last call; the cache may hold too much by them."""
+    found = _made.is_set()
     _made.clear()
     return found
 

@@ -6,6 +6,7 @@ The manifest lies next to the folder, so that the folder holds nothing but what 
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import secrets
@@ -36,9 +37,6 @@ T = TypeVar("T")
 
 _ENDING = ".manifest"
 _PIECE_BYTES = 1 << 20
-
-_whole: set[tuple[FileState, FileState]] = set()
-"""Manifests and their folders that this process compared already."""
 
 
 class _Manifest(msgspec.Struct, frozen=True):
@@ -73,18 +71,29 @@ def has_manifest(folder: Path) -> bool:
 
 
 def damage_found(folder: Path) -> str | None:
-    """`damage`, looked for once in each process as long as the folder is the same. LabError for a
+    """Return `damage`, looked for once in each process while the folder is the same. LabError for a
     folder that is not there.
     """
     if not has_manifest(folder):
         return damage(folder)
     with lab_errors("reading", folder):
-        key = (FileState.of(_path(folder)), FileState.of(folder))
-    if key in _whole:
-        return None
-    if (why := damage(folder)) is None:
-        _whole.add(key)
-    return why
+        states = FileState.of(_path(folder)), FileState.of(folder)
+    try:
+        must_be_undamaged(*states)
+    except _DamagedError as error:
+        return str(error)
+    return None
+
+
+class _DamagedError(Exception):
+    """Says what is damaged; never leaves this module."""
+
+
+@functools.cache
+def must_be_undamaged(_manifest: FileState, folder: FileState) -> None:
+    """Raise _DamagedError unless the folder is as it was made; once, while both are the same."""
+    if (why := damage(folder.path)) is not None:
+        raise _DamagedError(why)
 
 
 def is_whole(folder: Path) -> bool:

@@ -109,13 +109,16 @@ class Lab:
         self.store: Final = store
         self.progress: Final = progress
         self.request: Final = request
+        self._hung: dict[str, GuestOutcome] = {}
         # A run has many guests. They share the slots, and no more runs begin than there are slots.
         self._slots = asyncio.Semaphore(max(1, request.jobs))
         self._runs_at_once = asyncio.Semaphore(max(1, request.jobs))
 
     def asked(self, request: LabRequest) -> "Lab":
         """Return a lab with the same store and progress that makes runs as that request says."""
-        return Lab(self.store, self.progress, request)
+        other = Lab(self.store, self.progress, request)
+        other._hung = self._hung
+        return other
 
     def kernel(self, spec: str) -> Kernel | NoKernel:
         """Return the kernel of a spec; one that cannot be built is kept as a run that failed.
@@ -339,17 +342,13 @@ class Lab:
         return found
 
     def _known(self, wanted: Sequence[WantedRun], *, parts: bool) -> dict[int, RunResult]:
-        found = {}
+        found, parts = {}, parts and self._recording == Recording()
         for one in wanted:
             stored = self.store.find_run(one.key)
             if stored and has_recorded(self.store, stored, self._recording):
                 counts = one.work.counted(self.store.counts(stored))
                 found[one.index] = RunResult(stored, counts, stored=True)
-            elif (
-                parts
-                and self._recording == Recording()
-                and (part := part_of_stored(self.store, one))
-            ):
+            elif parts and (part := part_of_stored(self.store, one)):
                 found[one.index] = part
             if one.index in found:
                 self.progress.found(one.step)
@@ -415,6 +414,7 @@ class Lab:
             log=lambda what: self.progress.doing(step, what),
             echo=echo_line,
             recording=self._recording,
+            hung=self._hung,
         )
 
     async def _one(self, wanted: WantedRun, starting: asyncio.Task[_Booted]) -> RunResult:

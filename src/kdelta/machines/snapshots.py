@@ -36,11 +36,6 @@ _PIECE_BYTES = 64 * _BLOCK_BYTES
 _ZEROS = bytes(_BLOCK_BYTES)
 
 
-_hung: dict[str, GuestOutcome] = {}
-"""How boots of guests ended that hung in this process: others like them are not waited for again.
-"""
-
-
 def _alike(guest: Guest) -> str:
     """What guests have in common whose kernels hang alike."""
     return identity(msgspec.structs.replace(guest, boot=0).snapshot_facts())
@@ -76,10 +71,10 @@ async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOut
         async with locked_async(f"snapshot-{key}", "booting this kernel", setting.log):
             _is_whole.cache_clear()
             if not await in_thread(_is_whole, folder):
-                failure = _hung.get(_alike(guest)) or await _take(guest, setting, folder)
+                failure = setting.hung.get(_alike(guest)) or await _take(guest, setting, folder)
                 if failure:
                     if failure.detail.startswith(HANG):
-                        _hung[_alike(guest)] = failure
+                        setting.hung[_alike(guest)] = failure
                     return failure
                 use(folder)  # or it might be the one that goes
                 await in_thread(keep_snapshots)

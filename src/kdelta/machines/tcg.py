@@ -187,7 +187,8 @@ class Setting(msgspec.Struct, frozen=True):
     """Where and how a guest is run. `seconds` is wall time for the whole run.
 
     `say` hears what the guest is at; `echo` hears the command line, ready to be pasted.
-    `recording` concerns runs, not boots.
+    `recording` concerns runs, not boots. `hung`: how boots of guests ended that hung, which others
+    like them do not wait for again.
     """
 
     folder: Path
@@ -195,6 +196,7 @@ class Setting(msgspec.Struct, frozen=True):
     log: Log = quiet
     echo: Log = quiet
     recording: Recording = NOTHING_MORE
+    hung: dict[str, GuestOutcome] = {}
 
 
 # The plugin's way to have short turns only within regions: in QEMU's own folder, for the path of a

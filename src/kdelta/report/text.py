@@ -39,7 +39,7 @@ GAP = "  "
 _LONGEST = 900
 """Characters: a line of a mail may have no more than 998 (RFC 5322, 2.1.1)."""
 
-# A shell's word as cli/invoked.py writes it: quoted parts may have spaces in them.
+# A shell's word as host/invoked.py writes it: quoted parts may have spaces in them.
 _WORD = re.compile(r"(?:\$'(?:\\.|[^'\\])*'|'[^']*'|\"[^\"]*\"|\\.|[^\s])+", re.DOTALL)
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts, decode_counts, encode_counts, region_names
 from kdelta.host.files import lab_errors, make_folder, open_regular
+from kdelta.host.invoked import invoked
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.blobs import Blobs
@@ -52,14 +53,6 @@ _WENT_WELL = f"status = '{RunStatus.OK.value}'"
 _BEGINNING = "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started"
 _Kept = TypeVar("_Kept", Run, Study)
 _Any = TypeVar("_Any", bound=Run | Study)
-
-
-_command = [""]
-
-
-def enter_command(line: str) -> None:
-    """Has the runs that start from now on entered with this command line."""
-    _command[0] = line
 
 
 class RunEnd(TypedDict, total=False):
@@ -162,7 +155,7 @@ class Store:
             "started": time.time(),
             "owner": process_name(os.getpid()),
             "attachments": {},
-            "command": _command[0],
+            "command": invoked.line,
         }
         self._insert("runs", row)
         return run_id
@@ -250,7 +243,7 @@ class Store:
                 id=study or ("" if refused else self._run),
                 run=self._run,
                 refused=refused,
-                command=_command[0],
+                command=invoked.line,
                 started=time.time(),
             )
             keep_last(self._folder, last)

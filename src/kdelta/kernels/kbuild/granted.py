@@ -28,14 +28,11 @@ _NEEDED = re.compile(
 )
 """The files that make reads for a configuration target, of 6.12 with some to spare."""
 
-_GRANTED: set[str] = set()
-"""What was asked of trees and granted: specs that differ in a patch mostly ask the same."""
-
 Grants = Callable[[Source], Config | None]
 
 
 def refused_first(spec: SourceSpec, log: Log, *, if_held: bool = False) -> NoKernel | None:
-    """Why a spec gets no kernel, as far as its patches and its config show; None for one that is in
+    """Return why a spec gets no kernel, as far as its patches and its config show; None if it is in
     the cache, or may be built. if_held: ask only if another build keeps this one waiting.
     """
     request = new_request(spec, log)
@@ -45,13 +42,15 @@ def refused_first(spec: SourceSpec, log: Log, *, if_held: bool = False) -> NoKer
     if if_held and not held_by_another(source):
         return None
     with _held(source.folder, log):
-        picked = _Picked(GitStore(source.folder))
+        store = GitStore(source.folder)
+        picked = _Picked(store)
         asked = request.asks_config_of(picked.needed(source.tree))
-        if asked in _GRANTED:
+        # Specs that differ in a patch mostly ask the same.
+        if (known := store.git_dir / f"{PURPOSE}{asked}").exists():
             return None
         found = refused_in(request, picked.check_out(source), PURPOSE)
         if found is None:
-            _GRANTED.add(asked)
+            known.touch()
         return found
 
 

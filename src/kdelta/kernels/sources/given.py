@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.host.command import Log
+from kdelta.host.command import Log, log_once
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import expanded, user_errors
 from kdelta.kernels.config.configure import is_whole_target
@@ -85,18 +85,13 @@ def read_changes(changes: Sequence[Change]) -> ReadChanges:
     return [(change, given_in(change)) for change in changes]
 
 
-_announced: set[str] = set()
-
-
 def announce(changes: Sequence[Change], log: Log) -> None:
     """Reports what each of the files that one kernel's changes name was taken for, and what does
     not count in the order that it has, once in a process; kdelta's own files are not worth a line.
     UserError as above.
     """
     for line in given_lines(read_changes(changes)):
-        if line not in _announced:
-            _announced.add(line)
-            log(line)
+        log_once(line, log)
 
 
 def given_lines(read: ReadChanges) -> list[str]:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.store.store import enter_command
-
 _HIDDEN = "HIDDEN"
 _PASSWORD_OF_URL = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+(?=@)")
 _SECRET_VARIABLE = re.compile(
@@ -28,7 +26,7 @@ class Invoked(msgspec.Struct):
     """
 
     arguments: tuple[str, ...] = ()
-    line: str = "kdelta"
+    line: str = ""
     started: float = 0.0
     defaults: str = ""
 
@@ -42,7 +40,6 @@ def begin_command(arguments: Sequence[str]) -> None:
     invoked.line = command_line(["kdelta", *arguments])
     invoked.started = time.time()
     invoked.defaults = ""
-    enter_command(invoked.line)
 
 
 def use_defaults(words: Sequence[str], path: Path | None) -> str:
@@ -51,7 +48,6 @@ def use_defaults(words: Sequence[str], path: Path | None) -> str:
     at = next((at for at, word in enumerate(given, 1) if not word.startswith("-")), 0)
     invoked.line = command_line(["kdelta", *given[:at], *words, *given[at:]])
     invoked.defaults = f"{command_line(words)} ({path})"
-    enter_command(invoked.line)
     return f"defaults: {invoked.defaults}"
 
 
