@@ -15,6 +15,17 @@ Edit = tuple[str, str, str]
 """A file, a text in it, and what stands in its place; no text: at its end."""
 
 
+def unused(file: str, name: str) -> Edit:
+    """Return an edit that adds a function that nothing calls."""
+    text = f"\nint planted_{name}(int value);\nint planted_{name}(int value)\n"
+    return file, "", text + "{\n\treturn value / 3 + 1;\n}\n"
+
+
+def comment(file: str, line: str) -> Edit:
+    """Return an edit that puts a comment before a line."""
+    return file, line, f"/* As it was when this was planted. */\n{line}"
+
+
 class Repository:
     """A git repository that is written without a work tree: a kernel has 90,000 files."""
 

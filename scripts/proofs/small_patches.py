@@ -21,8 +21,7 @@ from pathlib import Path
 
 import msgspec
 from alike import Row, row_of
-from planted import comment, unused
-from repository import Edit, Repository
+from repository import Edit, Repository, comment, unused
 from telling import Aloud, printed
 from trials import record, recorded
 
