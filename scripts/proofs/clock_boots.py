@@ -23,9 +23,10 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from campaign import Aloud
 from clock_series import MARGIN, percent, put_into_page, share, table_head, table_line, welch
 from numpy.typing import NDArray
-from telling import Aloud, a_row_a_line
+from telling import a_row_a_line
 
 from kdelta.host.files import write_atomic
 from kdelta.infer.clock.decide import ALPHA, decide_all

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Work that is left to other tasks, planted: is it all counted?
 
-    scripts/proofs/left_work.py
+    scripts/proofs/left_work.py [PATCH]...
 
 Patches give each getppid 20,000 instructions of work: in the call, in a callback of RCU, and in a
 kworker for 64 calls at a time. By `compare`'s figures, what a call executes itself and what it
 leaves to others must be, within 2 %, all that the guest executes for it. That is counted in another
 way: a program with regions of all tasks, one with the calls and one with none, for equal virtual
-time. One JSON record a patch; those that are there are not made again.
+time.
 """
 
 import argparse
@@ -16,31 +16,28 @@ import asyncio
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from telling import Aloud, a_row_a_line
+from campaign import CASES, ROOT, Aloud, Proof, near
+from compared import compared, effects_of, qemu_of
 
 from kdelta.counts.model import RegionCounts, merged_regions
-from kdelta.host.files import write_atomic
 from kdelta.kernels.model import Kernel
 from kdelta.lab.cpus import lab_like
 from kdelta.lab.lab import Lab, open_store
 from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.work import Work
-from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import run_compare
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs/cases/left-work"
-SMALL = f"deb-src:linux-source-6.12 +base:{ROOT}/docs/cases/options/speed.config +sections"
+FOLDER = CASES / "left-work"
+SMALL = f"deb-src:linux-source-6.12 +base:{CASES}/options/speed.config +sections"
 PATCHES = ("now", "rcu", "batch")
 CALLS = 4000
 """In left_work.c."""
-NEAR = 0.02
-"""The part of the whole by which the two ways may differ."""
+PLANTED, NEAR = 20_000, 0.02
+"""Instructions a call; and the part of the whole by which the two ways may differ."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -60,43 +57,37 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def sums(self) -> tuple[float, float]:
-        """Own work and what is left, of both kernels."""
+        """Return own work and what is left, of both kernels."""
         return self.own[0] + self.left[0], self.own[1] + self.left[1]
 
     @property
     def wholes(self) -> tuple[float, float]:
-        """The means of all that the guests executed for a call."""
+        """Return the means of all that the guests executed for a call."""
         base, other = self.whole
         return sum(base) / len(base), sum(other) / len(other)
 
     @property
     def off(self) -> float:
-        """By which part the planted kernel's sum differs from all that was executed."""
+        """Return by which part the planted kernel's sum differs from all that was executed."""
         return self.sums[1] / self.wholes[1] - 1
 
 
-def measured(patch: str, store: Store) -> Record:
-    """Compare the small kernel with and without the patch, and run the program on both."""
-    specs = (SMALL, f"{SMALL} +{FOLDER}/{patch}.patch")
-    request = CompareRequest(base=specs[0], others=specs[1:], operations=("getppid",))
-    (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
-    if found.effects is None:
-        raise LabError(f"{specs[1]}: one side did not run; kdelta runs lists its runs")
-    (row,) = found.effects.operations
-    assert row.costs
-    own, left = row.costs.insns, row.costs.left
-    run = found.other.done[0].run
-    return Record(
-        patch,
-        run.kernel_release,
-        str(run.machine["qemu"]),
-        row.verdict.word.value,
-        row.verdict.reason,
-        own.effect.n,
-        (_rounded(own.base.value), _rounded(own.other.value)),
-        (_rounded(left.base.value), _rounded(left.other.value)) if left else (0.0, 0.0),
-        asyncio.run(_wholes(specs, store)),
-    )
+def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Record]:
+    """Compare the small kernel with and without each patch, and run the program on both."""
+    with open_store() as store:
+        for patch in names:
+            specs = (SMALL, f"{SMALL} +{FOLDER}/{patch}.patch")
+            found = compared(*specs, store, operations=("getppid",))
+            (row,) = effects_of(found)
+            assert row.costs
+            own, left = row.costs.insns, row.costs.left
+            yield Record(
+                *(patch, found.other.done[0].run.kernel_release, qemu_of(found)),
+                *(row.verdict.word.value, row.verdict.reason, own.effect.n),
+                (_rounded(own.base.value), _rounded(own.other.value)),
+                (_rounded(left.base.value), _rounded(left.other.value)) if left else (0.0, 0.0),
+                asyncio.run(_wholes(specs, store)),
+            )
 
 
 def _rounded(value: object) -> float:
@@ -130,36 +121,42 @@ def _whole(regions: dict[str, RegionCounts]) -> float:
     return round((calls - idle) / CALLS, 2)
 
 
-def records(folder: Path) -> list[Record]:
-    """Those that are kept."""
-    paths = sorted(folder.glob("*.json"))
-    return [msgspec.json.decode(path.read_bytes(), type=Record) for path in paths]
+def wrong(one: Record) -> Iterator[str]:
+    """Yield where what was planted is not counted."""
+    if abs(one.off) >= NEAR:
+        yield f"off by {100 * one.off:+.2f} %"
+    before, after = one.own if one.patch == "now" else one.left
+    if one.word != "slower" or not near(after - before, PLANTED, rel=NEAR):
+        yield f"{one.word} by {after - before:+.0f}"
 
 
 def summary(one: Record) -> str:
-    """Two lines: what a call costs, by both ways."""
+    """Return what a call costs, by both ways."""
     return (
-        f"{one.patch}: {one.word} {one.reason}\n"
-        f"  own {one.own[0]:.0f} to {one.own[1]:.0f}, left {one.left[0]:.0f} to {one.left[1]:.0f};"
-        f" all {one.wholes[0]:.0f} to {one.wholes[1]:.0f}; off {100 * one.off:+.2f} %"
+        f"{one.word} {one.reason}; own {one.own[0]:.0f} to {one.own[1]:.0f}, "
+        f"left {one.left[0]:.0f} to {one.left[1]:.0f}; "
+        f"all {one.wholes[0]:.0f} to {one.wholes[1]:.0f}; off {100 * one.off:+.2f} %"
     )
 
 
-def main() -> int:
-    """Measures what is missing; 1 if the two ways differ."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the records")
-    words = parser.parse_args()
-    words.out.mkdir(parents=True, exist_ok=True)
-    with open_store() as store:
-        for patch in PATCHES:
-            path = words.out / f"{patch}.json"
-            if not path.exists():
-                write_atomic(path, a_row_a_line(measured(patch, store)))
-    found = records(words.out)
-    print("\n".join(map(summary, found)))
-    return int(any(abs(one.off) > NEAR for one in found))
+PROOF = Proof(
+    record=Record,
+    file=FOLDER / "records.jsonl",
+    trials=lambda _: PATCHES,
+    make=made,
+    name_of=lambda one: one.patch,
+    wrong=wrong,
+    summary=summary,
+)
+
+
+def check_work_that_is_lost_is_wrong(found: Sequence[Record]) -> None:
+    """Check that records without the planted work are wrong."""
+    for one in found:
+        lost = msgspec.structs.replace(one, left=(0.0, 0.0), own=one.own[:1] * 2)
+        assert abs(lost.off) > NEAR
+        assert len(list(wrong(lost))) == 2
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())

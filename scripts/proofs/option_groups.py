@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from telling import Aloud, printed
+from campaign import Aloud, printed
 
 import kdelta
 from kdelta.cpus.catalog import load_cpu

@@ -19,8 +19,8 @@ import sys
 from pathlib import Path
 
 import msgspec
+from campaign import Aloud
 from round_trips import CONSOLE, INIT_SECONDS, markdown, without_plugin
-from telling import Aloud
 from trials import record, recorded
 
 from kdelta.counts.model import merged_regions

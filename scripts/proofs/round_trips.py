@@ -25,8 +25,9 @@ from statistics import mean, median
 from typing import Literal
 
 import msgspec
+from campaign import Aloud
 from recorded_machine import RECORDED_LAB
-from telling import Aloud, a_row_a_line
+from telling import a_row_a_line
 
 from kdelta.counts.model import CONTEXTS, RegionCounts, merged_regions
 from kdelta.guests.cpio import Entry, archive, file, folder

@@ -20,13 +20,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from alike import Row, row_of
+from campaign import Aloud, printed
+from compared import FIRM_WORDS, Row, row_of
 from repository import Edit, Repository, comment, unused
-from telling import Aloud, printed
 from trials import record, recorded
 
 from kdelta.host.command import log_to_stderr
-from kdelta.infer.effects.effects import FIRM
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.kernels.sources.patches import PatchFailure
 from kdelta.kernels.sources.source import source_of
@@ -43,7 +42,6 @@ from kdelta.studies.series.study import run_series
 
 PACKAGE = "linux-source-6.12"
 BASE, ALL = "base", "all"
-FIRM_WORDS = {word.value for word in FIRM}
 
 
 class Plant(msgspec.Struct, frozen=True):

@@ -6,34 +6,25 @@
 
 builds a small kernel with planted.patch and compares it with itself: boot parameters say in which
 calls of each system call an empty loop is executed. Both sides are one image, and differ in nothing
-but passes of that loop. It writes one record a round to docs/cases/unsteady, puts the table of all
-into its README.md, and fails if a word is wrong. Kernels and runs are kept: a script that was
-interrupted goes on where it was.
+but passes of that loop. A record a round; it fails if a word is wrong.
 """
 
 import argparse
-import asyncio
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import msgspec
+from campaign import CASES, Proof, markdown, near
+from compared import FIRM_WORDS, compared, effects_of, qemu_of, row_of
+from compared import Row as Measured
 from recorded_machine import RECORDED_LAB
-from telling import Aloud, a_row_a_line
 
-from kdelta.host.files import write_atomic
-from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
-from kdelta.lab.lab import Lab, open_store
-from kdelta.spec.errors import LabError
-from kdelta.store.store import Store
-from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import run_compare
+from kdelta.infer.effects.effects import Word
+from kdelta.lab.lab import open_store
+from kdelta.spec.parameters import split_parameters
 
-CASES = Path(__file__).parents[2] / "docs/cases"
 FOLDER = CASES / "unsteady"
-PACKAGE = "deb-src:linux-source-6.12"
-CONFIG, PATCH = "option-groups/plain.config", "unsteady/planted.patch"
-BEGIN, END = "<!-- the table: begin -->", "<!-- the table: end -->"
+KERNEL = f"deb-src:linux-source-6.12 +{CASES}/option-groups/plain.config +{FOLDER}/planted.patch"
 INSNS = 3
 """Instructions of a pass of the planted loop."""
 NEVER = 10**9
@@ -60,27 +51,27 @@ class Plant(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The value of the boot parameter."""
+        """Return the value of the boot parameter."""
         return ",".join(str(number) for number in msgspec.structs.astuple(self))
 
 
 def always(passes: int) -> Plant:
-    """The same in each call."""
+    """Return what costs the same in each call."""
     return Plant(before=passes, within=passes, after=passes)
 
 
 def until(call: int, passes: int = 100, start: int = 0) -> Plant:
-    """A cost of calls from `start` up to that one."""
+    """Return a cost of calls from `start` up to that one."""
     return Plant(start, call, within=passes)
 
 
 def since(call: int, passes: int = 100) -> Plant:
-    """A cost of all calls from that one on."""
+    """Return a cost of all calls from that one on."""
     return Plant(call, call, after=passes)
 
 
 def turns(each: int, high: int = 100, low: int = 0) -> Plant:
-    """Two costs in turn, each for so many calls."""
+    """Return two costs in turn, each for so many calls."""
     return Plant(0, each, 2 * each, within=high, after=low)
 
 
@@ -195,14 +186,13 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def wrong(self) -> bool:
-        """Whether the word is firm, or "same", and not true in the long run."""
-        near = TOLERANCE * abs(self.right)
-        if self.word in {word.value for word in FIRM}:
-            return (
-                self.diff * self.right <= 0 or not self.low - near <= self.right <= self.high + near
-            )
+        """Return whether the word is firm, or "same", and not true in the long run."""
+        near_by = TOLERANCE * abs(self.right)
+        if self.word in FIRM_WORDS:
+            is_outside = not self.low - near_by <= self.right <= self.high + near_by
+            return self.diff * self.right <= 0 or is_outside
         within = max(abs(self.low), abs(self.high))
-        return self.word == Word.SAME.value and abs(self.right) > within + near
+        return self.word == Word.SAME.value and abs(self.right) > within + near_by
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -216,96 +206,109 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def parameters(trials: Sequence[Trial], *, base: bool) -> str:
-    """The boot parameters of one side of a round."""
+    """Return the boot parameters of one side of a round."""
     plants = {one.site: one.base if base else one.other for one in trials}
     return " ".join(f"planted.{site}={plant.words}" for site, plant in plants.items())
 
 
-def spec(trials: Sequence[Trial], *, base: bool) -> str:
-    """The kernel of one side of a round."""
-    words = parameters(trials, base=base)
-    return f"{PACKAGE} +{CASES / CONFIG} +{CASES / PATCH} '+cmdline:{words}'"
+def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Record]:
+    """Compare the sides of each round."""
+    with open_store() as store:
+        for name in names:
+            trials = ROUNDS[name]
+            sides = [parameters(trials, base=base) for base in (True, False)]
+            specs = [f"{KERNEL} '+cmdline:{words}'" for words in sides]
+            operations = tuple(one.operation for one in trials)
+            found = compared(*specs, store, operations=operations, lab=RECORDED_LAB)
+            effects = {one.name: row_of(one) for one in effects_of(found)}
+            rows = tuple(row(one, effects[one.operation]) for one in trials)
+            yield Record(name, *sides, qemu_of(found), rows)
 
 
-def made(name: str, store: Store) -> Record:
-    """The comparison of a round; LabError if one side did not run."""
-    trials = ROUNDS[name]
-    request = CompareRequest(
-        base=spec(trials, base=True),
-        others=(spec(trials, base=False),),
-        operations=tuple(one.operation for one in trials),
-        lab=RECORDED_LAB,
-    )
-    (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
-    if found.effects is None:
-        raise LabError(f"{name}: one side did not run; kdelta runs lists its runs")
-    effects = {one.name: one for one in found.effects.operations}
-    return Record(
-        name,
-        parameters(trials, base=True),
-        parameters(trials, base=False),
-        str(found.base.done[0].run.machine["qemu"]),
-        tuple(row_of(one, effects[one.operation]) for one in trials),
-    )
+def row(trial: Trial, found: Measured) -> Row:
+    """Return what is kept of a trial."""
+    planted = (trial.operation, trial.what, trial.limit, round(INSNS * trial.right, 4))
+    return Row(*planted, *msgspec.structs.astuple(found)[1:])
 
 
-def row_of(trial: Trial, found: OperationEffect) -> Row:
-    """What is kept of a trial."""
-    if found.costs is None:
-        raise LabError(f"{found.name} is not comparable: {found.verdict.reason}")
-    insns = found.costs.insns
-    figures = (insns.base.value, insns.effect.value, insns.effect.low, insns.effect.high)
-    base, diff, low, high = (round(float(one), 4) for one in figures)
-    return Row(
-        trial.operation,
-        trial.what,
-        trial.limit,
-        round(INSNS * trial.right, 4),
-        found.verdict.word.value,
-        found.verdict.reason,
-        *(base, diff, low, high),
-        (insns.base.n, insns.other.n),
-    )
-
-
-def records() -> list[Record]:
-    """Those that are kept, in the order of the rounds."""
-    paths = [FOLDER / f"{name}.json" for name in ROUNDS]
-    return [msgspec.json.decode(p.read_bytes(), type=Record) for p in paths if p.is_file()]
+def wrong(one: Record) -> Iterator[str]:
+    """Yield the words that are wrong, but for limits."""
+    for row in one.rows:
+        if row.wrong and not row.limit:
+            yield f"{row.operation}, {row.what}: {row.word} by {row.diff:+.2f}"
 
 
 def table(found: Sequence[Record]) -> str:
-    """A row a trial: what is planted, what is right, and what was reported."""
-    lines = ["| operation | planted | right | reported | figure |", "|---|---|---|---|---|"]
+    """Return a row a trial: what is planted, what is right, and what was reported."""
+    rows = []
     for row in (row for one in found for row in one.rows):
         word = f"**wrong: {row.word}**" if row.wrong and not row.limit else row.word
         figure = f"{row.diff:+.2f}, {row.low:+.2f} to {row.high:+.2f}"
         right = f"{row.right:+.2f}" if row.right else "0"
         what = f"{row.what} (limit: {row.limit})" if row.limit else row.what
-        lines.append(f"| {row.operation} | {what} | {right} | {word} | {figure} |")
-    return "\n".join(lines)
+        rows.append((row.operation, what, right, word, figure))
+    return markdown(("operation", "planted", "right", "reported", "figure"), rows)
 
 
-def put_into_readme(text: str) -> None:
-    """The table in place of the one that is there."""
-    path = FOLDER / "README.md"
-    before, _, rest = path.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    write_atomic(path, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
+PROOF = Proof(
+    record=Record,
+    file=FOLDER / "records.jsonl",
+    trials=lambda _: ROUNDS,
+    make=made,
+    wrong=wrong,
+    summary=lambda one: table([one]),
+    page=FOLDER / "README.md",
+    tables={"the table": table},
+)
 
 
-def main() -> int:
-    """The records of the rounds that are asked for, and the table of all; 1 if a word is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rounds", nargs="*", choices=[*ROUNDS, []], help="make these only")
-    with open_store() as store:
-        for name in parser.parse_args().rounds or ROUNDS:
-            record = made(name, store)
-            write_atomic(FOLDER / f"{name}.json", a_row_a_line(record))
-            print(table([record]), flush=True)
-    put_into_readme(table(records()))
-    return int(any(row.wrong and not row.limit for one in records() for row in one.rows))
+def check_records_are_of_what_is_planted(found: Sequence[Record]) -> None:
+    """Check the parameters of both sides, and what is right."""
+    for one in found:
+        trials = ROUNDS[one.name]
+        assert one.base == parameters(trials, base=True)
+        assert one.other == parameters(trials, base=False)
+        assert len(split_parameters(one.other)) == len(trials)
+        for trial, row in zip(trials, one.rows, strict=True):
+            planted = (trial.operation, trial.what, trial.limit)
+            assert (row.operation, row.what, row.limit) == planted
+            assert near(row.right, INSNS * trial.right, by=1e-3)
+            assert row.low <= row.diff <= row.high
+
+
+def check_cost_of_each_nth_call_is_measured_right(found: Sequence[Record]) -> None:
+    """Check that the costs of calls between others are what they are in the mean."""
+    rows = [row for one in found for row in one.rows if row.what.startswith("each")]
+    assert len(rows) > 3
+    for row in rows:
+        assert near(row.diff, row.right, rel=0.02)
+        assert row.word in {Word.SLOWER, Word.SAME, Word.UNRESOLVED}
+    assert [row.word for row in rows].count(Word.SLOWER) > 1
+
+
+def check_a_word_that_is_not_true_in_the_long_run_is_wrong() -> None:
+    """Check words on rows that are made up."""
+    for word, right, diff, is_wrong in (
+        ("slower", 300.0, 300.0, False),
+        ("slower", 300.0, 280.0, False),
+        ("slower", 300.0, 150.0, True),
+        ("slower", 0.0, 1.0, True),
+        ("faster", 300.0, -300.0, True),
+        ("same", 0.0, 1.0, False),
+        ("same", 300.0, 0.0, True),
+        ("not steady", 0.0, 300.0, False),
+        ("unresolved", 300.0, -300.0, False),
+    ):
+        row = Row("op", "", "", right, word, "", 1000.0, diff, diff - 5, diff + 5, (3, 3))
+        assert row.wrong is is_wrong, (word, right, diff)
+
+
+def check_sites_and_operations_of_a_round_are_planted_once() -> None:
+    """Check that no site and no operation comes twice in a round."""
+    for trials in ROUNDS.values():
+        assert len({one.site for one in trials}) == len(trials)
+        assert len({one.operation for one in trials}) == len(trials)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())

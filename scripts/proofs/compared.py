@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A comparison of two kernels as `compare` makes it, and what a record keeps of an operation."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from campaign import Aloud
+
+from kdelta.infer.effects.effects import FIRM, OperationEffect
+from kdelta.lab.lab import Lab
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+from kdelta.studies.compare.request import CompareRequest
+from kdelta.studies.compare.study import Comparison, run_compare
+
+FIRM_WORDS = frozenset(word.value for word in FIRM)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """An operation: the verdict; instructions an iteration of the base, and their difference; and
+    how many runs of both sides these are from.
+    """
+
+    operation: str
+    word: str
+    reason: str
+    base: float
+    diff: float
+    low: float
+    high: float
+    n: tuple[int, int]
+
+
+def compared(base: str, other: str, store: Store, **request: Any) -> Comparison:
+    """Compare two kernel specs; raises LabError if one side did not run."""
+    asked = CompareRequest(base=base, others=(other,), **request)
+    (found,) = asyncio.run(run_compare(asked, Lab(store, Aloud())))
+    if found.effects is None:
+        raise LabError(f"{other}: one side did not run; kdelta runs lists its runs")
+    return found
+
+
+def effects_of(found: Comparison) -> tuple[OperationEffect, ...]:
+    """Return the effects of a comparison whose sides ran."""
+    assert found.effects is not None
+    return found.effects.operations
+
+
+def row_of(one: OperationEffect) -> Row:
+    """Return what is kept of an operation; raises LabError if it is not comparable."""
+    if one.costs is None:
+        raise LabError(f"{one.name} is not comparable: {one.verdict.reason}")
+    insns = one.costs.insns
+    figures = (insns.base.value, insns.effect.value, insns.effect.low, insns.effect.high)
+    base, diff, low, high = (round(float(figure), 4) for figure in figures)
+    n = (insns.base.n, insns.other.n)
+    return Row(one.name, one.verdict.word.value, one.verdict.reason, base, diff, low, high, n)
+
+
+def qemu_of(found: Comparison) -> str:
+    """Return the version of the QEMU that ran both sides."""
+    return str(found.base.done[0].run.machine["qemu"])
