@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -52,7 +52,7 @@ class Proof(Generic[R]):
     wrong    yields what a record shows to be not as it must be
     summary  says in a line or more what a record shows
     answer   says what all records show
-    page     the file whose tables are made of the records; tables: by the names of their marks
+    pages    files with tables that are made of the records, by the names of their marks
     sizes    options that are numbers, with their defaults, as --trials N
     options  adds others
     """
@@ -65,9 +65,8 @@ class Proof(Generic[R]):
     wrong: Callable[[R], Iterable[str]] = lambda _: ()
     summary: Callable[[R], str] = lambda _: ""
     answer: Callable[[Sequence[R]], str] = lambda _: ""
-    page: Path | None = None
-    tables: Mapping[str, Table[R]] | None = None
-    sizes: Mapping[str, int] | None = None
+    pages: Mapping[Path, Mapping[str, Table[R]]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     options: Callable[[argparse.ArgumentParser], object] = lambda _: None
 
     @property
@@ -89,7 +88,7 @@ class Proof(Generic[R]):
         parser.add_argument("--out", type=Path, default=self.file.parent, help="where records are")
         parser.add_argument("--again", action="store_true", help="make also what has a record")
         parser.add_argument("--check", action="store_true", help="check the records, make nothing")
-        for name, size in (self.sizes or {}).items():
+        for name, size in self.sizes.items():
             parser.add_argument(f"--{name}", type=int, default=size, metavar="N")
         self.options(parser)
         return parser.parse_args(words)
@@ -103,8 +102,8 @@ class Proof(Generic[R]):
         if unknown := [one for one in options.trial if one not in names]:
             sys.exit(f"no trial {unknown[0]}; there are {', '.join(names)}")
         found = self.made(options.trial or names, options)
-        if self.page and options.out == self.file.parent:
-            self.page.write_text(self.with_tables(self.page.read_text(), found))
+        for page in self.pages if options.out == self.file.parent else ():
+            page.write_text(self.with_tables(page, found))
         wrong = [f"{self.name_of(one)}: {fault}" for one in found for fault in self.wrong(one)]
         print(*filter(None, [self.answer(found), *wrong]), sep="\n")
         return int(bool(wrong))
@@ -126,16 +125,17 @@ class Proof(Generic[R]):
             print(self.name_of(one), self.summary(one), *self.wrong(one), sep="; ", flush=True)
         return list(found.values())
 
-    def with_tables(self, page: str, found: Sequence[R]) -> str:
+    def with_tables(self, page: Path, found: Sequence[R]) -> str:
         """Return a page with the tables of these records between their marks."""
-        for name, table in (self.tables or {}).items():
+        content = page.read_text()
+        for name, table in self.pages[page].items():
             begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-            before, mark, rest = page.partition(begin)
+            before, mark, rest = content.partition(begin)
             _, end_mark, after = rest.partition(end)
-            assert mark, f"the page has no {begin}"
-            assert end_mark, f"the page has no {end}"
-            page = f"{before}{begin}\n\n{table(found)}\n\n{end}{after}"
-        return page
+            assert mark, f"{page} has no {begin}"
+            assert end_mark, f"{page} has no {end}"
+            content = f"{before}{begin}\n\n{table(found)}\n\n{end}{after}"
+        return content
 
     def check(self) -> None:
         """Assert that committed records are of all trials and right, and that the page has them."""
@@ -144,9 +144,8 @@ class Proof(Generic[R]):
         assert names == list(self.trials(self.parsed([]))), f"records are of {names}"
         wrong = [f"{self.name_of(one)}: {fault}" for one in found for fault in self.wrong(one)]
         assert not wrong, wrong
-        if self.page:
-            page = self.page.read_text()
-            assert self.with_tables(page, found) == page, "the page is not of these records"
+        for page in self.pages:
+            assert self.with_tables(page, found) == page.read_text(), f"{page} has other tables"
 
 
 def line_of(record: msgspec.Struct) -> bytes:

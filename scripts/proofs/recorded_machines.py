@@ -1,28 +1,18 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compares what real machines report of their mitigations with what guests with forced CPUs do.
-
-    scripts/proofs/recorded_machines.py
-
-docs/cases/forced/recorded.toml has the machines, from public sources, and explains each difference
-between them and the records of the guests in the same folder. This prints the differences that are
-not explained, or explained but not found, and puts the table into the folder's README.md.
+"""What real machines report of their mitigations: docs/cases/forced/recorded.toml, which explains
+each difference between them and guests as their CPUs.
 """
 
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
-from forced_cpus import FOLDER, Record, records
-from round_trips import markdown
+from campaign import CASES, markdown
 
-from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.cpus.representative import NOT_AFFECTED, parts_of, without_microcode
 
-START, END = "<!-- machines -->\n", "<!-- end of machines -->\n"
-
+FOLDER = CASES / "forced"
 _DECIDE_NOTHING = ("stibp", "ibrs_fw", "pbrsb-eibrs", "kvm")
 """Parts of spectre_v2 that decide nothing between a program and its kernel on one CPU: the sibling
 thread, firmware, and exits of virtual machines."""
@@ -68,7 +58,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def reported(self) -> dict[str, str]:
-        """The words of each file."""
+        """Return the words of each file."""
         return {**dict.fromkeys(self.not_affected, NOT_AFFECTED), **self.files}
 
 
@@ -108,15 +98,13 @@ def series_of(release: str) -> str:
     return ".".join(release.split(".")[:2])
 
 
-def found(machine: Machine, guests: Iterable[Record]) -> Iterator[Found]:
-    """Yield the differences from the guests as that CPU, in the files that both have."""
-    for guest in guests:
-        for file, (_, words) in guest.mitigations.items():
-            if guest.cpu == machine.cpu and file in machine.reported:
-                real, forced = (deciding(file, one) for one in (machine.reported[file], words))
-                if real != forced:
-                    series = series_of(guest.release)
-                    yield Found(file, series, (*sorted(real - forced),), (*sorted(forced - real),))
+def found(machine: Machine, cpu: str, release: str, words: Mapping[str, str]) -> Iterator[Found]:
+    """Yield the differences from a guest, whose words of files these are, if it is as that CPU."""
+    for file in words.keys() & machine.reported.keys() if cpu == machine.cpu else ():
+        real, guest = (deciding(file, one) for one in (machine.reported[file], words[file]))
+        if real != guest:
+            series = series_of(release)
+            yield Found(file, series, (*sorted(real - guest),), (*sorted(guest - real),))
 
 
 def explained(machine: Machine) -> Iterator[Found]:
@@ -126,7 +114,7 @@ def explained(machine: Machine) -> Iterator[Found]:
         yield from (Found(one.file, series, *sides) for series in one.guests)
 
 
-def unlike_its_file(machine: Machine, cpu: CPU) -> list[str]:
+def mismatched(machine: Machine, cpu: CPU) -> list[str]:
     """Return what the CPU file expects of a file of mitigations and the machine does not report.
 
     Files with an explained difference are left out, those that the machine's kernel lacks, and
@@ -154,28 +142,3 @@ def table() -> str:
         outcome = f"differs in {', '.join(differ)}" if differ else "agrees"
         rows.append((one.cpu, one.name, one.kernel, linked, outcome))
     return markdown(("CPU", "machine", "kernel", "source", "guests"), rows)
-
-
-def with_table(text: str) -> str:
-    """Return the README's text with the table between its marks."""
-    head, start, rest = text.partition(START)
-    _, end, tail = rest.partition(END)
-    return f"{head}{start}\n{table()}\n\n{end}{tail}"
-
-
-def main() -> int:
-    """Compare all, and put the table into the README."""
-    wrong = []
-    for one in machines():
-        differ = set(found(one, records())) ^ set(explained(one))
-        wrong += [f"{one.cpu}, {one.name}: {each}" for each in sorted(differ)]
-        unlike = unlike_its_file(one, load_cpu(one.cpu))
-        wrong += [f"{one.cpu}, {one.name}: its CPU file has {each}" for each in unlike]
-    readme = FOLDER / "README.md"
-    readme.write_text(with_table(readme.read_text()))
-    print(*wrong, sep="\n", end="\n" if wrong else "")
-    return bool(wrong)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -257,8 +257,7 @@ PROOF = Proof(
     make=made,
     wrong=wrong,
     summary=lambda one: table([one]),
-    page=FOLDER / "README.md",
-    tables={"the table": table},
+    pages={FOLDER / "README.md": {"the table": table}},
 )
 
 

@@ -38,8 +38,11 @@ def proof(folder: Path, *, figure: int = 1, made: list[str] | None = None) -> Pr
         trials=lambda _: ("a", "b", "c"),
         make=make,
         wrong=lambda one: ["two"] if (one.name, one.figure) == ("b", 2) else [],
-        page=folder / "page.md",
-        tables={"all": lambda found: markdown(("name",), [(one.name,) for one in found])},
+        pages={
+            folder / "page.md": {
+                "all": lambda found: markdown(("name",), [(one.name,) for one in found])
+            }
+        },
         sizes={"times": 1},
     )
 
@@ -93,7 +96,7 @@ def test_check_finds_a_wrong_record_a_missing_one_and_another_page(
 ) -> None:
     monkeypatch.setattr(campaign, "ROOT", tmp_path)
     (tmp_path / "docs").mkdir()
-    one = proof(tmp_path / "docs")
+    one, page = proof(tmp_path / "docs"), tmp_path / "docs/page.md"
     run(monkeypatch, one)
     module = ModuleType("module")
     vars(module)["PROOF"] = one
@@ -102,8 +105,9 @@ def test_check_finds_a_wrong_record_a_missing_one_and_another_page(
         run(monkeypatch, one, "--again", "--times", "2", "b")
     elif fault == "missing":
         one.file.write_bytes(one.file.read_bytes().split(b"\n", 1)[1])
+        page.write_text(one.with_tables(page, one.records()))
     else:
-        (tmp_path / "docs/page.md").write_text(PAGE)
+        page.write_text(PAGE)
     assert failures(module) == 1
     assert "1 checks, 1 failed" in capsys.readouterr().out
 
