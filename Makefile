@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-exactness campaign-pairs campaign-properties campaign-starts campaign-round-trips campaign-many-runs campaign-clock campaign-clock-boots campaign-clock-faults campaign-clock-ratio campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-exactness campaign-pairs campaign-properties campaign-starts campaign-round-trips campaign-many-runs campaign-clock-boots campaign-clock-faults campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -119,17 +119,11 @@ campaign-round-trips: setup  ## measure the round trips in three independent way
 campaign-many-runs: setup  ## compare a comparison's words with 64 runs of each kernel
 	$(BIN)/python scripts/proofs/many_runs.py
 
-campaign-clock: setup  ## simulate series of timed boots: how often verdicts are wrong, and how soon
-	$(BIN)/python scripts/proofs/clock_series.py
-
 campaign-clock-boots: setup  ## boot two kernels 300 times each and judge their times: verdicts are right
 	$(BIN)/python scripts/proofs/clock_boots.py
 
 campaign-clock-faults: setup  ## guests that hang, panic or stand still while they are timed, 20 times each
 	$(BIN)/python scripts/proofs/clock_faults.py
-
-campaign-clock-ratio: setup  ## what a right verdict on 1 and 5 % costs by path and by clock, in processor time
-	$(BIN)/python scripts/proofs/clock_ratio.py
 
 campaign-left-work: setup  ## planted work of other tasks is all counted, by two ways
 	$(BIN)/python scripts/proofs/left_work.py

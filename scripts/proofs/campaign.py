@@ -49,7 +49,7 @@ class Proof(Generic[R]):
     trials   the names of all trials in their order, of the options
     make     makes these trials one after the other and yields their records
     name_of  returns the name of a record's trial
-    wrong    yields what a record shows to be not as it must be
+    wrong    yields what records show to be not as it must be
     summary  says in a line or more what a record shows
     answer   says what all records show
     pages    files with tables that are made of the records, by the names of their marks
@@ -62,7 +62,7 @@ class Proof(Generic[R]):
     trials: Callable[[argparse.Namespace], Iterable[str]]
     make: Callable[[Sequence[str], argparse.Namespace], Iterator[R]]
     name_of: Callable[[R], str] = attrgetter("name")
-    wrong: Callable[[R], Iterable[str]] = lambda _: ()
+    wrong: Callable[[Sequence[R]], Iterable[str]] = lambda _: ()
     summary: Callable[[R], str] = lambda _: ""
     answer: Callable[[Sequence[R]], str] = lambda _: ""
     pages: Mapping[Path, Mapping[str, Table[R]]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Proof(Generic[R]):
         found = self.made(options.trial or names, options)
         for page in self.pages if options.out == self.file.parent else ():
             page.write_text(self.with_tables(page, found))
-        wrong = [f"{self.name_of(one)}: {fault}" for one in found for fault in self.wrong(one)]
+        wrong = list(self.wrong(found))
         print(*filter(None, [self.answer(found), *wrong]), sep="\n")
         return int(bool(wrong))
 
@@ -122,7 +122,7 @@ class Proof(Generic[R]):
                     to.write(line_of(one))
             else:
                 write_atomic(file, b"".join(map(line_of, found.values())))
-            print(self.name_of(one), self.summary(one), *self.wrong(one), sep="; ", flush=True)
+            print(f"{self.name_of(one)}: {self.summary(one)}", flush=True)
         return list(found.values())
 
     def with_tables(self, page: Path, found: Sequence[R]) -> str:
@@ -142,8 +142,7 @@ class Proof(Generic[R]):
         found = self.records()
         names = [self.name_of(one) for one in found]
         assert names == list(self.trials(self.parsed([]))), f"records are of {names}"
-        wrong = [f"{self.name_of(one)}: {fault}" for one in found for fault in self.wrong(one)]
-        assert not wrong, wrong
+        assert not list(self.wrong(found)), list(self.wrong(found))
         for page in self.pages:
             assert self.with_tables(page, found) == page.read_text(), f"{page} has other tables"
 

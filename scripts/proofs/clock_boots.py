@@ -5,37 +5,33 @@
     scripts/proofs/clock_boots.py --pairs 300
 
 boots Debian's cloud kernel without and with two things that it does by default, in pairs whose
-order is drawn, and writes a line of JSON a boot to docs/cases/clock/boots.jsonl. Pairs that are
-there are not made again. What both execute is compared once (paths.json). Studies are drawn from
-the boots and judged as `kdelta compare --clock` does; what they came to is in studies.json and in
-docs/clock-statistics.md. It fails if verdicts are wrong in more than 5 % of the studies.
+order is drawn; a record a boot. What both execute is compared once (paths.json). Studies are drawn
+from the boots and judged as `kdelta compare --clock` does (studies.json). It fails if verdicts are
+wrong in more than 5 % of the studies.
 """
 
 import argparse
-import asyncio
 import math
 import os
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
-from campaign import Aloud
-from clock_series import MARGIN, percent, put_into_page, share, table_head, table_line, welch
-from numpy.typing import NDArray
-from telling import a_row_a_line
+from campaign import CASES, ROOT, Proof, line_of, markdown
+from compared import compared, effects_of, qemu_of, row_of
+from numpy.typing import ArrayLike, NDArray
 
-from kdelta.host.files import write_atomic
 from kdelta.infer.clock.decide import ALPHA, decide_all
 from kdelta.infer.clock.e_values import Floats, log_e_values
 from kdelta.infer.effects.effects import FIRM, Word
+from kdelta.infer.effects.intervals import two_sided
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
-from kdelta.lab.lab import Lab, open_store
+from kdelta.lab.lab import open_store
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
@@ -44,11 +40,8 @@ from kdelta.measures.clock.jobs import timed_job
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
-from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import run_compare
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs/cases/clock"
+FOLDER = CASES / "clock"
 DEBIAN = "deb:linux-image-cloud-amd64"
 KERNELS = {
     "A": f"{DEBIAN} +cmdline:randomize_kstack_offset=off +cmdline:init_on_alloc=0",
@@ -57,7 +50,7 @@ KERNELS = {
 """B is what Debian's kernel does without being told."""
 
 OPERATIONS = ("getppid", "stat", "open-close", "pipe-round-trip", "mmap-munmap", "write-null-1b")
-PAIRS, SEED = 300, 1
+PAIRS, SEED, MARGIN = 300, 1, 0.01
 MACHINE = MachineOptions()
 
 STUDIES, STUDY_PAIRS = 1000, 30
@@ -66,7 +59,6 @@ STUDIES, STUDY_PAIRS = 1000, 30
 WELCH = (10, 30)
 """Boots of each kernel that are tested back to back."""
 
-BEGIN, END = "<!-- the boots: begin -->", "<!-- the boots: end -->"
 Random = np.random.Generator
 Logs = Mapping[str, Floats]
 """Of each kernel, a row an operation, a column a boot."""
@@ -86,6 +78,11 @@ class Booted(msgspec.Struct, frozen=True):
     load: float
     boot_id: str
     ns: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        """Return its trial."""
+        return f"{self.pair} {self.kernel}"
 
 
 class Executed(msgspec.Struct, frozen=True):
@@ -144,57 +141,29 @@ def order_of(pair: int) -> tuple[str, str]:
     return ("A", "B") if random.Random(f"{SEED} {pair}").random() < 0.5 else ("B", "A")
 
 
-def records(folder: Path = FOLDER) -> list[Booted]:
-    """Return the boots that are kept, in the order of time."""
-    path = folder / "boots.jsonl"
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    return [msgspec.json.decode(line, type=Booted) for line in lines]
+def trials(options: argparse.Namespace) -> list[str]:
+    """Return the boots, in their order."""
+    return [f"{pair} {letter}" for pair in range(options.pairs) for letter in order_of(pair)]
 
 
-def obtained(specs: Mapping[str, str]) -> dict[str, Kernel]:
-    """Return the kernels of these specs."""
+def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Booted]:
+    """Boot and time."""
     kernels: dict[str, Kernel] = {}
-    for name, spec in specs.items():
+    for name, spec in KERNELS.items():
         found = obtain(parse_kernel_spec(spec), print)
         if isinstance(found, NoKernel):
             raise LabError(f"there is no {spec}")
         kernels[name] = found
-    return kernels
-
-
-def image_of(kernel: Kernel, operations: tuple[str, ...]) -> Path:
-    """Return the initramfs by which guests of that kernel time these system calls."""
-    compiler = guest_compiler(kernel.arch, MACHINE)
-    job = timed_job(Work(operations=operations), kernel, LabRequest(machine=MACHINE))
-    return initramfs_of(job.archive, compiler)
-
-
-def booting() -> Callable[[int, str], Booted]:
-    """Return what boots a kernel for a pair."""
-    kernels = obtained(KERNELS)
-    image = image_of(kernels["A"], OPERATIONS)
-
-    def boot(pair: int, letter: str) -> Booted:
+    compiler = guest_compiler(kernels["A"].arch, MACHINE)
+    job = timed_job(Work(operations=OPERATIONS), kernels["A"], LabRequest(machine=MACHINE))
+    image = initramfs_of(job.archive, compiler)
+    for name in names:
+        pair, letter = int(name.split()[0]), name.split()[1]
         when, load = round(time.time(), 1), round(os.getloadavg()[0], 2)
         run = timed_boot(ClockGuest(MACHINE), kernels[letter], image)
         ns = {name: round(one, 1) for name, one in run.ns.items()}
         first = letter == order_of(pair)[0]
-        return Booted(pair, letter, first, when, load, run.facts.boot_id, ns)
-
-    return boot
-
-
-def record(folder: Path, pairs: int, minutes: float) -> None:
-    """Boot the pairs that are missing, for so long."""
-    until = time.time() + 60 * minutes
-    pair = len(records(folder)) // 2
-    boot = booting() if pair < pairs else None
-    while boot and pair < pairs and time.time() < until:
-        both = [boot(pair, letter) for letter in order_of(pair)]
-        with (folder / "boots.jsonl").open("ab") as file:
-            file.write(b"".join(msgspec.json.encode(one) + b"\n" for one in both))
-        pair += 1
-        print(f"{pair} of {pairs} pairs", flush=True)
+        yield Booted(pair, letter, first, when, load, run.facts.boot_id, ns)
 
 
 def whole(boots: Sequence[Booted]) -> list[Booted]:
@@ -206,26 +175,38 @@ def whole(boots: Sequence[Booted]) -> list[Booted]:
 
 
 def executed() -> Paths:
-    """Return what both kernels execute."""
-    request = CompareRequest(
-        base=KERNELS["A"],
-        others=(KERNELS["B"],),
-        operations=OPERATIONS,
-        lab=LabRequest(machine=MACHINE),
-    )
-    with open_store() as store:
-        (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
-    if found.effects is None or found.base.kernel is None:
-        raise LabError("one side did not run; kdelta runs lists its runs")
-    rows = []
-    for one in found.effects.operations:
-        if one.costs is None:
-            raise LabError(f"{one.name} is not comparable: {one.verdict.reason}")
-        base, effect = float(one.costs.insns.base.value), float(one.costs.insns.effect.value)
-        word, per_cent = one.verdict.word.value, round(100 * effect / base, 3)
-        rows.append(Executed(one.name, word, round(base, 2), per_cent))
-    qemu = str(found.base.done[0].run.machine["qemu"])
-    return Paths(KERNELS, found.base.kernel.release, qemu, tuple(rows))
+    """Return what both kernels execute: what is kept, or what a comparison says."""
+    path = FOLDER / "paths.json"
+    if not path.exists():
+        with open_store() as store:
+            lab = LabRequest(machine=MACHINE)
+            found = compared(*KERNELS.values(), store, operations=OPERATIONS, lab=lab)
+        rows = (row_of(one) for one in effects_of(found))
+        said = tuple(
+            Executed(
+                one.operation, one.word, round(one.base, 2), round(100 * one.diff / one.base, 3)
+            )
+            for one in rows
+        )
+        release = found.base.done[0].run.kernel_release
+        path.write_bytes(line_of(Paths(KERNELS, release, qemu_of(found), said)))
+    return msgspec.json.decode(path.read_bytes(), type=Paths)
+
+
+def share(what: ArrayLike) -> float:
+    """Return how often something is true."""
+    return round(float(np.mean(np.asarray(what))), 5)
+
+
+def welch(base: Floats, other: Floats) -> NDArray[np.intp]:
+    """Return what Welch's test says of each series: 1 is slower, -1 faster, 0 neither."""
+    count = base.shape[1]
+    means = other.mean(axis=1) - base.mean(axis=1)
+    variances = [side.var(axis=1, ddof=1) for side in (base, other)]
+    both = variances[0] + variances[1]
+    degrees = (count - 1) * both**2 / (variances[0] ** 2 + variances[1] ** 2)
+    limits = np.array([two_sided(ALPHA, int(one)) for one in degrees])
+    return np.where(np.abs(means) > limits * np.sqrt(both / count), np.sign(means), 0).astype(int)
 
 
 def logarithms(boots: Sequence[Booted]) -> Logs:
@@ -316,11 +297,11 @@ def judged(boots: Sequence[Booted], paths: Paths, studies: int) -> Studies:
         any_false[kind] = share(
             [any(is_false(kind, of.get(one.operation), one) for one in paths.rows) for of in words]
         )
-        rows += [row_of(kind, at, words, logs) for at in range(len(OPERATIONS))]
+        rows += [study_row(kind, at, words, logs) for at in range(len(OPERATIONS))]
     return Studies(len(boots), studies, SEED, any_false, tuple(rows))
 
 
-def row_of(kind: str, at: int, words: Sequence[Words], logs: Logs) -> Row:
+def study_row(kind: str, at: int, words: Sequence[Words], logs: Logs) -> Row:
     """Return what studies said of one operation."""
     name = OPERATIONS[at]
     ours = [of.get(name, (Word.UNRESOLVED, 0)) for of in words]
@@ -344,28 +325,46 @@ def row_of(kind: str, at: int, words: Sequence[Words], logs: Logs) -> Row:
     )
 
 
-def tables(found: Studies, paths: Paths) -> str:
+def studies(boots: Sequence[Booted]) -> Studies:
+    """Return what studies of these boots came to: those that are kept, or if other, new ones."""
+    path = FOLDER / "studies.json"
+    if path.exists():
+        found = msgspec.json.decode(path.read_bytes(), type=Studies)
+        if found.boots == len(whole(boots)):
+            return found
+    found = judged(whole(boots), executed(), STUDIES)
+    path.write_bytes(line_of(found))
+    return found
+
+
+def table(boots: Sequence[Booted]) -> str:
     """Return what the page shows of the studies."""
-    rows = {(one.kind, one.operation): one for one in found.rows}
+    rows = {(one.kind, one.operation): one for one in studies(boots).rows}
     few, most = map(str, WELCH)
-    head = ["A against A", "half of the pairs", "kdelta: slower or faster", "same"]
-    head += ["A always first: slower or faster"]
-    lines = table_head([*head, f"Welch, {few} and {few}", f"Welch, {most} and {most}"])
+    shown = []
     for name in OPERATIONS:
         one, fixed = rows["alike", name], rows["fixed order", name]
         shares = [one.slower + one.faster, one.same, fixed.slower + fixed.faster]
         shares += [sum(one.welch[few]), sum(one.welch[most])]
-        lines.append(table_line([f"`{name}`", half(one), *map(percent, shares)]))
-    head = ["A against B", "path", "time, all pairs", "half of the pairs", "kdelta: slower"]
-    head += ["faster", "same", "unresolved", "pairs to slower or faster"]
-    lines += ["", *table_head([*head, f"Welch, {most} and {most}: slower", "faster"])]
-    for path in paths.rows:
+        shown.append([f"`{name}`", half(one), *map(percent, shares)])
+    heads = ["A against A", "half of the pairs", "kdelta: slower or faster", "same"]
+    heads += ["A always first: slower or faster", f"Welch, {few} and {few}"]
+    first = markdown([*heads, f"Welch, {most} and {most}"], shown)
+    shown = []
+    for path in executed().rows:
         one = rows["planted", path.operation]
         shares = [one.slower, one.faster, one.same, 1 - one.slower - one.faster - one.same]
-        shown = [f"{path.per_cent:+.2f} %", f"{in_percent(one.quartiles[1])} %", half(one)]
-        shown += [*map(percent, shares), f"{one.pairs:.0f}" if one.pairs else "-"]
-        lines.append(table_line([f"`{path.operation}`", *shown, *map(percent, one.welch[most])]))
-    return "\n".join(lines)
+        cells = [f"{path.per_cent:+.2f} %", f"{in_percent(one.quartiles[1])} %", half(one)]
+        cells += [*map(percent, shares), f"{one.pairs:.0f}" if one.pairs else "-"]
+        shown.append([f"`{path.operation}`", *cells, *map(percent, one.welch[most])])
+    heads = ["A against B", "path", "time, all pairs", "half of the pairs", "kdelta: slower"]
+    heads += ["faster", "same", "unresolved", "pairs to slower or faster"]
+    return f"{first}\n\n{markdown([*heads, f'Welch, {most} and {most}: slower', 'faster'], shown)}"
+
+
+def percent(what: float) -> str:
+    """Return a share in per cent."""
+    return f"{100 * what:.1f} %"
 
 
 def in_percent(log: float) -> str:
@@ -379,27 +378,79 @@ def half(row: Row) -> str:
     return f"{in_percent(low)} to {in_percent(high)} %"
 
 
-def main() -> int:
-    """Record what is missing, and judge all; 1 if more verdicts are wrong than may be."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="of boots, in all")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="boot no longer than that")
-    parser.add_argument("--studies", type=int, default=STUDIES, help="of each kind")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the records")
-    words = parser.parse_args()
-    words.out.mkdir(parents=True, exist_ok=True)
-    record(words.out, words.pairs, words.minutes)
-    path = words.out / "paths.json"
-    if not path.exists():
-        write_atomic(path, a_row_a_line(executed()))
-    paths = msgspec.json.decode(path.read_bytes(), type=Paths)
-    found = judged(whole(records(words.out)), paths, words.studies)
-    write_atomic(words.out / "studies.json", a_row_a_line(found))
-    print(tables(found, paths), found.any_false, sep="\n")
-    if words.out == FOLDER:
-        put_into_page(tables(found, paths), BEGIN, END)
-    return int(max(found.any_false[kind] for kind in ("alike", "planted")) > ALPHA)
+def wrong(boots: Sequence[Booted]) -> Iterator[str]:
+    """Yield of which kinds too many studies are wrong."""
+    for kind in ("alike", "planted"):
+        if (part := studies(boots).any_false[kind]) > ALPHA:
+            yield f"{kind}: {percent(part)} of the studies are wrong"
+
+
+PROOF = Proof(
+    record=Booted,
+    file=FOLDER / "boots.jsonl",
+    trials=trials,
+    make=made,
+    wrong=wrong,
+    answer=table,
+    pages={ROOT / "docs/clock-statistics.md": {"the boots": table}},
+    sizes={"pairs": PAIRS},
+)
+
+
+def check_boots_are_pairs_in_the_order_of_time(boots: Sequence[Booted]) -> None:
+    """Check that no boot comes twice, and that nearly all pairs are whole."""
+    assert [one.first for one in boots] == [True, False] * PAIRS
+    assert [one.when for one in boots] == sorted(one.when for one in boots)
+    assert len({one.boot_id for one in boots}) == len(boots)
+    assert len(whole(boots)) > 0.9 * len(boots)
+    assert {tuple(one.ns) for one in whole(boots)} == {OPERATIONS}
+
+
+def check_studies_are_of_these_boots_and_find_what_was_planted(boots: Sequence[Booted]) -> None:
+    """Check the studies."""
+    found, paths = studies(boots), executed()
+    assert (found.boots, found.studies) == (len(whole(boots)), STUDIES)
+    assert paths.kernels == KERNELS
+    rows = {(one.kind, one.operation): one for one in found.rows}
+    for one in judged(whole(boots), paths, 1).rows:
+        kept = rows[one.kind, one.operation]
+        assert (one.welch, one.quartiles) == (kept.welch, kept.quartiles)
+    (path,) = (one for one in paths.rows if one.operation == "getppid")
+    assert (path.word, round(path.per_cent, 1)) == ("slower", 3.7)
+    assert rows["planted", "getppid"].slower > 0.9
+    assert rows["planted", "stat"].slower > 0.9
+
+
+def check_first_word_is_that_after_the_first_pairs_that_decide() -> None:
+    """Check differences that are made up."""
+    noise = np.random.default_rng(1).standard_normal((len(OPERATIONS), STUDY_PAIRS))
+    for effect, word in ((0.05, Word.SLOWER), (-0.05, Word.FASTER)):
+        found = first_words(effect + 0.005 * noise)
+        assert {one for one, _ in found.values()} == {word}
+        assert all(7 <= pairs <= 10 for _, pairs in found.values())
+    assert first_words(0.0 * noise + np.resize([0.3, -0.3], STUDY_PAIRS)) == {}
+
+
+def check_false_words() -> None:
+    """Check which words are false of more, of less and of no work."""
+    more, less = (Executed("a", "slower", 100.0, by) for by in (2.0, 0.5))
+    for word, of_more, of_less, of_none in (
+        (Word.SLOWER, False, False, True),
+        (Word.FASTER, True, True, True),
+        (Word.SAME, True, False, False),
+    ):
+        assert is_false("planted", (word, 7), more) is of_more
+        assert is_false("planted", (word, 7), less) is of_less
+        assert is_false("alike", (word, 7), more) is of_none
+    assert not is_false("planted", None, more)
+
+
+def check_orders_are_drawn() -> None:
+    """Check that each kernel is first in about half of the pairs."""
+    first = [order_of(pair)[0] for pair in range(PAIRS)]
+    assert 0.4 < first.count("A") / len(first) < 0.6
+    assert set(KINDS) == {"alike", "fixed order", "planted"}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())

@@ -121,13 +121,14 @@ def _whole(regions: dict[str, RegionCounts]) -> float:
     return round((calls - idle) / CALLS, 2)
 
 
-def wrong(one: Record) -> Iterator[str]:
+def wrong(found: Sequence[Record]) -> Iterator[str]:
     """Yield where what was planted is not counted."""
-    if abs(one.off) >= NEAR:
-        yield f"off by {100 * one.off:+.2f} %"
-    before, after = one.own if one.patch == "now" else one.left
-    if one.word != "slower" or not near(after - before, PLANTED, rel=NEAR):
-        yield f"{one.word} by {after - before:+.0f}"
+    for one in found:
+        if abs(one.off) >= NEAR:
+            yield f"{one.patch}: off by {100 * one.off:+.2f} %"
+        before, after = one.own if one.patch == "now" else one.left
+        if one.word != "slower" or not near(after - before, PLANTED, rel=NEAR):
+            yield f"{one.patch}: {one.word} by {after - before:+.0f}"
 
 
 def summary(one: Record) -> str:
@@ -155,7 +156,7 @@ def check_work_that_is_lost_is_wrong(found: Sequence[Record]) -> None:
     for one in found:
         lost = msgspec.structs.replace(one, left=(0.0, 0.0), own=one.own[:1] * 2)
         assert abs(lost.off) > NEAR
-        assert len(list(wrong(lost))) == 2
+        assert len(list(wrong([lost]))) == 2
 
 
 if __name__ == "__main__":

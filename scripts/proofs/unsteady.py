@@ -231,11 +231,12 @@ def row(trial: Trial, found: Measured) -> Row:
     return Row(*planted, *msgspec.structs.astuple(found)[1:])
 
 
-def wrong(one: Record) -> Iterator[str]:
+def wrong(found: Sequence[Record]) -> Iterator[str]:
     """Yield the words that are wrong, but for limits."""
-    for row in one.rows:
-        if row.wrong and not row.limit:
-            yield f"{row.operation}, {row.what}: {row.word} by {row.diff:+.2f}"
+    for one in found:
+        for row in one.rows:
+            if row.wrong and not row.limit:
+                yield f"{one.name}, {row.operation}, {row.what}: {row.word} by {row.diff:+.2f}"
 
 
 def table(found: Sequence[Record]) -> str:

@@ -37,7 +37,7 @@ def proof(folder: Path, *, figure: int = 1, made: list[str] | None = None) -> Pr
         file=folder / "records.jsonl",
         trials=lambda _: ("a", "b", "c"),
         make=make,
-        wrong=lambda one: ["two"] if (one.name, one.figure) == ("b", 2) else [],
+        wrong=lambda found: ["b: two"] if Record("b", 2) in found else [],
         pages={
             folder / "page.md": {
                 "all": lambda found: markdown(("name",), [(one.name,) for one in found])

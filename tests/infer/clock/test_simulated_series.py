@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Simulated series of boots, fewer than `make campaign-clock` has: verdicts are seldom wrong."""
+"""Simulated series of boots: verdicts on them are seldom wrong."""
 
 import numpy as np
 import pytest
-from clock_series import (
+
+from kdelta.infer.clock.decide import ALPHA, ClockVerdict
+from kdelta.infer.clock.e_values import log_e_values
+from kdelta.infer.effects.effects import Word
+from tests.infer.clock.simulated import (
     EFFECTS,
     KINDS,
     MARGIN,
@@ -13,10 +17,6 @@ from clock_series import (
     operations,
     stopped,
 )
-
-from kdelta.infer.clock.decide import ALPHA, ClockVerdict
-from kdelta.infer.clock.e_values import log_e_values
-from kdelta.infer.effects.effects import Word
 
 HONEST = [name for name, kind in KINDS.items() if not kind.limit]
 
