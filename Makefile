@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-exactness campaign-pairs campaign-properties campaign-starts campaign-round-trips campaign-many-runs campaign-clock-boots campaign-clock-faults campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-exactness campaign-pairs campaign-properties campaign-starts campaign-many-runs campaign-clock-boots campaign-clock-faults campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -112,9 +112,6 @@ PAIRS ?= 20
 
 campaign-starts: setup  ## look whether operations cost the same alone, and in any order
 	$(BIN)/python scripts/proofs/starts.py $(OTHER) --out build/starts
-
-campaign-round-trips: setup  ## measure the round trips in three independent ways
-	$(BIN)/python scripts/proofs/round_trips.py
 
 campaign-many-runs: setup  ## compare a comparison's words with 64 runs of each kernel
 	$(BIN)/python scripts/proofs/many_runs.py

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A comparison of two kernels as `compare` makes it, and what a record keeps of an operation."""
+"""Kernels of a lab; a comparison of two as `compare` makes it, and what a record keeps of it."""
 
 import asyncio
 from typing import Any
@@ -8,6 +8,8 @@ import msgspec
 from campaign import Aloud
 
 from kdelta.infer.effects.effects import FIRM, OperationEffect
+from kdelta.kernels.kbuild.failure import NoKernel
+from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
@@ -30,6 +32,14 @@ class Row(msgspec.Struct, frozen=True):
     low: float
     high: float
     n: tuple[int, int]
+
+
+def kernel_of(lab: Lab, spec: str) -> Kernel:
+    """Return the kernel of a spec; raises LabError if there is none."""
+    found = lab.kernel(spec)
+    if isinstance(found, NoKernel):
+        raise LabError(f"cannot get {spec}: {found.text}")
+    return found
 
 
 def compared(base: str, other: str, store: Store, **request: Any) -> Comparison:

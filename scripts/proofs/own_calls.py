@@ -2,33 +2,32 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Count eight system calls in a boot without kdelta's plugin and agent, and compare.
 
-    scripts/proofs/own_calls.py --out build/own [--cpu zen4 --cpu skylake-server] [KERNEL]...
+    scripts/proofs/own_calls.py --cpu zen4 --cpu skylake-server --kernel SPEC
 
 own: an init of its own (own_calls_init.c) on the same machine, by the time-stamp counter, which
 goes on by one with each instruction: what the kernel does for a call, the commonest of 1,000, at
 eight moments. counted: what kdelta says of the same operation, in the kernel, with the elements of
 string operations. They have to be equal, to the instruction. Where a call has two figures (of a
 clock: its nanoseconds and an offset carry over into a second, or not), the one that is counted has
-to be one of them. A record a kernel and CPU; trials that have one are not made again.
+to be one of them. A record a kernel and CPU.
 """
 
 import argparse
 import asyncio
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from campaign import Aloud
-from round_trips import CONSOLE, INIT_SECONDS, markdown, without_plugin
-from trials import record, recorded
+from campaign import BUILD, NEW, OLD, Aloud, Proof, markdown
+from compared import kernel_of
 
 from kdelta.counts.model import merged_regions
 from kdelta.cpus.catalog import load_cpu
 from kdelta.guests.cpio import Entry, archive, file, folder
 from kdelta.host.lock import work_folder
 from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program
-from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.cpus import lab_like
 from kdelta.lab.lab import Lab, open_store
@@ -40,20 +39,10 @@ from kdelta.machines.tcg import Guest, command_line
 from kdelta.spec.errors import LabError
 from kdelta.workloads.catalog import find_workload
 
-SPECS = (
-    "deb:linux-image-cloud-amd64@bookworm",
-    "deb:linux-image-6.12-cloud-amd64@bookworm",
-)
-CPUS = ("zen4", "skylake-server")
+CONSOLE, INIT_SECONDS = (5, 1), 600
 OPERATIONS = (
-    "getppid",
-    "gettimeofday-syscall",
-    "clock_gettime-syscall",
-    "uname",
-    "read-zero-1b",
-    "write-null-1b",
-    "write-null-4k",
-    "write-null-64k",
+    *("getppid", "gettimeofday-syscall", "clock_gettime-syscall", "uname"),
+    *("read-zero-1b", "write-null-1b", "write-null-4k", "write-null-64k"),
 )
 LEAST_TIMES = 900
 """Of 1,000 calls, how many have the figure that counts."""
@@ -75,15 +64,6 @@ class Trial(msgspec.Struct, frozen=True):
 
     name: str
     rows: tuple[Row, ...]
-
-    def wrong(self) -> list[str]:
-        """Return what differs, and what is no figure."""
-        return [
-            f"{self.name}: {row.operation}: own {row.own} ({row.times} of 1000), "
-            f"counted {row.counted:g}"
-            for row in self.rows
-            if row.counted not in row.own or len(row.own) > 2 or row.times < LEAST_TIMES
-        ]
 
 
 async def by_kdelta(lab: Lab, kernel: Kernel) -> dict[str, float]:
@@ -114,7 +94,9 @@ async def by_init(guest: Guest) -> dict[str, tuple[tuple[int, ...], int]]:
         guest = msgspec.structs.replace(
             guest, initrd=str(place / "initramfs"), initrd_identity="", stop_address=0
         )
-        argv = without_plugin(command_line(guest, place, None, count=False))
+        argv = command_line(guest, place, None, count=False)
+        plugin = argv.index("-plugin")
+        del argv[plugin : plugin + 2]
         forced = guest.forcing is not None and guest.forcing.array
         async with emulator(argv, place, INIT_SECONDS, debugged=bool(forced)) as qemu:
             if guest.forcing is not None and forced:
@@ -135,39 +117,54 @@ async def by_init(guest: Guest) -> dict[str, tuple[tuple[int, ...], int]]:
     }
 
 
-async def trial(name: str, lab: Lab, kernel: Kernel) -> Trial:
-    """Return both figures of each call."""
-    counted = await by_kdelta(lab, kernel)
-    guest = lab.guest(kernel)
-    own = await by_init(known_forcing(guest) or guest)
-    return Trial(name, tuple(Row(one, *own[one], counted[one]) for one in OPERATIONS))
-
-
-async def campaign(specs: list[str], cpus: list[str], out: Path) -> list[str]:
-    """Make the trials that are missing; return what is wrong in any."""
-    out.mkdir(parents=True, exist_ok=True)
-    file_ = out / "trials.jsonl"
+def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Trial]:
+    """Count each call in both ways."""
     with open_store() as store:
-        for spec in specs:
-            for cpu in cpus:
-                lab = Lab(store, Aloud(), lab_like(LabRequest(jobs=1), load_cpu(cpu)))
-                kernel = lab.kernel(spec)
-                if isinstance(kernel, NoKernel):
-                    raise LabError(f"cannot get {spec}: {kernel.text}")
-                name = f"{kernel.release} as {cpu}"
-                if name not in {one.name for one in recorded(file_, Trial)}:
-                    record(file_, await trial(name, lab, kernel))
-    found = recorded(file_, Trial)
-    heads = ("kernel", *OPERATIONS)
-    print(markdown(heads, [(one.name, *(f"{row.counted:g}" for row in one.rows)) for one in found]))
-    return [text for one in found for text in one.wrong()]
+        for name in names:
+            spec, cpu = name.split(" as ")
+            lab = Lab(store, Aloud(), lab_like(LabRequest(jobs=1), load_cpu(cpu)))
+            kernel = kernel_of(lab, spec)
+            counted = asyncio.run(by_kdelta(lab, kernel))
+            guest = lab.guest(kernel)
+            own = asyncio.run(by_init(known_forcing(guest) or guest))
+            yield Trial(name, tuple(Row(one, *own[one], counted[one]) for one in OPERATIONS))
+
+
+def wrong(found: Sequence[Trial]) -> Iterator[str]:
+    """Yield what differs, and what is no figure."""
+    for one in found:
+        for row in one.rows:
+            if row.counted not in row.own or len(row.own) > 2 or row.times < LEAST_TIMES:
+                own = f"own {row.own} ({row.times} of 1000)"
+                yield f"{one.name}: {row.operation}: {own}, counted {row.counted:g}"
+
+
+def table(found: Sequence[Trial]) -> str:
+    """Return what is counted."""
+    rows = [(one.name, *(f"{row.counted:g}" for row in one.rows)) for one in found]
+    return markdown(("kernel", *OPERATIONS), rows)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add which kernels and CPUs are looked at."""
+    parser.add_argument("--kernel", action="append", help="a kernel spec; repeatable")
+    parser.add_argument("--cpu", action="append", help="a CPU file; repeatable")
+
+
+PROOF = Proof(
+    record=Trial,
+    file=BUILD / "own-calls/trials.jsonl",
+    trials=lambda given: [
+        f"{spec} as {cpu}"
+        for spec in given.kernel or (OLD, NEW)
+        for cpu in given.cpu or ("zen4", "skylake-server")
+    ],
+    make=made,
+    wrong=wrong,
+    answer=table,
+    options=options,
+)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kernels", nargs="*", default=SPECS, help="kernel specs")
-    parser.add_argument("--cpu", action="append", help="a CPU file; repeatable")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the records")
-    given = parser.parse_args()
-    wrong = asyncio.run(campaign([*given.kernels], given.cpu or [*CPUS], given.out))
-    sys.exit("\n".join(wrong))
+    sys.exit(PROOF.main())
