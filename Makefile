@@ -104,14 +104,12 @@ ci:  ## run .ci/run in a fresh clone of HEAD: do so before you submit
 bench: setup  ## measure the figures of docs/results.md
 	$(BIN)/python scripts/bench
 
-# Where records are kept, so that it goes on where it was, and how many runs.
-OUT ?= build/exactness
+# How many trials are made; those that have a record are not made again.
 TRIALS ?= 1000
-# How many pairs are compared.
 PAIRS ?= 20
 
 campaign-starts: setup  ## look whether operations cost the same alone, and in any order
-	$(BIN)/python scripts/proofs/starts.py $(OTHER) --out build/starts
+	$(BIN)/python scripts/proofs/starts.py
 
 campaign-many-runs: setup  ## compare a comparison's words with 64 runs of each kernel
 	$(BIN)/python scripts/proofs/many_runs.py
@@ -150,10 +148,10 @@ campaign-properties: setup  ## try 1,000 new random examples of each property te
 	$(BIN)/pytest --hypothesis-profile=random -m "$(NO_GUEST)" $(PYTEST_FLAGS)
 
 campaign-exactness: setup  ## repeat traced runs under load and look whether all are equal
-	$(BIN)/python scripts/proofs/exactness.py --out $(OUT) --trials $(TRIALS)
+	$(BIN)/python scripts/proofs/exactness.py --traced $(TRIALS)
 
 campaign-pairs: setup  ## repeat runs of all pairs on 2 and 4 CPUs under load: all are equal
-	$(BIN)/python scripts/proofs/exact_pairs.py
+	$(BIN)/python scripts/proofs/exactness.py --pairs 40
 
 campaign-corruptions: setup  ## damage files of cache and store: each is named, and gone after a repair
 	$(BIN)/python scripts/proofs/corruptions.py --out build/corruptions

@@ -36,6 +36,8 @@ from kdelta.studies.kinds import question_of
 ROOT = Path(__file__).parents[2]
 CASES, BUILD = ROOT / "docs/cases", ROOT / "build"
 OLD, NEW = "deb:linux-image-cloud-amd64@bookworm", "deb:linux-image-6.12-cloud-amd64@bookworm"
+# Some proofs use the guests of tests.
+sys.path.insert(0, str(ROOT))
 R = TypeVar("R", bound=msgspec.Struct)
 Table = Callable[[Sequence[R]], str]
 

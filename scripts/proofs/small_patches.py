@@ -2,28 +2,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Patches of 1 to 30 instructions in ten places of a real kernel: each is told to the instruction.
 
-    scripts/proofs/small_patches.py make FOLDER
-    scripts/proofs/small_patches.py compare FOLDER
-    scripts/proofs/small_patches.py bisect FOLDER
-    scripts/proofs/small_patches.py series FOLDER
+    scripts/proofs/small_patches.py [PATCH]... [bisect] [series]
 
-make: a patch for each plant on the distribution's 6.12, and a git repository with a branch `all` of
-one after the other, and one without effect before each, also as patches. compare: each patch
-against the source, all operations. bisect, series: from the source to `all`; all plants are found,
-and nothing else. The exit code is 1 if one is not told as it was planted.
+There is a patch for each plant on the distribution's 6.12, and a git repository with a branch `all`
+of one after the other, and one without effect before each, also as patches. A trial is a patch
+against the source by compare, all operations; bisect and series go from the source to `all`: all
+plants are found, and nothing else.
 """
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from campaign import Aloud, printed
-from compared import FIRM_WORDS, Row, row_of
+from campaign import BUILD, Aloud, Proof, printed
+from compared import FIRM_WORDS, Row, compared, effects_of, row_of
 from repository import Edit, Repository, comment, unused
-from trials import record, recorded
 
 from kdelta.host.command import log_to_stderr
 from kdelta.infer.effects.estimate import Estimate
@@ -33,15 +29,17 @@ from kdelta.lab.lab import Lab, open_store
 from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import DebSrcSpec
+from kdelta.store.store import Store
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.compare.request import CompareRequest
-from kdelta.studies.compare.study import run_compare
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series
 
 PACKAGE = "linux-source-6.12"
 BASE, ALL = "base", "all"
+TWO = LabRequest(jobs=2)
+Reach = tuple[float, float]
+"""Between which figures an effect is."""
 
 
 class Plant(msgspec.Struct, frozen=True):
@@ -56,7 +54,7 @@ class Plant(msgspec.Struct, frozen=True):
 
 
 def before(file: str, place: str, insns: int) -> tuple[Edit, ...]:
-    """So many instructions before a text of a file."""
+    """Return an edit: so many instructions before a text of a file."""
     return ((file, place, f'\tasm volatile(".rept {insns}; nop; .endr");\n{place}'),)
 
 
@@ -116,37 +114,21 @@ WITHOUT = (
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A patch, as compare told it."""
+    """A trial. rows: as compare reported a patch; found: as a search did, by commit or patch and
+    region; kernels: how many it built.
+    """
 
     name: str
-    rows: tuple[Row, ...]
-
-    def faults(self) -> Iterator[str]:
-        """What was not told as it was planted."""
-        plant = next(one for one in PLANTS if one.name == self.name)
-        for row in self.rows:
-            planted = plant.more.get(row.operation, 0)
-            told = f"{self.name}: {row.operation} {row.word} by {row.diff:+.2f}"
-            if planted and not (row.word in FIRM_WORDS and row.low <= planted <= row.high):
-                yield f"{told}, planted {planted:+}"
-            elif not planted and row.word in FIRM_WORDS and not _passes(row, plant.insns):
-                yield f"{told}, none planted"
-        undecided = [row.operation for row in self.rows if row.word == "unresolved"]
-        if len(undecided) > 1:
-            yield f"{self.name}: {', '.join(undecided)} unresolved"
-
-
-def _passes(row: Row, insns: int) -> bool:
-    """Whether an operation that none names passes the place a whole number of times."""
-    times = round(row.diff / insns) if insns else 0
-    return times > 0 and row.low <= times * insns <= row.high
+    rows: tuple[Row, ...] = ()
+    found: dict[str, dict[str, Reach]] = {}
+    kernels: int = 0
 
 
 def make(folder: Path) -> None:
     """Make the repository and the patches."""
     source = source_of(DebSrcSpec(PACKAGE), log_to_stderr)
     if isinstance(source, PatchFailure):
-        sys.exit(source.detail)
+        raise LabError(source.detail)
     repository = Repository(folder / "git")
     first = repository.create(source.folder / "git", source.tree)
     repository.git("update-ref", f"refs/heads/{BASE}", first)
@@ -164,76 +146,114 @@ def make(folder: Path) -> None:
     repository.git("format-patch", "-q", "-o", str(folder / "patches"), f"{BASE}..{ALL}")
 
 
-def compare(folder: Path) -> list[str]:
-    """Compare with the patches that have no record; return what was told wrong."""
-    file = folder / "told.jsonl"
-    known = {one.name for one in recorded(file, Told)}
-    for plant in PLANTS:
-        if plant.name not in known:
-            base = f"deb-src:{PACKAGE}"
-            other = f"{base} +{folder / plant.name}.patch"
-            request = CompareRequest(base=base, others=(other,), lab=LabRequest(jobs=2))
-            with open_store() as store:
-                (found,) = asyncio.run(run_compare(request, Lab(store, Aloud())))
-            if found.effects is None:
-                raise LabError(f"{plant.name}: one side did not run; kdelta runs lists its runs")
-            record(file, Told(plant.name, tuple(map(row_of, found.effects.operations))))
-    return [fault for one in recorded(file, Told) for fault in one.faults()]
-
-
-def _wrong(name: str, effects: dict[str, Estimate]) -> Iterator[str]:
-    """What a search told wrong of a plant."""
-    plant = next(one for one in PLANTS if one.name == name)
-    for region, planted in plant.more.items():
-        told = effects.get(region)
-        if told is None or not (told.low <= planted <= told.high) or told.low <= 0 <= told.high:
-            yield f"{name}: {region} {told}, planted {planted:+}"
-
-
-def bisect(folder: Path) -> list[str]:
-    """Search the plants among the commits; return what was found wrong."""
-    request = BisectRequest(
-        repository=str(folder / "git"), range=f"{BASE}..{ALL}", lab=LabRequest(jobs=2)
-    )
-    with open_store() as store:
-        report = asyncio.run(run_bisect(request, Lab(store, Aloud())))
-    print(printed("bisect", report), f"{len(report.builds)} kernels", flush=True)
-    found = {one.commit.subject: dict(one.effects) for one in report.found}
-    wanted = {plant.name for plant in PLANTS if plant.more}
-    wrong = [f"found: {sorted(found)}"] if found.keys() != wanted else []
-    return wrong + [fault for name in wanted & found.keys() for fault in _wrong(name, found[name])]
-
-
-def series(folder: Path) -> list[str]:
-    """Search the plants among the patches; return what was found wrong."""
-    request = SeriesRequest(
-        tree=f"deb-src:{PACKAGE}", patches=(str(folder / "patches"),), lab=LabRequest(jobs=2)
-    )
-    with open_store() as store:
-        report = asyncio.run(run_series(request, Lab(store, Aloud())))
-    print(printed("series", report), f"{len(report.builds)} kernels", flush=True)
-    rows = {row.answer.name: row.answer for row in report.rows}
-    wrong = []
-    for plant in PLANTS:
-        for name in (one for one in rows if one.split("-", 1)[-1] == plant.name):
-            wrong += _wrong(plant.name, dict(rows[name].effects))
-    return wrong
-
-
-def main() -> int:
-    """Do what was asked; 1 if something was not told as it was planted."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("make", "compare", "bisect", "series"))
-    parser.add_argument("folder", type=Path)
-    asked = parser.parse_args()
-    folder = asked.folder.absolute()
-    if asked.what == "make":
+def made(names: Sequence[str], options: argparse.Namespace) -> Iterator[Told]:
+    """Compare with patches, and search them."""
+    folder = options.out.absolute()
+    if not (folder / "git").exists():
         make(folder)
-        return 0
-    faults = {"compare": compare, "bisect": bisect, "series": series}[asked.what](folder)
-    print("\n".join(faults) or "all was told as it was planted")
-    return int(bool(faults))
+    with open_store() as store:
+        for name in names:
+            if search := {"bisect": bisect, "series": series}.get(name):
+                yield search(folder, store)
+                continue
+            base = f"deb-src:{PACKAGE}"
+            found = compared(base, f"{base} +{folder / name}.patch", store, lab=TWO)
+            yield Told(name, tuple(map(row_of, effects_of(found))))
+
+
+def bisect(folder: Path, store: Store) -> Told:
+    """Search the plants among the commits."""
+    request = BisectRequest(repository=str(folder / "git"), range=f"{BASE}..{ALL}", lab=TWO)
+    report = asyncio.run(run_bisect(request, Lab(store, Aloud())))
+    print(printed("bisect", report))
+    found = {one.commit.subject: _reaches(one.effects) for one in report.found}
+    return Told("bisect", found=found, kernels=len(report.builds))
+
+
+def series(folder: Path, store: Store) -> Told:
+    """Search the plants among the patches."""
+    request = SeriesRequest(tree=f"deb-src:{PACKAGE}", patches=(str(folder / "patches"),), lab=TWO)
+    report = asyncio.run(run_series(request, Lab(store, Aloud())))
+    print(printed("series", report))
+    found = {one.answer.name.split("-", 1)[-1]: _reaches(one.answer.effects) for one in report.rows}
+    return Told("series", found=found, kernels=len(report.builds))
+
+
+def _reaches(effects: Mapping[str, Estimate]) -> dict[str, Reach]:
+    return {name: (float(one.low), float(one.high)) for name, one in effects.items()}
+
+
+def wrong(found: Sequence[Told]) -> Iterator[str]:
+    """Yield what was not told as it was planted."""
+    for one in found:
+        yield from _wrong_rows(one) if one.rows else _wrong_search(one)
+
+
+def _wrong_rows(one: Told) -> Iterator[str]:
+    plant = next(plant for plant in PLANTS if plant.name == one.name)
+    for row in one.rows:
+        planted = plant.more.get(row.operation, 0)
+        told = f"{one.name}: {row.operation} {row.word} by {row.diff:+.2f}"
+        if planted and not (row.word in FIRM_WORDS and row.low <= planted <= row.high):
+            yield f"{told}, planted {planted:+}"
+        elif not planted and row.word in FIRM_WORDS and not _passes(row, plant.insns):
+            yield f"{told}, none planted"
+    undecided = [row.operation for row in one.rows if row.word == "unresolved"]
+    if len(undecided) > 1:
+        yield f"{one.name}: {', '.join(undecided)} unresolved"
+
+
+def _passes(row: Row, insns: int) -> bool:
+    """Whether an operation that none names passes the place a whole number of times."""
+    times = round(row.diff / insns) if insns else 0
+    return times > 0 and row.low <= times * insns <= row.high
+
+
+def _wrong_search(one: Told) -> Iterator[str]:
+    wanted = {plant.name: plant for plant in PLANTS if plant.more}
+    if one.name == "bisect" and one.found.keys() != wanted.keys():
+        yield f"bisect: found {sorted(one.found)}"
+    for name in wanted.keys() & one.found.keys():
+        for region, planted in wanted[name].more.items():
+            low, high = one.found[name].get(region, (0.0, 0.0))
+            if not low <= planted <= high or low <= 0 <= high:
+                yield f"{one.name}: {name}: {region} {low:+} to {high:+}, planted {planted:+}"
+
+
+PROOF = Proof(
+    record=Told,
+    file=BUILD / "small-patches/told.jsonl",
+    trials=lambda _: [*(plant.name for plant in PLANTS), "bisect", "series"],
+    make=made,
+    wrong=wrong,
+    summary=lambda one: f"{one.kernels} kernels" if one.found else f"{len(one.rows)} operations",
+)
+
+
+def check_what_is_not_told_as_it_was_planted_is_wrong() -> None:
+    """Check trials that are made up."""
+
+    def row(operation: str, word: str, diff: float) -> Row:
+        return Row(operation, word, "", 1000.0, diff, diff - 1, diff + 1, (3, 3))
+
+    good = Told("pipe", (row("pipe-round-trip", "slower", 8), row("stat", "same", 0)))
+    more = Told("pipe", (*good.rows, row("uname", "slower", 4), row("chdir", "unresolved", 0)))
+    search = Told("bisect", found={p.name: _planted(p) for p in PLANTS if p.more})
+    assert list(wrong([good, more, search])) == []
+    for bad in (
+        Told("pipe", (row("pipe-round-trip", "slower", 4),)),
+        Told("pipe", (row("pipe-round-trip", "same", 8),)),
+        Told("pipe", (*good.rows, row("uname", "slower", 2))),
+        Told("pipe", (*good.rows, row("uname", "unresolved", 2), row("chdir", "unresolved", 0))),
+        msgspec.structs.replace(search, found={**search.found, "before pipe": {}}),
+        msgspec.structs.replace(search, found={**search.found, "pipe": {"stat": (1.0, 2.0)}}),
+    ):
+        assert len(list(wrong([bad]))) == 1, bad
+
+
+def _planted(plant: Plant) -> dict[str, Reach]:
+    return {region: (more - 0.5, more + 0.5) for region, more in plant.more.items()}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())

@@ -1,17 +1,22 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether an operation's figure is the same alone, in reverse order and in random orders.
 
-Each trial runs operations of `syscalls` in another order and compares each region with that of the
-whole table, to the instruction. One JSON record a trial; trials that are there are not made again.
+    scripts/proofs/starts.py [TRIAL]...
+
+Each trial runs the operations of `syscalls` on a kernel in another order and compares each region
+with that of the whole table, to the instruction.
 """
 
 import argparse
 import asyncio
-import json
 import random
-from pathlib import Path
+import sys
+from collections.abc import Iterator, Sequence
 
 import msgspec
+from campaign import CASES, NEW, OLD, Proof, near
+from compared import kernel_of
 from recorded_machine import RECORDED_LAB
 
 from kdelta.counts.model import RegionCounts, merged_regions
@@ -22,67 +27,95 @@ from kdelta.lab.work import workload_work
 from kdelta.spec.errors import LabError
 from kdelta.workloads.catalog import find_workload
 
-WORKLOAD = "syscalls"
+KERNELS = {"6.1": OLD, "6.12": NEW}
+ORDERS = ("alone", "random-0", "random-1", "random-2", "reverse")
+SEED, LEAST_EQUAL = 1, 40
+WORKLOAD = find_workload("syscalls")
 Counted = dict[str, RegionCounts]
 
 
-def orders(operations: tuple[str, ...], seed: int) -> dict[str, list[tuple[str, ...]]]:
-    """The trials: by name, which operations each of its runs has, in their order."""
-    drawn = random.Random(seed)
-    trials = {"table": [operations], "reverse": [tuple(reversed(operations))]}
-    for number in range(3):
-        trials[f"random-{number}"] = [tuple(drawn.sample(operations, len(operations)))]
-    trials["alone"] = [(name,) for name in operations]
-    return trials
+class Record(msgspec.Struct, frozen=True):
+    """A trial. differing: by operation that is not equal in all counts, instructions an iteration
+    in the whole table and in the other order.
+    """
+
+    name: str
+    kernel: str
+    seed: int
+    operations: int
+    differing: dict[str, tuple[float, float]]
 
 
-async def counted(lab: Lab, kernel: Kernel, runs: list[tuple[str, ...]]) -> Counted:
-    """The regions of these runs under perturbation 0."""
+def runs_of(order: str) -> list[tuple[str, ...]]:
+    """Return the operations of each run of an order."""
+    table = tuple(one.name for one in WORKLOAD.operations)
+    drawn = random.Random(SEED)
+    shuffled = [tuple(drawn.sample(table, len(table))) for _ in range(3)]
+    if order == "alone":
+        return [(name,) for name in table]
+    return [{"table": table, "reverse": table[::-1]}.get(order) or shuffled[int(order[-1])]]
+
+
+async def counted(lab: Lab, kernel: Kernel, order: str) -> Counted:
+    """Return the regions of an order's runs under perturbation 0."""
     found: Counted = {}
-    for operations in runs:
-        work = workload_work(find_workload(WORKLOAD), operations, kernel)
-        done = await lab.one(kernel, work, 0)
+    for operations in runs_of(order):
+        done = await lab.one(kernel, workload_work(WORKLOAD, operations, kernel), 0)
         if done.counts is None:
             raise LabError(f"run {done.run.id} ended with {done.run.word}: {done.run.detail}")
         found |= merged_regions(done.counts)
     return found
 
 
-def differing(table: Counted, found: Counted) -> dict[str, list[float]]:
-    """By operation that is not equal in all counts: instructions an iteration in both."""
-    return {
-        name: [float(one.mean_own_insns()) for one in (region, found[name])]
-        for name, region in table.items()
-        if region != found[name]
-    }
-
-
-async def campaign(spec: str, out: Path, seed: int) -> None:
-    """Makes what is missing."""
-    operations = tuple(one.name for one in find_workload(WORKLOAD).operations)
-    out.mkdir(parents=True, exist_ok=True)
+def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Record]:
+    """Run each order, and the whole table once a kernel."""
+    tables: dict[str, Counted] = {}
     with open_store() as store:
         request = msgspec.structs.replace(RECORDED_LAB, perturbations=1, rerun=True)
         lab = Lab(store, Silent(), request)
-        kernel = lab.kernel(spec)
-        if not isinstance(kernel, Kernel):
-            raise LabError(f"cannot get {spec}: {kernel.text}")
-        trials = orders(operations, seed)
-        table = await counted(lab, kernel, trials.pop("table"))
-        for name, runs in trials.items():
-            record = out / f"{kernel.release}-{name}.json"
-            if not record.exists():
-                found = differing(table, await counted(lab, kernel, runs))
-                told = {"kernel": kernel.spec, "trial": name, "seed": seed}
-                told |= {"operations": len(table), "differing": found}
-                record.write_text(json.dumps(told, indent=1) + "\n")
-            print(name, json.loads(record.read_text())["differing"] or "all equal", flush=True)
+        for name in names:
+            series, order = name.split()
+            kernel = kernel_of(lab, KERNELS[series])
+            if series not in tables:
+                tables[series] = asyncio.run(counted(lab, kernel, "table"))
+            found = asyncio.run(counted(lab, kernel, order))
+            differing = {
+                one: (float(region.mean_own_insns()), float(found[one].mean_own_insns()))
+                for one, region in tables[series].items()
+                if region != found[one]
+            }
+            yield Record(name, kernel.spec, SEED, len(tables[series]), differing)
+
+
+def wrong(found: Sequence[Record]) -> Iterator[str]:
+    """Yield where too many operations differ, or one by more than 1 %."""
+    for one in found:
+        if one.operations - len(one.differing) < LEAST_EQUAL:
+            yield f"{one.name}: {', '.join(one.differing)} differ"
+        for name, (here, there) in one.differing.items():
+            if not near(there, here, rel=0.01):
+                yield f"{one.name}: {name} {here} and {there}"
+
+
+PROOF = Proof(
+    record=Record,
+    file=CASES / "starts/records.jsonl",
+    trials=lambda _: [f"{series} {order}" for series in KERNELS for order in ORDERS],
+    make=made,
+    wrong=wrong,
+    summary=lambda one: str(one.differing or "all equal"),
+)
+
+
+def check_all_operations_are_in_each_order(found: Sequence[Record]) -> None:
+    """Check the records, and what is run."""
+    names = sorted(one.name for one in WORKLOAD.operations)
+    assert {one.operations for one in found} == {len(names)}
+    assert len({one.kernel for one in found}) == len(KERNELS)
+    orders = {order: runs_of(order) for order in (*ORDERS, "table")}
+    assert all(sorted(name for run in runs for name in run) == names for runs in orders.values())
+    assert len({tuple(runs) for runs in orders.values()}) == len(orders)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kernel", help="a kernel spec")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the records")
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    asyncio.run(campaign(asked.kernel, asked.out, asked.seed))
+    sys.exit(PROOF.main())
