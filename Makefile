@@ -127,7 +127,7 @@ campaign-cases: setup  ## questions that are asked in public: each command has t
 	$(BIN)/python scripts/proofs/public_cases.py
 
 campaign-configs: setup  ## what public config files are taken for; FILES=folder has OWNER/NAME clones
-	$(BIN)/python scripts/proofs/public_configs.py $(FILES)
+	$(BIN)/python scripts/proofs/public_configs.py --again --clones $(FILES)
 
 campaign-roots:  ## `make demo` and `make test` in clean roots of Debian 12 and 13: all pass, equal figures (root)
 	scripts/proofs/clean_roots build/roots bookworm trixie

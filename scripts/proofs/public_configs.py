@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Config files of public projects, and what kdelta takes each for.
 
-    scripts/proofs/public_configs.py FOLDER
+    scripts/proofs/public_configs.py --clones FOLDER --again
 
 reads the files that the records name from clones of the projects, FOLDER/OWNER/NAME, at their HEAD,
 and records what each is taken for. The files are not kept. It fails if one is taken for what it is
@@ -10,22 +10,24 @@ not. To add a file, add a record with its `repository`, `path`, `change` and `ri
 """
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from campaign import CASES, Proof
 
-from kdelta.host.files import write_atomic
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.sources.content import read_content
 from kdelta.kernels.sources.given import given_in
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
 
-RECORDS = Path(__file__).parents[2] / "docs/cases/public-configs/records.json"
+FOLDER = CASES / "public-configs"
 
 
 class ConfigRecord(msgspec.Struct, frozen=True):
@@ -42,10 +44,10 @@ class ConfigRecord(msgspec.Struct, frozen=True):
     taken_for: str = ""
     said: str = ""
 
-
-def recorded() -> list[ConfigRecord]:
-    """Return the records that are kept."""
-    return msgspec.json.decode(RECORDS.read_bytes(), type=list[ConfigRecord])
+    @property
+    def name(self) -> str:
+        """Return its trial."""
+        return f"{self.repository}/{self.path}"
 
 
 def classified(record: ConfigRecord, folder: Path) -> ConfigRecord:
@@ -69,18 +71,43 @@ def classified(record: ConfigRecord, folder: Path) -> ConfigRecord:
     )
 
 
-def main() -> int:
-    """Record what the clones have; 1 if a file is taken for what it is not."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    found = [classified(one, folder) for one in recorded()]
-    write_atomic(RECORDS, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    wrong = [one for one in found if one.taken_for != one.right]
-    for one in wrong:
-        print(f"{one.repository} {one.path} is taken for: {one.said}", file=sys.stderr)
-    return int(bool(wrong))
+def made(names: Sequence[str], options: argparse.Namespace) -> Iterator[ConfigRecord]:
+    """Look at what the clones have."""
+    for one in PROOF.records():
+        if one.name in names:
+            yield classified(one, options.clones)
+
+
+def wrong(found: Sequence[ConfigRecord]) -> Iterator[str]:
+    """Yield the files that are taken for what they are not."""
+    for one in found:
+        if one.taken_for != one.right:
+            yield f"{one.name} is taken for: {one.said}"
+
+
+PROOF = Proof(
+    record=ConfigRecord,
+    file=FOLDER / "records.jsonl",
+    trials=lambda _: [one.name for one in PROOF.records()],
+    make=made,
+    wrong=wrong,
+    options=lambda parser: parser.add_argument("--clones", type=Path, help="OWNER/NAME clones"),
+)
+
+
+def check_public_configs_are_of_many_projects_and_of_each_kind(
+    found: Sequence[ConfigRecord],
+) -> None:
+    """Check the records, and that the page names their files."""
+    assert len({one.repository for one in found}) >= 10
+    kinds = {(one.change, one.right) for one in found}
+    assert kinds >= {("+FILE", "base"), ("+FILE", "fragment"), ("+base:FILE", "base")}
+    page = (FOLDER / "README.md").read_text()
+    for one in found:
+        assert f"`{one.path}`" in page
+        assert re.fullmatch(r"[0-9a-f]{40}", one.commit)
+        assert one.right == "refused" or f" {one.options} option" in one.said
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())
