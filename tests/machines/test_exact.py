@@ -135,7 +135,8 @@ def test_interrupts_are_counted_apart() -> None:
 @pytest.mark.parametrize("spec", [OLD, NEW])
 def test_reading_a_clock_costs_the_same_at_any_moment_of_a_second(spec: str) -> None:
     """Each operation before it puts the region off by 2^31 ns: 0.147 s further in a second."""
-    name, before = "clock_gettime-syscall", ("uname", "fstat", "stat", "chdir", "sched_yield", "getppid")
+    name = "clock_gettime-syscall"
+    before = ("uname", "fstat", "stat", "chdir", "sched_yield", "getppid")
     regions = [
         regions_of("--settle", "1", *before[:n], name, where=guest(spec))[name]
         for n in range(len(before))
