@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "kdelta.h"
+#include "kdelta_clock.h"
 
 enum turn { OURS, THEIRS };
 
@@ -110,6 +110,45 @@ static void use_sockets(int near, int far)
     partner_start(echo);
 }
 
+/* What a message takes is charged to a control group from the rest of a page that was charged before. Where it does not fit into
+ * that, each message charges a page and gives it back, 5 % of a round trip, and what the rest is depends on all that went before. A
+ * file takes some 200 bytes of it: that many are opened until messages fit. */
+#define SHIFTS 16 /* go round a page */
+#define TRIES 4
+
+static int shifts[2 * SHIFTS];
+static int shifts_made;
+
+static uint64_t round_trip_ticks(void)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int n = 0; n < TRIES; n++) {
+        uint64_t begin = kdelta_clock_now(), ticks;
+
+        step_round_trip();
+        ticks = kdelta_clock_now() - begin;
+        least = ticks < least ? ticks : least;
+    }
+    return least;
+}
+
+static void make_messages_fit(void)
+{
+    uint64_t least = UINT64_MAX;
+
+    if (!kdelta_clock_is_exact())
+        return;
+    for (shifts_made = 0; shifts_made < 2 * SHIFTS; shifts_made++) {
+        uint64_t ticks = round_trip_ticks();
+
+        if (shifts_made >= SHIFTS && ticks <= least + least / 128)
+            return;
+        least = ticks < least ? ticks : least;
+        shifts[shifts_made] = (int)must(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    }
+}
+
 static bool unix_setup(long unused)
 {
     int pair[2];
@@ -117,7 +156,15 @@ static bool unix_setup(long unused)
     (void)unused;
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
     use_sockets(pair[0], pair[1]);
+    make_messages_fit();
     return true;
+}
+
+static void unix_teardown(void)
+{
+    stop_echo();
+    while (shifts_made)
+        must(close(shifts[--shifts_made]));
 }
 
 static bool tcp_setup(long unused)
@@ -194,7 +241,7 @@ static void futex_teardown(void)
 
 const struct operation talk_operations[] = {
     {"pipe-round-trip", 500, TURNS, .step = step_round_trip, .setup = pipe_setup, .teardown = stop_echo},
-    {"unix-round-trip", 1000, TURNS, .step = step_round_trip, .setup = unix_setup, .teardown = stop_echo},
+    {"unix-round-trip", 1000, TURNS, .step = step_round_trip, .setup = unix_setup, .teardown = unix_teardown},
     {"tcp-round-trip", 400, TURNS, .step = step_round_trip, .setup = tcp_setup, .teardown = stop_echo},
     {"futex-wake", 4000, .step = step_futex_wake},
     {"futex-ping-pong", 500, TURNS, .step = step_futex_ping_pong, .setup = futex_setup, .teardown = futex_teardown},
