@@ -10,8 +10,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 from kdelta.counts.btf import KernelTypes
@@ -19,6 +17,7 @@ from kdelta.counts.conflict_file import read_conflicts, read_raw
 from kdelta.counts.conflicts import Conflicts
 from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.counts.raw import Sources, read_region
+from kdelta.counts.symbols import code_table, parse_symbols
 from kdelta.guests.job import Job, JobFile
 from kdelta.host.emulator import find_qemu
 from kdelta.host.native import native_folder
@@ -30,6 +29,7 @@ from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import NOTHING_MORE, Guest, Recording
 from kdelta.workloads.catalog import build_workload, find_workload
 from tests.machines.bench import NEW, OLD, compiler, counts_of, guest, run_job
+from tests.machines.every_access import LINE, Lines, Use, by_region
 from tests.machines.stress import stressed
 from tests.native.conftest import compile_c
 
@@ -37,11 +37,6 @@ pytestmark = pytest.mark.guest
 
 PAIRS = find_workload("pairs")
 CONFLICTS = Recording(conflicts=True)
-RECORD = np.dtype(
-    [(name, "<u8") for name in ("insn", "vaddr", "physical", "cpu")]
-    + [(name, "<u4") for name in ("size", "is_store")]
-)
-LINE = 64
 NOT_BLOCKING = (
     *("getppid-processes", "getrusage-threads", "stat-same-file", "stat-two-files"),
     *("open-close-same-file", "open-close-two-files", "create-unlink-same-folder"),
@@ -51,11 +46,6 @@ NOT_BLOCKING = (
     *("signal-self-processes", "socket-close-processes"),
 )
 """More than 20 pairs whose CPUs do not wait for each other, so that few other tasks run."""
-FREED_BY_OTHERS = {
-    OLD: ("mmap-munmap-threads", "socket-close-processes"),
-    NEW: ("mmap-munmap-threads",),
-}
-"""Of these, what frees so much after a grace period that ksoftirqd does a part of it."""
 
 
 @functools.cache
@@ -184,7 +174,9 @@ def test_lines_are_those_of_every_access(
     monkeypatch.setattr(tcg, "command_line", with_another)
     outcome, _ = run_pairs(*NOT_BLOCKING, where=where)
     assert outcome.counts
-    reference, checked, readers = by_region(written), 0, 0
+    assert outcome.symbols
+    code = code_table(parse_symbols(outcome.symbols.read_bytes()))
+    reference, checked, readers = by_region(written, code), 0, 0
     name, iterations = "", 0
     for tag, payload in read_chunks(outcome.counts):
         if tag == b"REGN":
@@ -193,30 +185,15 @@ def test_lines_are_those_of_every_access(
         elif tag == b"CNFL":
             found, written_down = lines_of(payload), reference[checked]
             ours, theirs = (steady(lines, iterations) for lines in (found, written_down))
-            # What other tasks do is in the reference alone: what they free, in one pair much.
-            freed = name in FREED_BY_OTHERS[spec]
-            most = np.inf if freed else iterations / 20
-            assert ours.keys() <= theirs.keys(), name
-            assert ours.keys() == theirs.keys() or freed, name
-            for line, counts in ours.items():
-                for one, other in zip(counts, theirs[line], strict=True):
-                    assert 0 <= other - one <= most, (name, line)
-            readers += must_be_the_same(found, written_down, iterations, most)
+            assert ours == theirs, name
+            readers += must_be_the_same(found, written_down, iterations)
             checked += 1
     assert checked == len(NOT_BLOCKING)
     assert sum(bool(steady(one, 100)) for one in reference) > len(NOT_BLOCKING) / 2
     assert readers > 100
 
 
-Use = tuple[int, int]
-"""An instruction and a CPU."""
-
-Lines = Mapping[tuple[int, int], Mapping[Use, list[int]]]
-"""Reads, writes, and the bytes that they are of as bits, by line (its address, and a number where
-several have that) and use."""
-
-
-def must_be_the_same(found: Lines, reference: Lines, iterations: int, most: float) -> int:
+def must_be_the_same(found: Lines, reference: Lines, iterations: int) -> int:
     """Compare which instructions access which bytes of lines that are contended for, how often and
     on which CPU; return how many of them only read. The reference has CPUs by other numbers.
     """
@@ -237,22 +214,8 @@ def must_be_the_same(found: Lines, reference: Lines, iterations: int, most: floa
         if len(order) == len(second)
         for numbers in [dict(zip(second, order, strict=True))]
     ]
-    assert not ours or any(_is_same(ours, other, most) for other in by_number)
+    assert not ours or ours in by_number
     return sum(not writes for _, writes, _ in ours.values())
-
-
-def _is_same(
-    ours: Mapping[tuple[int, Use], list[int]],
-    theirs: Mapping[tuple[int, Use], list[int]],
-    most: float,
-) -> bool:
-    return all(
-        use in theirs
-        and 0 <= theirs[use][0] - reads <= most
-        and 0 <= theirs[use][1] - writes <= most
-        and theirs[use][2] & bits == bits
-        for use, (reads, writes, bits) in ours.items()
-    ) and all(use in ours or sum(done[:2]) <= most for use, done in theirs.items())
 
 
 def lines_of(payload: memoryview) -> Lines:
@@ -267,34 +230,6 @@ def lines_of(payload: memoryview) -> Lines:
         done[0] += int(row["reads"])
         done[1] += int(row["writes"])
         done[2] |= int(row["bytes_read"]) | int(row["bytes_written"])
-    return found
-
-
-def by_region(file: Path) -> list[Lines]:
-    """All accesses, region by region; those that go on into another line count for both."""
-    records = np.fromfile(file, RECORD)
-    begins = np.flatnonzero(records["insn"] == 0)
-    return [
-        every_line(records[start + 1 : end])
-        for start, end in zip(begins, [*begins[1:], len(records)], strict=True)
-    ]
-
-
-def every_line(records: npt.NDArray[np.void]) -> Lines:
-    first: dict[int, int] = {}
-    found: dict[tuple[int, int], dict[Use, list[int]]] = {}
-    names = ("vaddr", "physical", "size", "insn", "cpu", "is_store")
-    for vaddr, physical, size, insn, cpu, is_store in zip(
-        *(records[name].tolist() for name in names), strict=True
-    ):
-        for line in {physical // LINE, (physical + size - 1) // LINE}:
-            if line * LINE // 4096 == physical // 4096:
-                at = first.setdefault(line, (vaddr - physical + line * LINE) // LINE * LINE)
-                done = found.setdefault((at, line), {}).setdefault((insn, cpu), [0, 0, 0])
-                done[is_store] += 1
-                start = physical - line * LINE
-                bits = (1 << size) - 1
-                done[2] |= (bits << start if start >= 0 else bits >> -start) & ((1 << LINE) - 1)
     return found
 
 
