@@ -292,16 +292,16 @@ static void accesses_of(struct bytes *out)
     }
 }
 
-/* Once, before the first region's. */
+/* Once, before the first region that may have lines: the heap is looked at when there is one. */
 static void output_types(void)
 {
     static bool done;
     const uint8_t *types;
-    size_t size = heap_types(&types);
+    size_t size = done ? 0 : heap_types(&types);
 
-    if (!done)
+    if (size)
         output_parts("BTF ", &(struct part){ types, size }, 1);
-    done = true;
+    done |= size;
 }
 
 static void output(const struct region *region)

@@ -76,7 +76,8 @@ def read(
     (folder / "symbols").write_text(symbols)
     section = MadeTypes().kernel().section() if types is None else types
     head = chunk(b"HEAD", struct.pack("<I", 1) + b"\0lock\0")
-    content = b"".join((head, chunk(b"BTF ", section), *chunks, chunk(b"END ", b"")))
+    described = chunk(b"BTF ", section) if section else b""
+    content = b"".join((head, described, *chunks, chunk(b"END ", b"")))
     (folder / "counts").write_bytes(content)
     return read_conflicts(folder / "counts", Sources(folder / "symbols"))
 
@@ -128,6 +129,19 @@ def test_without_types_lines_are_by_symbol_and_offset(tmp_path: Path) -> None:
         "runqueues of CPU 0+0x8 by writer",
         "page+0x34 by writer",
     }
+
+
+def test_fields_are_named_though_the_first_region_has_no_lines(tmp_path: Path) -> None:
+    section = MadeTypes().kernel().section()
+    lines = [(1, DIRECT + 0x40000, DIRECT + 0x40000)]
+    chunks = (
+        *(region("idle", 10), conflicts_chunk([], []), chunk(b"BTF ", section)),
+        *(region("r", 10), conflicts_chunk(lines, shared(0, 12))),
+    )
+    assert [names(one) for one in read(tmp_path, *chunks, types=b"")] == [
+        [],
+        ["dentry.d_lockref.count"],
+    ]
 
 
 def test_what_shares_a_line_alone_is_false(tmp_path: Path) -> None:

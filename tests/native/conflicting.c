@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The plugin's conflicts without a guest: accesses that are told; the region's chunk on standard output.
  *
- * Lines: load|store CPU INSN ADDRESS SIZE_SHIFT CONTEXT, in hexadecimal. A physical address is the virtual one's lower half. Or
+ * Lines: load|store CPU INSN ADDRESS SIZE_SHIFT CONTEXT, in hexadecimal, or six words of which the first is next: another region
+ * begins. A physical address is the virtual one's lower half. Or
  * "btf STRUCT FIELD" as arguments, with the section on standard input: prints where the field is, or none.
  */
 #include <inttypes.h>
@@ -22,8 +23,9 @@ struct counting now;
 struct qemu_plugin_hwaddr { uint64_t virtual; } last_access;
 enum context task_context(void) { return context; }
 void heap_want(void) {}
-bool heap_look(void) { return true; }
-size_t heap_types(const uint8_t **btf) { *btf = NULL; return 0; }
+static bool looked;
+bool heap_look(void) { return looked = true; }
+size_t heap_types(const uint8_t **btf) { *btf = (const uint8_t *)"types"; return looked ? 5 : 0; }
 size_t heap_caches(const struct heap_cache **caches) { *caches = NULL; return 0; }
 const struct heap_bases *heap_bases(void) { static const struct heap_bases bases = { 1, 2, { 0 } }; return &bases; }
 struct heap_place heap_place_of(uint64_t vaddr) { return (struct heap_place){ 0, vaddr }; }
@@ -82,6 +84,12 @@ static int find_field(const char *structure, const char *field)
     return 0;
 }
 
+static void end_region(void)
+{
+    REPORT(output, &region);
+    REPORT(forget);
+}
+
 int main(int argc, char **argv)
 {
     char word[16];
@@ -94,10 +102,15 @@ int main(int argc, char **argv)
     now.region.serial = 1;
     REPORT(begin, NULL);
     while (scanf("%15s %x %" SCNx64 " %" SCNx64 " %x %x", word, &now.cpu, &insn, &vaddr, &shift, &number) == 6) {
+        if (word[0] == 'n') {
+            end_region();
+            now.region.serial++;
+            REPORT(begin, NULL);
+            continue;
+        }
         context = number;
         conflicts_access(0, shift | (unsigned)(word[0] == 's') << 8, vaddr, place_of(insn));
     }
-    REPORT(output, &region);
-    REPORT(forget);
+    end_region();
     return 0;
 }

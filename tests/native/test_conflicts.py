@@ -40,18 +40,23 @@ def conflicting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def found(program: Path, accesses: Sequence[Access]) -> dict[tuple[int, ...], list[int]]:
-    """Reads, writes and bytes of each by line, instruction, CPU and context."""
-    words = "".join(
-        f"{'store' if stores else 'load'} {cpu:x} {insn:x} {vaddr:x} {shift:x} {context:x}\n"
-        for stores, cpu, insn, vaddr, shift, context in accesses
+def chunks_of(program: Path, *regions: Sequence[Access]) -> list[tuple[bytes, memoryview]]:
+    words = "next 0 0 0 0 0\n".join(
+        "".join(
+            f"{'store' if stores else 'load'} {cpu:x} {insn:x} {vaddr:x} {shift:x} {context:x}\n"
+            for stores, cpu, insn, vaddr, shift, context in accesses
+        )
+        for accesses in regions
     )
     done = subprocess.run([program], input=words.encode(), capture_output=True, check=True)
     path = program.parent / "chunks"
     path.write_bytes(done.stdout)
-    (_, types), (tag, payload) = read_chunks(path)
-    assert (bytes(types), tag) == (b"", b"CNFL")
-    raw = read_raw(payload)
+    return list(read_chunks(path))
+
+
+def found(program: Path, accesses: Sequence[Access]) -> dict[tuple[int, ...], list[int]]:
+    """Reads, writes and bytes of each by line, instruction, CPU and context."""
+    raw = read_raw(chunks_of(program, accesses)[-1][1])
     lines = {int(row["number"]): int(row["vaddr"]) & 0xFFFFFFFF for row in raw.lines}
     assert all(int(row["special"]) == int(row["insn"]) & 1 for row in raw.accesses)
     return {
@@ -134,6 +139,13 @@ def test_a_line_that_is_read_alone_is_none(conflicting: Path) -> None:
         (True, 1, 1, KERNEL + 2 * LINE, 3, OTHER),
     ]
     assert found(conflicting, accesses) == {}
+
+
+def test_types_come_with_the_first_region_that_has_lines(conflicting: Path) -> None:
+    contended: list[Access] = [(True, cpu, 1, KERNEL, 3, OWN) for cpu in (0, 1)]
+    chunks = chunks_of(conflicting, [], contended, contended)
+    assert [tag for tag, _ in chunks] == [b"CNFL", b"BTF ", b"CNFL", b"CNFL"]
+    assert bytes(chunks[1][1]) == b"types"
 
 
 def test_a_field_is_found_in_unnamed_members(conflicting: Path) -> None:

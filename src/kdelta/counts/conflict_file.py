@@ -70,25 +70,21 @@ def read_raw(payload: memoryview) -> RawConflicts:
 def read_conflicts(file: Path, sources: Sources) -> tuple[Conflicts, ...]:
     """Return what CPUs contended for in each region of a run's file; LabError for a damaged one."""
     require_complete(file)
-    found, region, specials, names = [], None, [], None
+    found, region, specials = [], None, []
     symbols = parse_symbols(sources.symbols.read_bytes()) + parse_symbols(sources.modules)
-    code = code_table(symbols)
+    code, names = code_table(symbols), MemoryNames(symbols, None)
     for tag, payload in read_chunks(file):
         if tag == b"HEAD":
             specials = bytes(payload[4:]).decode().split("\0")
         elif tag == b"BTF ":
-            names = MemoryNames(symbols, _types(payload))
+            names = MemoryNames(symbols, KernelTypes(bytes(payload)))
         elif tag == b"REGN":
             region = read_region(payload)
-        elif tag == b"CNFL" and region and names:
+        elif tag == b"CNFL" and region:
             raw = read_raw(payload)
             reader = _Reader(raw, names, code, specials.index(_LOCKED))
             found.append(reader.conflicts(region))
     return tuple(found)
-
-
-def _types(section: memoryview) -> KernelTypes | None:
-    return KernelTypes(bytes(section)) if len(section) else None
 
 
 class _Access(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ TRACES = "traces"
 PROFILES = "profiles"
 """The attachment of a run that keeps what each function executed on each path of calls."""
 
-CONFLICTS = "conflicts-4"
+CONFLICTS = "conflicts-5"
 """The attachment of a run that keeps which lines of memory its CPUs contended for, by the present
 rules for names and for what is read next to them: that of older ones is made again."""
 
