@@ -40,7 +40,7 @@ def test_version_and_help(capsys: Captured) -> None:
 def test_schema_prints_one_or_lists_all(capsys: Captured) -> None:
     assert kdelta("schema") == 0
     names = capsys.readouterr().out.split()
-    assert {"kdelta.ablate/2", "kdelta.compare/3", "kdelta.studies/2"} <= set(names)
+    assert {"kdelta.ablate/3", "kdelta.compare/4", "kdelta.studies/2"} <= set(names)
     assert kdelta("schema", "kdelta.runs/2") == 0
     schema = json.loads(capsys.readouterr().out)
     assert schema["title"] == "kdelta.runs/2"
@@ -79,8 +79,8 @@ def test_schema_prints_one_or_lists_all(capsys: Captured) -> None:
         ),
         (["run", "a", "--cpu", "max", "--", "ls"], "no CPU is called 'max'"),
         (["ablate", "./a", "--from", "a", "--to", "b", "--cpu", "max"], "no CPU is called 'max'"),
-        (["schema", "kdelta.compare/1"], "this kdelta knows kdelta.compare/3"),
-        (["schema", "ablate"], "did you mean kdelta.ablate/2?"),
+        (["schema", "kdelta.compare/1"], "this kdelta knows kdelta.compare/4"),
+        (["schema", "ablate"], "did you mean kdelta.ablate/3?"),
         (["kernels", "--prune", "1e400"], "--prune inf: it is no number of gibibytes"),
         (["kernels", "--prune", "nan"], "--prune nan: it is no number of gibibytes"),
         (["frobnicate"], "cannot run frobnicate: there is no such command"),

@@ -2,6 +2,7 @@
 """The example's comparison with model cycles, every verdict among them."""
 
 import functools
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -12,7 +13,6 @@ from kdelta.infer.cycles.placement import placement_effects
 from kdelta.infer.cycles.placement_model import (
     CodeChange,
     ComparedRegion,
-    CycleVerdict,
     PlacementEffect,
 )
 from kdelta.infer.cycles.prices import prices_of
@@ -21,7 +21,13 @@ from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.lab.reports import reported_cpu
 from kdelta.measures.cycles.cut import CutRegion, cut_note, cut_reason
-from kdelta.measures.cycles.model import CycleReport
+from kdelta.report.measured import (
+    MODEL_CYCLES,
+    Effect,
+    MeasuredEffects,
+    model_cycles,
+    of_placement,
+)
 from kdelta.report.model import Mismatch
 from kdelta.studies.compare.model import CompareReport
 from tests.report.example import report
@@ -43,7 +49,7 @@ PARTS = {"l1i": 1.0, "itlb": 0.0, "l2": 0.25, "l2_code": 0.0625, "l2_data": 0.18
 """What is missed of a kind where a line of code is missed in the first level."""
 
 
-CUT = (CutRegion("read-zero-64k", 1.3, CycleVerdict(Word.UNRESOLVED, reason=cut_reason(1.3))),)
+CUT = CutRegion("read-zero-64k", 1.3)
 
 
 def _ensemble(mean: float, reach: float, kinds: tuple[str, ...], seed: int) -> RegionCost:
@@ -94,28 +100,48 @@ def with_cycles(cpu_name: str = "zen3", *, data: bool = False) -> CompareReport:
     """The example's report on a CPU."""
     plain = report()
     cpu = load_cpu(cpu_name)
-    found = CycleReport(
-        effects=cycle_effects(plain.others[0].effects, cpu_name, data=data),
-        mismatches=(
-            Mismatch(
-                "strings moved by the byte",
-                "strings moved by the byte: by eight bytes (no fsrm); QEMU 7.2's TCG has no fsrm",
-                ("base", "other"),
-                ("open-close", "page-fault"),
-            ),
-            Mismatch(
-                "retpolines", "retpolines: others (spectre_v2: IBRS)", ("other",), ("open-close",)
-            ),
-            Mismatch(
-                "task state by XSAVES",
-                "task state by XSAVES: by XSAVEOPT (no xsaves)",
-                ("base",),
-                (),
-            ),
-        ),
-        relinked=("uname",),
-        notes=tuple(cut_note(one) for one in CUT),
-        cut=CUT,
+    found = MeasuredEffects(
+        MODEL_CYCLES,
+        MODEL_CYCLES,
+        (Effect(CUT.name, Word.UNRESOLVED, reason=cut_reason(CUT.gib)),),
+        f" on {cpu_name}",
+        (cut_note(CUT),),
     )
-    other = msgspec.structs.replace(plain.others[0], cycles=found)
-    return msgspec.structs.replace(plain, others=(other,), cpu=reported_cpu(cpu))
+    mismatches = (
+        Mismatch(
+            "strings moved by the byte",
+            "strings moved by the byte: by eight bytes (no fsrm); QEMU 7.2's TCG has no fsrm",
+            ("base", "other"),
+            ("open-close", "page-fault"),
+        ),
+        Mismatch(
+            "retpolines", "retpolines: others (spectre_v2: IBRS)", ("other",), ("open-close",)
+        ),
+        Mismatch(
+            "task state by XSAVES",
+            "task state by XSAVES: by XSAVEOPT (no xsaves)",
+            ("base",),
+            (),
+        ),
+    )
+    other = msgspec.structs.replace(plain.others[0], measured=(found,), mismatches=mismatches)
+    plain = msgspec.structs.replace(plain, others=(other,), cpu=reported_cpu(cpu))
+    return with_effects(plain, cycle_effects(other.effects, cpu_name, data=data))
+
+
+def cycles_of(report: CompareReport) -> MeasuredEffects:
+    """The model cycles of a report with one other kernel."""
+    found = model_cycles(report.others[0].measured)
+    assert found
+    return found
+
+
+def with_effects(report: CompareReport, effects: Iterable[PlacementEffect]) -> CompareReport:
+    """The report with these in place of its effects on model cycles."""
+    cycles = cycles_of(report)
+    placed = [of_placement(one, cycles.where.removeprefix(" on ")) for one in effects]
+    cut = (one for one in cycles.effects if not one.placement)
+    found = msgspec.structs.replace(cycles, effects=(*placed, *cut))
+    (other,) = report.others
+    others = (msgspec.structs.replace(other, measured=(found, *other.measured[1:])),)
+    return msgspec.structs.replace(report, others=others)

@@ -61,9 +61,9 @@ def small(whole: CompareReport) -> CompareReport:
         packets=few(other.packets),
         more=(MoreRuns("getppid", (run,), (run, run)),),
     )
-    if other.cycles:
-        found = msgspec.structs.replace(other.cycles, effects=few(other.cycles.effects))
-        changed = msgspec.structs.replace(changed, cycles=found)
+    if other.measured:
+        found = [msgspec.structs.replace(one, effects=few(one.effects)) for one in other.measured]
+        changed = msgspec.structs.replace(changed, measured=tuple(found))
     base = msgspec.structs.replace(whole.base, controllers=("memory", "pids"))
     return msgspec.structs.replace(whole, base=base, others=(changed,))
 

@@ -9,8 +9,8 @@ from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.history import GeometricChange
 from kdelta.lab.reports import reported_cpu
+from kdelta.report.measured import MODEL_CYCLES, Effect
 from kdelta.studies.log.model import (
-    CycleStep,
     HistoryKernel,
     HistoryPoint,
     HistoryReport,
@@ -63,6 +63,10 @@ def _step(word: Word, before: int, after: int, reach: int = 0, reason: str = "")
     return PathStep(word, figure(after - before, reach), percent, reason)
 
 
+def _cycles(word: Word, change: Interval, as_linked: Interval) -> dict[str, Effect]:
+    return {MODEL_CYCLES: Effect("open-close", word, change=change, as_linked=as_linked)}
+
+
 TRACKS = (
     HistoryTrack(
         "open-close",
@@ -71,12 +75,12 @@ TRACKS = (
             HistoryPoint(
                 figure(3300),
                 _step(Word.SLOWER, 3000, 3300),
-                CycleStep(Word.SLOWER, Interval(0.08, 0.11), Interval(0.07, 0.12)),
+                _cycles(Word.SLOWER, Interval(0.08, 0.11), Interval(0.07, 0.12)),
             ),
             HistoryPoint(
                 figure(3302),
                 _step(Word.PLACEMENT_ONLY, 3300, 3302, reason="the same code relinked"),
-                CycleStep(Word.PLACEMENT_ONLY, Interval(-0.01, 0.02), Interval(0.04, 0.05)),
+                _cycles(Word.PLACEMENT_ONLY, Interval(-0.01, 0.02), Interval(0.04, 0.05)),
             ),
             HistoryPoint(
                 figure(3150, 40), _step(Word.UNRESOLVED, 3302, 3150, 80, "chance may have made it")

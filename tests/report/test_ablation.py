@@ -15,7 +15,6 @@ from kdelta.spec.errors import LabError
 from kdelta.studies.ablate.model import (
     AblatedGroup,
     AblationReport,
-    GroupCycles,
     GroupOutcome,
     Interaction,
     SwitchShare,
@@ -23,6 +22,7 @@ from kdelta.studies.ablate.model import (
 from kdelta.studies.documents import document_text
 from kdelta.studies.search.model import AblatedRegion, AblationBuild
 from tests.report.decoded import decoded
+from tests.report.example_cycles import cycles_of
 from tests.report.example_cycles import with_cycles as compare_report
 from tests.report.example_times import effect, times
 from tests.report.shown import shown
@@ -143,23 +143,18 @@ def test_times_of_option_groups_are_next_to_those_of_the_ends() -> None:
 def with_cycles() -> AblationReport:
     """The same on a CPU: of one unit alone from A, of one on top of that."""
     plain = compare_report("zen3")
-    held = (
-        {one.region: one for one in plain.others[0].cycles.effects}
-        if plain.others[0].cycles
-        else {}
-    )
+    held = {one.region: one for one in cycles_of(plain).effects}
     names = {"open": "open-close", "stat": "page-fault", "empty": "getppid"}
-    effects = {
-        name: msgspec.structs.replace(held[source], region=name) for name, source in names.items()
-    }
+    effects = tuple(held[source].renamed(name) for name, source in names.items())
+    found = (msgspec.structs.replace(cycles_of(plain), effects=effects, notes=()),)
     units = list(REPORT.option_groups)
-    units[0] = msgspec.structs.replace(units[0], cycles=GroupCycles((), effects))
-    units[1] = msgspec.structs.replace(units[1], cycles=GroupCycles(("SLUB_DEBUG_ON",), effects))
+    units[0] = msgspec.structs.replace(units[0], measured=found)
+    units[1] = msgspec.structs.replace(units[1], measured=found, flipped=("SLUB_DEBUG_ON",))
     return msgspec.structs.replace(
         REPORT,
         option_groups=tuple(units),
         cpu=plain.cpu,
-        cycles=effects,
+        measured=found,
         mismatches=(Mismatch("ERMS", "strings move by eight bytes", ("A", "B"), ("open",)),),
     )
 
@@ -180,15 +175,16 @@ def test_model_cycles_are_besides_the_path() -> None:
     assert "Path only, no two of these kernels differ by it alone: KPROBES." in words
     assert "strings move by eight bytes A, B open" in words
     document = read_document(document_text(with_cycles(), "1"))
-    assert document.option_groups[1].cycles
-    assert document.option_groups[1].cycles.flipped == ["SLUB_DEBUG_ON"]
-    assert document.option_groups[2].cycles is None
-    assert list(document.cycles) == ["open", "stat", "empty"]
+    assert document.option_groups[1].measured
+    assert document.option_groups[1].flipped == ["SLUB_DEBUG_ON"]
+    assert document.option_groups[2].measured == []
+    (cycles,) = document.measured
+    assert [one.region for one in cycles.effects] == ["open", "stat", "empty"]
     assert [one.regions for one in document.mismatches] == [["open"]]
 
 
 def test_model_cycles_of_nothing_that_was_traced() -> None:
-    report = msgspec.structs.replace(with_cycles(), cycles={})
+    report = msgspec.structs.replace(with_cycles(), measured=())
     assert "Not known: no operation was traced on both sides." in shown("ablate", report)
 
 

@@ -10,7 +10,7 @@ from kdelta.infer.cycles.placement_model import Bounds, ComparedEnsembles, Draws
 from kdelta.studies.compare.model import CompareReport, comparison
 from kdelta.studies.documents import document_text
 from tests.report.decoded import decoded
-from tests.report.example_cycles import with_cycles
+from tests.report.example_cycles import cycles_of, with_cycles, with_effects
 from tests.report.example_layout import layout_report
 from tests.report.shown import shown
 from tests.report.test_text import compare_text, fits_a_mail
@@ -31,13 +31,7 @@ def _with_data(report: CompareReport, cycles: Interval | None) -> CompareReport:
         data = {"l1d": _same(12.5, 20), "l1d-store": _same(3, 3), "dtlb": _same(0, 0)}
         return msgspec.structs.replace(effect, data=data, data_cycles=cycles)
 
-    (compared,) = report.others
-    assert compared.cycles
-    effects = tuple(map(known, compared.cycles.effects))
-    found = msgspec.structs.replace(compared.cycles, effects=effects)
-    return msgspec.structs.replace(
-        report, others=(msgspec.structs.replace(compared, cycles=found),)
-    )
+    return with_effects(report, map(known, cycles_of(report).placements.values()))
 
 
 def test_a_comparison_has_them_below_those_of_code() -> None:
@@ -61,8 +55,8 @@ def test_json_has_them() -> None:
     def found(report: CompareReport) -> dict[str, object]:
         document = decoded(document_text(comparison([report]), "0.1.0"))
         (other,) = document["machines"][0]["others"]
-        (one,) = [e for e in other["cycles"]["effects"] if e["region"] == REGION]
-        return dict(one)
+        (one,) = [e for e in other["measured"][0]["effects"] if e["region"] == REGION]
+        return dict(one["detail"])
 
     plain = found(with_cycles())
     assert (plain["data"], plain["data_cycles"]) == ({}, None)

@@ -83,9 +83,9 @@ def test_documents_read_has_all_that_was_written(found: dict[str, str]) -> None:
 
 def test_names_of_the_schema_are_checked() -> None:
     for name, said, hint in (
-        ("kdelta.compare/1", "kdelta.compare/1, and this kdelta knows kdelta.compare/3", "again"),
-        ("kdelta.ablation/2", "no such document: kdelta.ablation/2", "kdelta.ablate/2"),
-        ("ablate", "no such document: ablate", "kdelta.ablate/2"),
+        ("kdelta.compare/1", "kdelta.compare/1, and this kdelta knows kdelta.compare/4", "again"),
+        ("kdelta.ablation/2", "no such document: kdelta.ablation/2", "kdelta.ablate/3"),
+        ("ablate", "no such document: ablate", "kdelta.ablate/3"),
         ("speedscope", "no such document: speedscope", "kdelta schema"),
     ):
         with pytest.raises(UserError, match=said) as caught:

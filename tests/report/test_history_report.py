@@ -78,7 +78,7 @@ def test_several_series_are_apart() -> None:
 
 def test_the_json_has_all() -> None:
     found = read_document(document_text(tracked(), "0.1"))
-    assert found.schema == "kdelta.log/2"
+    assert found.schema == "kdelta.log/3"
     (one,) = found.series
     assert [kernel.dated for kernel in one.kernels] == ["run", "commit", "run", "run"]
     open_close, getppid, new = one.tracks
@@ -94,8 +94,7 @@ def test_the_json_has_all() -> None:
         "placement only",
         "unresolved",
     ]
-    assert open_close.points[1].cycles is not None
-    assert open_close.points[1].cycles.relative.low == 0.08
+    assert open_close.points[1].measured["model cycles"].change.low == 0.08
     assert getppid.points[1].step is not None
     assert getppid.points[1].step.effect.value == -100
     assert [total.level for total in one.totals] == [100.0, 90.8, 90.8, 88.7]

@@ -13,13 +13,13 @@ from kdelta.studies.compare.model import comparison
 from kdelta.studies.documents import document_text
 from tests.report.decoded import decoded
 from tests.report.example import failed_report, report, run_report, stored
-from tests.report.example_cycles import LAYOUTS, with_cycles
+from tests.report.example_cycles import LAYOUTS, cycles_of, with_cycles, with_effects
 from tests.report.test_text import compare_text
 
 
 def test_a_comparison() -> None:
     document = decoded(document_text(comparison([report()]), "0.1.0"))
-    assert document["schema"] == "kdelta.compare/3"
+    assert document["schema"] == "kdelta.compare/4"
     assert document["kdelta"] == "0.1.0"
     (other,) = document["machines"][0]["others"]
     statuses = [one["run"]["status"] for one in other["side"]["runs"]]
@@ -41,8 +41,9 @@ def test_model_cycles() -> None:
     document = decoded(document_text(comparison([with_cycles(), with_cycles("zen2")]), "0.1.0"))
     assert [one["cpu"]["name"] for one in document["machines"]] == ["zen3", "zen2"]
     assert document["machines"][0]["cpu"]["without_measured_cost"] == ["l1i", "itlb", "l2"]
-    cycles = document["machines"][0]["others"][0]["cycles"]
-    effects = {one["region"]: one for one in cycles["effects"]}
+    other = document["machines"][0]["others"][0]
+    (cycles,) = other["measured"]
+    effects = {one["region"]: one["detail"] for one in cycles["effects"] if "detail" in one}
     uname = effects["uname"]
     assert uname["verdict"]["word"] == "placement only"
     assert uname["layouts"] == [LAYOUTS, LAYOUTS]
@@ -52,17 +53,12 @@ def test_model_cycles() -> None:
     for figure in (*uname["misses"].values(), uname["hidden"], uname["exposed"]):
         difference = figure["other"]["mean"] - figure["base"]["mean"]
         assert figure["effect"]["value"] == pytest.approx(difference)
-    assert ["open-close" in one["regions"] for one in cycles["mismatches"]] == [True, True, False]
-    assert cycles["mismatches"][1]["kernels"] == ["other"]
+    assert ["open-close" in one["regions"] for one in other["mismatches"]] == [True, True, False]
+    assert other["mismatches"][1]["kernels"] == ["other"]
     reason = "its trace would need 1.3 GiB: --trace-limit 1.3"
     assert cycles["notes"][0] == f"read-zero-64k: not replayed: {reason}"
-    assert cycles["cut"] == [
-        {
-            "name": "read-zero-64k",
-            "gib": 1.3,
-            "verdict": {"word": "unresolved", "within": None, "layouts": None, "reason": reason},
-        },
-    ]
+    cut = cycles["effects"][-1]
+    assert (cut["region"], cut["word"], cut["reason"]) == ("read-zero-64k", "unresolved", reason)
     assert "read-zero-64k" not in effects
     assert effects["getppid"]["verdict"] == {
         "word": "same",
@@ -74,23 +70,20 @@ def test_model_cycles() -> None:
 
 def test_what_nothing_knows_is_null() -> None:
     plain = with_cycles()
-    cycles = plain.others[0].cycles
-    assert cycles
-    effect = msgspec.structs.replace(cycles.effects[0], relative=Interval(-0.5, math.inf))
-    cycles = msgspec.structs.replace(cycles, effects=(effect,))
-    other = msgspec.structs.replace(plain.others[0], cycles=cycles)
-    shown = document_text(comparison([msgspec.structs.replace(plain, others=(other,))]), "0.1.0")
-    (found,) = decoded(shown)["machines"][0]["others"][0]["cycles"]["effects"]
-    assert found["relative"] == {"low": -0.5, "high": None}
-    assert "-50.0% to any" in " ".join(
-        compare_text(msgspec.structs.replace(plain, others=(other,))).split()
-    )
+    effect = next(iter(cycles_of(plain).placements.values()))
+    endless = msgspec.structs.replace(effect, relative=Interval(-0.5, math.inf))
+    changed = with_effects(plain, (endless,))
+    found, *_ = decoded(document_text(comparison([changed]), "0.1.0"))["machines"][0]["others"][0][
+        "measured"
+    ][0]["effects"]
+    assert found["change"] == found["detail"]["relative"] == {"low": -0.5, "high": None}
+    assert "-50.0% to any" in " ".join(compare_text(changed).split())
 
 
 def test_without_a_cpu_there_are_no_model_cycles() -> None:
     (machine,) = decoded(document_text(comparison([report()]), "0.1.0"))["machines"]
     assert machine["cpu"] is None
-    assert machine["others"][0]["cycles"] is None
+    assert machine["others"][0]["measured"] == []
 
 
 def test_functions_add_up_in_json_too() -> None:

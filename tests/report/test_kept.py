@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What an earlier kdelta kept can still be read: tests/report/kept has a study of every kind, of
-schema 1.
+schema 1, and some of schema 2.
 
 A model that changes so that one of these loses a field needs another stored.SCHEMA, and what it was
 called in report/older.py.
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kdelta.report.measured import MODEL_CYCLES
 from kdelta.report.older import NOW
 from kdelta.report.stored import encode
 from kdelta.studies.forms import FORMS
@@ -23,6 +24,8 @@ from tests.report.example_stored import EXAMPLES
 
 KEPT = Path(__file__).parent / "kept"
 UPDATE = "KDELTA_UPDATE_GOLDEN"
+SCHEMA_2 = ("compare cycles", "ablate cycles", "gate", "history operations")
+"""Studies with model cycles, as an encoder of that schema wrote them."""
 REMOVED = (".bound", ".regions.truncated", ".cut.kernels")
 """How the paths of fields end of which nothing is kept any more."""
 
@@ -49,13 +52,44 @@ def lost(old: Any, new: Any, path: str = "") -> Iterator[str]:
     if isinstance(old, dict):
         for name, value in old.items():
             found = next((one for one in (name, NOW.get(name)) if one in new), None)
-            if found is None and not f"{path}.{name}".endswith(REMOVED):
+            if name == "cycles" and found is None:
+                yield from lost_cycles(value, new, path) if value else ()
+            elif found is None and not f"{path}.{name}".endswith(REMOVED):
                 yield f"{path}.{name}"
             elif found is not None:
                 yield from lost(value, new[found], f"{path}.{found}")
     elif isinstance(old, list):
         for one, other in zip(old, new, strict=False):
             yield from lost(one, other, path)
+
+
+def lost_cycles(old: Any, new: Any, path: str) -> Iterator[str]:
+    """The same of model cycles, which were in a field of their own."""
+    if "relative" in old:  # a step of a history
+        step = new["measured"][MODEL_CYCLES]
+        now = {"word": step["word"], "relative": step["change"], "shipped": step["as_linked"]}
+        yield from lost({**old, "reason": step["reason"]}, {**now, "reason": old["reason"]}, path)
+        return
+    effects = old.get("effects", old)
+    details = {one["region"]: one.get("detail") for one in new["measured"][0]["effects"]}
+    for one in effects if isinstance(effects, list) else effects.values():
+        yield from lost(one, details[one["region"]], f"{path}.cycles")
+    if effects is not old:
+        besides = {name: one for name, one in old.items() if name not in {"effects", "relinked"}}
+        notes = new["measured"][0]["notes"]
+        yield from lost(besides, {**new, "cut": [], "notes": notes}, path)
+    assert [name for name, one in details.items() if one and one["relinked"]] == [
+        *old.get("relinked", ())
+    ]
+
+
+@pytest.mark.parametrize("name", list(SCHEMA_2))
+def test_what_schema_2_kept_of_model_cycles_is_what_is_kept_now(name: str) -> None:
+    content = zlib.decompress((KEPT / "2" / file_of(name).name).read_bytes())
+    assert msgspec.msgpack.decode(content)["schema"] == 2
+    read, now = stored_of(content), stored_of(encode(EXAMPLES[name]))
+    for form in FORMS:
+        assert FORMS[form].render(read) == FORMS[form].render(now)
 
 
 @pytest.mark.parametrize("name", list(EXAMPLES))
@@ -66,5 +100,5 @@ def test_no_field_is_lost(name: str) -> None:
 
 
 def test_there_is_one_of_every_kind() -> None:
-    kinds = {stored_of(zlib.decompress(file.read_bytes())).kind for file in KEPT.iterdir()}
+    kinds = {stored_of(zlib.decompress(file.read_bytes())).kind for file in KEPT.glob("*.z")}
     assert kinds == set(STORED)

@@ -15,7 +15,7 @@ from kdelta.studies.compare.model import CompareReport, comparison
 from kdelta.studies.documents import document_text
 from tests.report.decoded import decoded
 from tests.report.example import base_counts, other_counts, run_report
-from tests.report.example_cycles import with_cycles
+from tests.report.example_cycles import cycles_of, with_cycles
 from tests.report.shown import shown
 from tests.report.test_text import compare_text, fits_a_mail
 
@@ -61,9 +61,7 @@ def report(*, clock: bool = True) -> CompareReport:
 
 
 def effect(name: str) -> PlacementEffect:
-    cycles = report().others[0].cycles
-    assert cycles
-    return next(one for one in cycles.effects if one.region == name)
+    return cycles_of(report()).placements[name]
 
 
 def test_a_comparison_fits_a_mail_and_says_what_is_not_in_it() -> None:

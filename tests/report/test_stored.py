@@ -17,7 +17,7 @@ from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.gate.document import GateReport
 from kdelta.studies.kinds import STORED, stored_of, summary_of
 from tests.report.example import report, run_report
-from tests.report.example_cycles import with_cycles
+from tests.report.example_cycles import cycles_of, with_cycles, with_effects
 from tests.report.example_history import tracked
 from tests.report.example_layout import layout_report
 from tests.report.example_stored import EXAMPLES
@@ -70,15 +70,12 @@ def test_all_kinds_can_be_read_and_tell_whose_report_it_is() -> None:
 def test_what_json_has_no_word_for_is_kept() -> None:
     """A third is no float, and an interval may have no upper end."""
     whole = with_cycles()
-    cycles = whole.others[0].cycles
-    assert cycles is not None
-    endless = msgspec.structs.replace(cycles.effects[0], relative=Interval(0.5, math.inf))
-    changed = msgspec.structs.replace(cycles, effects=(endless,))
-    compared = msgspec.structs.replace(whole.others[0], cycles=changed)
-    found = stored_of(encode(stored("compare", msgspec.structs.replace(whole, others=(compared,)))))
-    (read,) = found.reports
+    effect = next(iter(cycles_of(whole).placements.values()))
+    endless = msgspec.structs.replace(effect, relative=Interval(0.5, math.inf))
+    changed = with_effects(whole, (endless,))
+    (read,) = stored_of(encode(stored("compare", changed))).reports
     assert isinstance(read, CompareReport)
-    assert read.others[0] == compared
+    assert read.others == changed.others
     (first, *_) = read.others[0].effects.operations
     assert first.base is not None
     assert isinstance(first.base.value, Fraction)

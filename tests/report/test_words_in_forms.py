@@ -16,7 +16,7 @@ from kdelta.report.document import Outcome
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.model import CompareReport
 from kdelta.studies.forms import FORMS
-from tests.report.example_cycles import with_cycles
+from tests.report.example_cycles import cycles_of, with_cycles, with_effects
 from tests.report.shown import stored
 
 REASON = "only base executes verw: other does without for want of microcode (tsa: No microcode)"
@@ -26,8 +26,7 @@ def with_words() -> CompareReport:
     """The example with model cycles not slower in one region; another is not comparable."""
     plain = with_cycles()
     (other,) = plain.others
-    assert other.cycles
-    first, second, *rest = other.cycles.effects
+    first, second, *rest = cycles_of(plain).placements.values()
     draws = [Draws(one, one, one, one, one, None) for one in (2.0, 4.0)]
     first = msgspec.structs.replace(
         first,
@@ -37,7 +36,6 @@ def with_words() -> CompareReport:
     second = msgspec.structs.replace(
         second, verdict=CycleVerdict(Word.NOT_COMPARABLE, reason=REASON)
     )
-    cycles = msgspec.structs.replace(other.cycles, effects=(first, second, *rest))
     operations = tuple(
         msgspec.structs.replace(one, verdict=Verdict(Word.NOT_COMPARABLE, reason=REASON))
         if one.name == second.region
@@ -45,8 +43,9 @@ def with_words() -> CompareReport:
         for one in other.effects.operations
     )
     effects = msgspec.structs.replace(other.effects, operations=operations)
-    found = msgspec.structs.replace(other, effects=effects, cycles=cycles)
-    return msgspec.structs.replace(plain, others=(found,))
+    found = msgspec.structs.replace(other, effects=effects)
+    plain = msgspec.structs.replace(plain, others=(found,))
+    return with_effects(plain, (first, second, *rest))
 
 
 def shown(form: str, **how: int) -> str:
@@ -68,20 +67,21 @@ def test_text_names_what_has_no_price() -> None:
 
 def test_text_lists_a_path_that_is_not_comparable_with_its_figures_and_its_reason() -> None:
     text = " ".join(shown("text", all=1).split())
-    region = with_words().others[0].cycles.effects[1].region  # type: ignore[union-attr]
+    region = cycles_of(with_words()).effects[1].region
     assert f"- {region} is not comparable: only base executes verw: other does" in text
     assert f"{region} 3209.27 3031.15 -178.12" in text
 
 
 def test_json_has_what_has_no_price() -> None:
-    found = json.loads(shown("json"))["machines"][0]["others"][0]["cycles"]["effects"][0]
+    (cycles,) = json.loads(shown("json"))["machines"][0]["others"][0]["measured"]
+    found = cycles["effects"][0]["detail"]
     assert found["verdict"]["word"] == "not slower in what is counted"
     assert found["unpriced"]["hlt"]["effect"]["value"] == 2
 
 
 def test_junit_passes_not_slower_and_skips_not_comparable() -> None:
     suites = ET.fromstring(shown("junit"))
-    first, second, *_ = with_words().others[0].cycles.effects  # type: ignore[union-attr]
+    first, second, *_ = cycles_of(with_words()).effects
     cases = {
         case.get("name"): case
         for case in suites.iter("testcase")

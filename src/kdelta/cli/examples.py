@@ -43,7 +43,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "build": ("~/linux +defconfig +kvm_guest.config", "git:~/linux@v6.12 +my.config"),
     "kernels": ("", "--prune 20"),
     "cpus": ("", "zen4"),
-    "schema": ("", "kdelta.compare/3"),
+    "schema": ("", "kdelta.compare/4"),
     "workloads": ("", "--help"),
     "doctor": ("", "--qemu host"),
     "pin": ("fetch --arch arm64", "pack --output pin.tar"),

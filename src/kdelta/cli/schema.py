@@ -13,7 +13,7 @@ def schema(
         str,
         Argument(
             metavar="[NAME]",
-            help="A document, such as kdelta.compare/3.",
+            help="A document, such as kdelta.compare/4.",
             values="|".join(DOCUMENTS),
         ),
     ] = "",

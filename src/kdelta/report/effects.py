@@ -24,6 +24,7 @@ from kdelta.report.document import (
 )
 from kdelta.report.figures import in_per_cent
 from kdelta.report.measured import Effect, MeasuredEffects
+from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.report.words import TONES
 
 _NAMED = 6
@@ -134,6 +135,60 @@ def _more(one: Effect) -> str:
     if one.change:
         return f" {in_per_cent(one.change)}"
     return f" ({one.reason})" if one.reason else ""
+
+
+class Form:
+    """How documents show what a measure found, as any measure's. One with a way of its own has a
+    subclass, and a line in measures/forms.py.
+
+    joined  its figures are in the path's table and next to the path's chart
+    """
+
+    joined = False
+
+    def answers(self, found: MeasuredEffects, about: str) -> Iterator[Answer]:
+        """Yield the verdicts in words; about: of which kernels."""
+        yield answer(found, about)
+
+    def charts(self, found: MeasuredEffects, regions: Sequence[str]) -> Iterator[Chart]:
+        """Yield what is drawn next to the path's effects, of these regions in this order."""
+        yield from ()
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return its columns of the path's table."""
+        return ()
+
+    def cells(self, found: MeasuredEffects, region: str) -> tuple[Cell, ...]:
+        """Return a region's cells in these."""
+        return ()
+
+    def sections(
+        self, found: MeasuredEffects, about: str, mark: str, cpu: ReportedCPU | None
+    ) -> Iterator[Section]:
+        """Yield its sections. about: of which kernels. mark: what makes its ids unique."""
+        yield section(found, f"By {found.measure}" + (f": {about}" if about else ""), mark)
+
+    def suites(self, found: MeasuredEffects, who: str) -> Iterator[Suite]:
+        """Yield a case for each region."""
+        yield suite(found, who)
+
+    def screen(self, found: MeasuredEffects, mismatches: Sequence[Mismatch]) -> Section:
+        """Return a line for each word, for a first screen. mismatches: what was not as on the CPU,
+        for figures that depend on it.
+        """
+        return Section(found.measure, f"By {found.measure}", (lines(found),))
+
+    def step_columns(self, measure: str, cpu: str) -> tuple[Column, ...]:
+        """Return the columns of `step_cells`. cpu: the one that was named, if any."""
+        return step_columns(measure)
+
+    def step_cells(self, one: Effect | None) -> tuple[Cell, ...]:
+        """Return the verdict on a step from a kernel to the next; empty cells for None."""
+        return step_cells(one)
+
+    def step_text(self, measure: str, one: Effect) -> str:
+        """Return the same in words."""
+        return f"{measure} {one.word}"
 
 
 def _figures(one: Effect) -> Iterator[Cell]:

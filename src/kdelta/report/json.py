@@ -35,7 +35,8 @@ store, figures that are many and that others sum up, and what a report has of a 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, msgspec.Struct):
-        return {name: plain(getattr(value, name)) for name in _written(type(value))}
+        held = ((name, getattr(value, name)) for name in _written(type(value)))
+        return {name: plain(one) for name, one in held if one is not msgspec.UNSET}
     if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, tuple | list):

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What measures found between two kernels, as reports have it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.gate import Judged
+
+MODEL_CYCLES = "model cycles"
+"""The name of the measure whose effects have a placement as their detail."""
+
+_PASSING = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})
+"""Words by which, or by whose interval, a gate passes: what has no price is in none of them."""
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -21,6 +29,7 @@ class Effect(msgspec.Struct, frozen=True):
     bounded      whether the upper end of the change is within the margin
     as_linked    the change between the two builds with the layouts that they were linked with, as a
                  fraction of the base, where the verdict is on all layouts
+    detail       what its measure knows besides
     """
 
     region: str
@@ -32,6 +41,17 @@ class Effect(msgspec.Struct, frozen=True):
     doubt: str = ""
     bounded: bool = False
     as_linked: Interval | None = None
+    detail: PlacementEffect | UnsetType = UNSET
+
+    @property
+    def placement(self) -> PlacementEffect | None:
+        """Return the detail, of an effect on model cycles."""
+        return self.detail or None
+
+    def renamed(self, region: str) -> "Effect":
+        """Return the same of a region that is called otherwise."""
+        detail = self.detail and msgspec.structs.replace(self.detail, region=region)
+        return msgspec.structs.replace(self, region=region, detail=detail)
 
 
 class OtherFigure(msgspec.Struct, frozen=True):
@@ -64,11 +84,39 @@ class MeasuredEffects(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     others: tuple[OtherFigure, ...] = ()
 
+    @property
+    def placements(self) -> dict[str, PlacementEffect]:
+        """Return the details of effects on model cycles, by region."""
+        return {one.region: found for one in self.effects if (found := one.placement)}
+
     def without(self, names: Collection[str]) -> "MeasuredEffects":
         """Return the same without regions of these names."""
         kept = tuple(one for one in self.effects if one.region not in names)
         others = tuple(one for one in self.others if one.region not in names)
         return msgspec.structs.replace(self, effects=kept, others=others)
+
+
+def of_placement(one: PlacementEffect, cpu: str) -> Effect:
+    """Return an effect on model cycles on that CPU."""
+    verdict = one.verdict
+    grows = ", ".join(one.grows_unpriced) if verdict.word in _PASSING else ""
+    return Effect(
+        region=one.region,
+        word=verdict.word,
+        base=Interval(one.hidden.base.mean, one.exposed.base.mean),
+        other=Interval(one.hidden.other.mean, one.exposed.other.mean),
+        change=one.relative,
+        reason=verdict.text,
+        doubt=f"{grows}: more of it, at no known cost on {cpu}" if grows else "",
+        bounded=one.within_bound,
+        as_linked=one.as_linked.relative,
+        detail=one,
+    )
+
+
+def model_cycles(measured: Iterable[MeasuredEffects]) -> MeasuredEffects | None:
+    """Return what was found of model cycles, of what all measures found."""
+    return next((one for one in measured if one.measure == MODEL_CYCLES), None)
 
 
 def judge_effect(effect: Effect, found: MeasuredEffects) -> Judged:

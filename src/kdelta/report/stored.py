@@ -11,14 +11,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kdelta.report.older import converted
+from kdelta.report.older import converted, with_one_form
 from kdelta.spec.errors import LabError
 from kdelta.store.model import moment_text
 
-SCHEMA = 2
+SCHEMA = 3
 """Goes up when a model changes so that what was kept before has to be converted (older.py). A field
 with a default may be added without: tests/report/kept has what must stay readable.
 """
+
+_RENAMED = 2
+"""Since which some fields have other names."""
 
 _Report = TypeVar("_Report", bound=msgspec.Struct)
 
@@ -127,10 +130,10 @@ def _decoded(
             raise _damaged(f"no study is of the kind {kept.kind!r}")
         wanted = types.GenericAlias(tuple, (kinds[kind], ...))
         if kept.schema < SCHEMA:
-            older = converted(
-                msgspec.msgpack.decode(kept.reports), msgspec.inspect.type_info(wanted)
-            )
-            reports = msgspec.convert(older, wanted, dec_hook=_from_kept)
+            older = msgspec.msgpack.decode(kept.reports)
+            if kept.schema < _RENAMED:
+                older = converted(older, msgspec.inspect.type_info(wanted))
+            reports = msgspec.convert(with_one_form(older), wanted, dec_hook=_from_kept)
         else:
             reports = msgspec.msgpack.decode(kept.reports, type=wanted, dec_hook=_from_kept)
     except (msgspec.DecodeError, ValueError, ZeroDivisionError) as error:

@@ -182,12 +182,9 @@ def hostile_comparison(names: Sequence[str] = HOSTILE) -> Stored:
         )
         for one in other.effects.operations
     )
-    assert other.cycles is not None
     cycles = msgspec.structs.replace(
-        other.cycles,
-        effects=tuple(
-            msgspec.structs.replace(one, region=renamed[one.region]) for one in other.cycles.effects
-        ),
+        other.measured[0],
+        effects=tuple(one.renamed(renamed[one.region]) for one in other.measured[0].effects),
         notes=names if isinstance(names, tuple) else tuple(names),
     )
     side = msgspec.structs.replace(other.side, spec=names[0], release=names[5])
@@ -200,7 +197,7 @@ def hostile_comparison(names: Sequence[str] = HOSTILE) -> Stored:
                 other,
                 side=side,
                 effects=msgspec.structs.replace(other.effects, operations=operations),
-                cycles=cycles,
+                measured=(cycles,),
             ),
         ),
         warnings=tuple(names),

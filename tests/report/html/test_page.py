@@ -279,7 +279,7 @@ def test_no_operation_in_common_is_reported() -> None:
     alone = tuple(one for one in other.effects.operations if one.costs is None)
     assert alone
     effects = msgspec.structs.replace(other.effects, operations=alone, background=())
-    others = (msgspec.structs.replace(other, effects=effects, cycles=None),)
+    others = (msgspec.structs.replace(other, effects=effects, measured=()),)
     said = Read(page(stored("compare", msgspec.structs.replace(plain, others=others)))).said
     assert "no operation succeeded on both sides" in said
 

@@ -18,6 +18,7 @@ from kdelta.lab.lab import RunResult
 from kdelta.measures.cycles.placement import PlacedKernel, place_traces
 from kdelta.measures.model import RunSide
 from kdelta.store.store import Store
+from kdelta.studies.ablate.measured import cycles_in
 from kdelta.studies.ablate.model import AblationReport, GroupOutcome
 from kdelta.studies.ablate.pairs import pair_of
 from kdelta.studies.ablate.request import AblateRequest
@@ -77,8 +78,8 @@ def ablated(request: AblateRequest, store: Store, **more: object) -> AblationRep
 def relative(report: AblationReport, name: str) -> dict[str, float]:
     """By region, in per cent of the kernel without the unit; what is not zero."""
     (unit,) = (one for one in report.option_groups if one.name == name)
-    assert unit.cycles
-    found = {one.region: one.relative for one in unit.cycles.effects.values()}
+    found = {one.region: one.relative for one in cycles_in(unit.measured).values()}
+    assert found
     assert all(one.low == pytest.approx(one.high) for one in found.values())
     return {region: round(100 * one.low, 6) for region, one in found.items() if one.low}
 
@@ -90,15 +91,16 @@ def test_each_unit_that_was_built_alone_has_model_cycles(
     replayed: list[tuple[str, ...]],
 ) -> None:
     report = ablated(ablate_request, store, one_by_one=True)
-    assert report.cycles["open"].verdict.word is Word.FASTER
+    cycles = cycles_in(report.measured)
+    assert cycles["open"].verdict.word is Word.FASTER
     # 0.5 cycles an instruction, and nothing else.
-    assert report.cycles["open"].hidden.base.mean == pytest.approx((100 + 30 + 7 + 5) / 2)
-    assert report.cycles["open"].exposed.other.mean == pytest.approx(100 / 2)
-    assert report.cycles["empty"].verdict.word is Word.SAME
+    assert cycles["open"].hidden.base.mean == pytest.approx((100 + 30 + 7 + 5) / 2)
+    assert cycles["open"].exposed.other.mean == pytest.approx(100 / 2)
+    assert cycles["empty"].verdict.word is Word.SAME
     measured = [
         one for one in report.option_groups if one.outcome is GroupOutcome.MEASURED and one.effects
     ]
-    assert all(unit.cycles is not None and not unit.cycles.flipped for unit in measured)
+    assert all(cycles_in(unit.measured) and not unit.flipped for unit in measured)
     assert relative(report, "DEBUG_LIST") == {"open": round(-100 * 30 / 142, 6)}
     assert relative(report, "ZERO_PAGES") == {"fault": round(-100 * 100 / 305, 6)}
     # A is placed once, for B and for all that are built on top of it.
@@ -125,10 +127,11 @@ def test_the_report_has_them_besides_the_path(
     document = read_document(document_text(report, "1"))
     assert document.cpu
     assert document.cpu.without_measured_cost == ["l1i", "itlb"]
-    assert list(document.cycles) == ["open", "fault", "empty"]
+    (cycles,) = document.measured
+    assert [one.region for one in cycles.effects] == ["open", "fault", "empty"]
     (unit,) = (one for one in document.option_groups if one.name == "DEBUG_LIST")
-    assert unit.cycles
-    assert next(iter(unit.cycles.effects.values())).verdict.word == "faster"
+    (cycles,) = unit.measured
+    assert cycles.effects[0].detail.verdict.word == "faster"
 
 
 @pytest.mark.slow
@@ -140,7 +143,7 @@ def test_without_a_cpu_nothing_is_traced(
     report = asyncio.run(run_ablate(ablate_request, AblatedLab(store, plain)))
     assert replayed == []
     assert report.cpu is None
-    assert report.cycles == {}
+    assert report.measured == ()
     assert "model cycles" not in shown("ablate", report)
 
 

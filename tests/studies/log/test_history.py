@@ -15,6 +15,7 @@ from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.history import LEFT_OPEN
 from kdelta.kernels.model import Kernel
 from kdelta.measures.cycles.effects import Cycles, Traced
+from kdelta.report.measured import MODEL_CYCLES
 from kdelta.spec.errors import LabError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.log import study as module
@@ -341,7 +342,7 @@ def test_model_cycles_of_what_is_traced(store: Store, monkeypatch: pytest.Monkey
     assert pairs == [(True, True)]
     track = track_of(series, "uname")
     assert track is not None
-    steps = [point.cycles for point in track.points]
+    steps = [point.measured.get(MODEL_CYCLES) for point in track.points]
     assert steps[0] is None
     assert steps[1] is not None
     assert steps[1].word is Word.PLACEMENT_ONLY
@@ -424,7 +425,7 @@ def test_the_command(store: Store, capsys: Captured, tmp_path: Path) -> None:
     assert "<svg" in page.read_text()
     assert cli.ended(["log", "--json"]) == 0
     document = capsys.readouterr().out
-    assert '"schema": "kdelta.log/2"' in document
+    assert '"schema": "kdelta.log/3"' in document
     assert cli.ended(["report", "--list"]) == 0
     listed = capsys.readouterr().out
     assert "log      stat        1 slower" in listed

@@ -316,6 +316,7 @@ def _effect(case: _Case, prices: Prices, margin: float, error: float) -> Placeme
             placement=_placement(shipped, pair, errors),
         ),
         unpriced=_amounts(case, unpriced_changes(base, other, prices)),
+        relinked=case.region.code is CodeChange.RELINKED,
     )
 
 

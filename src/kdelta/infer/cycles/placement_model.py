@@ -57,6 +57,12 @@ class CycleVerdict(msgspec.Struct, frozen=True):
     layouts: int | None = None
     reason: str = ""
 
+    @property
+    def text(self) -> str:
+        """Return what the verdict depends on, and what would settle it."""
+        hint = "" if self.layouts is None else f"; --layouts {self.layouts} would probably do"
+        return self.reason + hint
+
 
 class Bounds(msgspec.Struct, frozen=True):
     """A figure with its confidence interval [low, high]."""
@@ -123,6 +129,7 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     data             by kind, what accesses to data miss, which no layout of code changes
     data_cycles      what of the effect is due to that, over its prices: a part of the path's cost
     unpriced         special instructions without a price whose number changes: not in the cycles
+    relinked         both kernels execute the same code here, only linked again
     lru              the verdict if all caches evicted what was least recently used; None where they
                      do, or where that was not asked
     """
@@ -144,6 +151,7 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     data: dict[str, ComparedEnsembles] = {}
     data_cycles: Interval | None = None
     unpriced: dict[str, ComparedEnsembles] = {}
+    relinked: bool = False
 
     @property
     def within_bound(self) -> bool:

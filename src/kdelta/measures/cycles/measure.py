@@ -9,7 +9,7 @@ import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.cycles.ensembles import Interval, mean_cycles
+from kdelta.infer.cycles.ensembles import mean_cycles
 from kdelta.infer.cycles.placement_model import CycleVerdict, PlacementEffect
 from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.effects import Word
@@ -20,7 +20,6 @@ from kdelta.lab.lab import SYMBOLS, TRACES, Lab, RunResult
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import LabRequest
 from kdelta.measures.cycles.comparable import comparable_cycles
-from kdelta.measures.cycles.cut import CutRegion, cut_note
 from kdelta.measures.cycles.effects import SEED, Cycles, Traced, cycles_between
 from kdelta.measures.cycles.phases import phase_costs
 from kdelta.measures.cycles.placement import (
@@ -32,11 +31,8 @@ from kdelta.measures.cycles.placement import (
 )
 from kdelta.measures.model import Judgement, Measure, MeasureRequest, RunPair, RunSide
 from kdelta.measures.path.comparable import guest_of
-from kdelta.report.measured import Effect
+from kdelta.report.measured import MODEL_CYCLES, Effect, of_placement
 from kdelta.spec.errors import KdeltaError
-
-_PASSING = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})
-"""Words by which, or by whose interval, a gate passes: what has no price is in none of them."""
 
 _HELD = 2
 """A kernel's traces are large: of each workload those of two kernels are held at a time."""
@@ -55,8 +51,8 @@ def cycles_of(judged: Iterable[Judgement]) -> Cycles | None:
 class ModelCycles(Measure):
     """Model cycles on one CPU, over random layouts of each kernel."""
 
-    name = "model cycles"
-    unit = "model cycles"
+    name = MODEL_CYCLES
+    unit = MODEL_CYCLES
     margin = Fraction(1, 100)
 
     def __init__(self, asked: MeasureRequest, cpu: CPU) -> None:
@@ -144,19 +140,19 @@ class ModelCycles(Measure):
 
     def _phases(self, lab: Lab, traced: Traced) -> dict[str, tuple[PhaseCost, ...]]:
         """Return what each phase of the workload costs."""
-        placed = traced.placed
-        work = self._asked.work(placed.run.workload) if placed else None
-        if placed is None or work is None or not work.phases:
+        placed, works = traced.placed, [one for one in self._asked.works if one.phases]
+        work = next((one for one in works if placed and one.name == placed.run.workload), None)
+        if placed is None or work is None:
             return {}
         symbols = run_symbols(placed.kernel, lab.store, placed.run)
         return phase_costs(placed, work.phases, symbols, self._cpu)
 
     def judgement(self, cycles: Cycles) -> Judgement:
         """Return model cycles as all measures show what they found."""
-        effects = [_effect(one, self._cpu) for one in cycles.effects]
-        effects += [_untraced(one, one.verdict) for one in cycles.cut if one.verdict]
-        notes = (f"on {self._cpu.name}, {cut_note(one)}" for one in cycles.cut)
-        return Judgement(self.found(effects, notes), cycles)
+        effects = [of_placement(one, self._cpu.name) for one in cycles.effects]
+        cut = [(one.name, one.verdict) for one in cycles.cut if one.verdict]
+        effects += [Effect(name, verdict.word, reason=verdict.reason) for name, verdict in cut]
+        return Judgement(self.found(effects, cycles.notes), cycles)
 
 
 def _recorded(side: RunSide) -> RunResult | None:
@@ -179,27 +175,6 @@ def _only(placed: PlacedKernel, regions: Sequence[str]) -> PlacedKernel:
         traces=tuple(placed.traces[at] for at in kept),
         places=tuple(placed.places[at] for at in kept),
     )
-
-
-def _effect(one: PlacementEffect, cpu: CPU) -> Effect:
-    verdict = one.verdict
-    hint = "" if verdict.layouts is None else f"; --layouts {verdict.layouts} would probably do"
-    grows = ", ".join(one.grows_unpriced) if verdict.word in _PASSING else ""
-    return Effect(
-        region=one.region,
-        word=verdict.word,
-        base=Interval(one.hidden.base.mean, one.exposed.base.mean),
-        other=Interval(one.hidden.other.mean, one.exposed.other.mean),
-        change=one.relative,
-        reason=verdict.reason + hint,
-        doubt=f"{grows}: more of it, at no known cost on {cpu.name}" if grows else "",
-        bounded=one.within_bound,
-        as_linked=one.as_linked.relative,
-    )
-
-
-def _untraced(one: CutRegion, verdict: CycleVerdict) -> Effect:
-    return Effect(one.name, verdict.word, reason=verdict.reason)
 
 
 def _beyond(effect: PlacementEffect, gain: PathGain | None, cpu: CPU) -> PlacementEffect:

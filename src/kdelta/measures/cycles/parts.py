@@ -10,11 +10,9 @@ from fractions import Fraction
 from kdelta.cpus.misses import PLURALS
 from kdelta.infer.cycles.placement_model import ComparedEnsembles as Ensembles
 from kdelta.infer.cycles.placement_model import Draws, PlacementEffect
-from kdelta.infer.effects.effects import Word
-from kdelta.measures.cycles.model import CycleReport
-from kdelta.measures.cycles.words import cpu_line, cycle_reason, cycle_words, margin_text
+from kdelta.infer.effects.effects import FIRM, OPEN, Word
+from kdelta.measures.cycles.words import cpu_line, cycle_words, margin_text
 from kdelta.report import cells, figures, words
-from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,
     Block,
@@ -30,14 +28,20 @@ from kdelta.report.document import (
     Prose,
     Section,
     Spread,
+    Suite,
     Table,
 )
+from kdelta.report.effects import Form, step_cells
 from kdelta.report.figures import in_per_cent
-from kdelta.report.model import ReportedCPU
+from kdelta.report.measured import MODEL_CYCLES, Effect, MeasuredEffects
+from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.report.words import TONES
 
 _NAMED = 3
 _KINDS_SHOWN = ("l1i", "l2")
+
+_OVER_LAYOUTS = "other less base over all layouts, with the interval of layouts and prices."
+"""What a chart shows."""
 
 _SETTLED = {
     Word.SLOWER: "slower",
@@ -47,29 +51,112 @@ _SETTLED = {
     Word.PLACEMENT_ONLY: "otherwise only where code lies",
 }
 
-COLUMNS = (
-    Column("model cycles", "word", "the verdict on them"),
+_COLUMNS = (
+    Column(MODEL_CYCLES, "word", "the verdict on them"),
     Column("% model cycles", "number", "effect over all layouts and prices, of the base's mean"),
     Column("% as linked", "number", "how the two layouts as linked differ"),
     Column("why"),
 )
 
 
-def cycle_cells(
-    region: str, effect: PlacementEffect | None, found: CycleReport | None
-) -> tuple[Cell, ...]:
-    """A region's cells in the table of operations."""
-    if effect is None:
-        cut = found.cut if found else ()
-        verdict = next((one.verdict for one in cut if one.name == region), None)
-        word = cells.verdict(verdict.word) if verdict else cells.NOTHING
-        return word, cells.NOTHING, cells.NOTHING, Cell(verdict.reason if verdict else "")
-    return (
-        cells.verdict(effect.verdict.word),
-        cells.relative(effect.relative),
-        cells.relative(effect.as_linked.relative),
-        Cell(_why(effect)),
-    )
+class CycleForm(Form):
+    """How documents show model cycles."""
+
+    joined = True
+
+    def answers(self, found: MeasuredEffects, about: str) -> Iterator[Answer]:
+        effects = tuple(found.placements.values())
+        if not effects:
+            return
+        counts = Counter(one.verdict.word for one in effects)
+        shown = [word for word in words.ORDER if counts[word]]
+        chips = tuple(Chip(word.value, counts[word], TONES[word]) for word in shown)
+        label = found.measure + found.where
+        label += f", {about}" if about not in ("", _cpu_of(found)) else ""
+        yield Answer((sentence(effects),), chips, label, words.tone_of(counts))
+
+    def charts(self, found: MeasuredEffects, regions: Sequence[str]) -> Iterator[Chart]:
+        effects = found.placements
+        ordered = [effects[name] for name in regions if name in effects]
+        return effect_chart(ordered, _cpu_of(found))
+
+    def columns(self) -> tuple[Column, ...]:
+        return _COLUMNS
+
+    def cells(self, found: MeasuredEffects, region: str) -> tuple[Cell, ...]:
+        one = next((one for one in found.effects if one.region == region), None)
+        if one is None:
+            return (*[cells.NOTHING] * 3, Cell(""))
+        effect = one.placement
+        if effect is None:
+            return cells.verdict(one.word), cells.NOTHING, cells.NOTHING, Cell(one.reason)
+        return (
+            cells.verdict(one.word),
+            cells.relative(effect.relative),
+            cells.relative(effect.as_linked.relative),
+            Cell(_why(effect)),
+        )
+
+    def sections(
+        self, found: MeasuredEffects, about: str, mark: str, cpu: ReportedCPU | None
+    ) -> Iterator[Section]:
+        effects = tuple(found.placements.values())
+        if cpu is None or not effects:
+            return
+        lead = (
+            "Each kernel's code was replayed in random layouts. What the change does is the "
+            "difference between the two distributions; where the two layouts as linked stand in "
+            f"them is luck. {cpu_line(cpu)}."
+        )
+        lead += _about(cpu, effects)
+        name = f"Placement and model cycles on {cpu.name}"
+        title = f"{name}: {about}" if about else name
+        blocks = (Prose(lead), *ensembles(effects, mark=mark), *_besides(effects))
+        yield Section(f"placement{mark}", title, blocks)
+
+    def suites(self, found: MeasuredEffects, who: str) -> Iterator[Suite]:
+        if cases := tuple(map(_case, found.effects)):
+            yield Suite(f"{who}{found.measure}{found.where}", cases)
+
+    def screen(self, found: MeasuredEffects, mismatches: Sequence[Mismatch]) -> Section:
+        order = dict.fromkeys((Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, *OPEN, *Word))
+        effects = found.placements.values()
+        of = {word: [one for one in effects if one.verdict.word is word] for word in order}
+        texts = [f"{word} ({len(few)}): {_named(few, word)}" for word, few in of.items() if few]
+        if names := dict.fromkeys(one.name for one in mismatches):
+            texts += [f"not as on a real {_cpu_of(found)}: {', '.join(names)}"]
+        title = f"Model cycles{found.where}: means over random layouts of each kernel"
+        return Section("cycles", title, (Items(tuple(texts)),))
+
+    def step_columns(self, measure: str, cpu: str) -> tuple[Column, ...]:
+        return (
+            Column(f"on {cpu}", "word", f"the verdict on {measure}"),
+            Column("over layouts", "number"),
+            Column("as linked", "number"),
+        )
+
+    def step_cells(self, one: Effect | None) -> tuple[Cell, ...]:
+        linked = one.as_linked if one else None
+        return (*step_cells(one), cells.relative(linked) if linked else cells.NOTHING)
+
+    def step_text(self, measure: str, one: Effect) -> str:
+        return f"{measure} {one.word}" + (f" ({in_per_cent(one.change)})" if one.change else "")
+
+
+def _cpu_of(found: MeasuredEffects) -> str:
+    return found.where.removeprefix(" on ")
+
+
+def _named(found: Sequence[PlacementEffect], word: Word) -> str:
+    names = [one.region + _size(one, word) for one in found]
+    more = f" and {len(names) - 2 * _NAMED} more" if len(names) > 2 * _NAMED else ""
+    return ", ".join(names[: 2 * _NAMED]) + more
+
+
+def _size(effect: PlacementEffect, word: Word) -> str:
+    if word is Word.PLACEMENT_ONLY:
+        return f" (as these two are linked: {in_per_cent(effect.as_linked.relative)})"
+    return f" {in_per_cent(effect.relative)}" if word in FIRM else ""
 
 
 def _why(effect: PlacementEffect) -> str:
@@ -77,18 +164,7 @@ def _why(effect: PlacementEffect) -> str:
     if verdict.word is Word.SAME:
         within = "exactly" if verdict.within == 0 else f"within {margin_text(verdict.within)}"
         return f"{within}; {verdict.reason}" if verdict.reason else within
-    return cycle_reason(verdict)
-
-
-def answers(cpu: ReportedCPU | None, judged: CycleReport | None, about: str) -> tuple[Answer, ...]:
-    """The verdict on model cycles in words, if they were judged."""
-    effects = judged.effects if judged else ()
-    if cpu is None or not effects:
-        return ()
-    found = Counter(one.verdict.word for one in effects)
-    chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
-    label = f"model cycles on {cpu.name}{f', {about}' if about not in ('', cpu.name) else ''}"
-    return (Answer((sentence(effects),), chips, label, words.tone_of(found)),)
+    return verdict.text
 
 
 def sentence(effects: Sequence[PlacementEffect]) -> str:
@@ -120,40 +196,17 @@ def _reasons(effects: Sequence[PlacementEffect]) -> str:
     return f": {'; '.join(texts)}" if texts else ""
 
 
-def cases(report: CycleReport) -> Iterator[Case]:
-    """Yield a case for each region: the means of both ensembles, and the verdicts on cut traces."""
-    for effect in report.effects:
-        rows = {"model cycles, misses hidden": effect.hidden, "misses exposed": effect.exposed}
-        rows |= {f"{kind} misses": found for kind, found in (effect.misses | effect.data).items()}
-        lines = tuple(
-            f"{name} {found.base.mean:.6g} -> {found.other.mean:.6g}"
-            for name, found in rows.items()
-        )
-        yield Case(effect.region, words.OUTCOMES[effect.verdict.word], cycle_words(effect), lines)
-    for one in report.cut:
-        if one.verdict:
-            text = f"{one.verdict.word}: {cycle_reason(one.verdict)}"
-            yield Case(one.name, words.OUTCOMES[one.verdict.word], text)
-
-
-def sections(
-    cpu: ReportedCPU | None, found: CycleReport | None, about: str, mark: str
-) -> Iterator[Section]:
-    """Yield the effects and the ensembles of one pair, and what was not as on the CPU."""
-    if cpu is None or found is None:
-        return
-    if found.effects:
-        lead = (
-            "Each kernel's code was replayed in random layouts. What the change does is the "
-            "difference between the two distributions; where the two layouts as linked stand in "
-            f"them is luck. {cpu_line(cpu)}."
-        )
-        lead += _about(cpu, found.effects)
-        name = f"Placement and model cycles on {cpu.name}"
-        title = f"{name}: {about}" if about else name
-        blocks = (Prose(lead), *ensembles(found.effects, mark=mark), *_besides(found))
-        yield Section(f"placement{mark}", title, blocks)
-    yield from common.unlike_section(cpu.name, found.mismatches, f"mismatches{mark}")
+def _case(one: Effect) -> Case:
+    """Return a region's: the means of both ensembles, or why its trace has none."""
+    effect, outcome = one.placement, words.OUTCOMES[one.word]
+    if effect is None:
+        return Case(one.region, outcome, f"{one.word}: {one.reason}")
+    rows = {"model cycles, misses hidden": effect.hidden, "misses exposed": effect.exposed}
+    rows |= {f"{kind} misses": found for kind, found in (effect.misses | effect.data).items()}
+    lines = tuple(
+        f"{name} {found.base.mean:.6g} -> {found.other.mean:.6g}" for name, found in rows.items()
+    )
+    return Case(one.region, outcome, cycle_words(effect), lines)
 
 
 def _about(cpu: ReportedCPU, effects: Sequence[PlacementEffect]) -> str:
@@ -168,22 +221,22 @@ def _about(cpu: ReportedCPU, effects: Sequence[PlacementEffect]) -> str:
     return f"{text} docs/cpus.md has what else is not."
 
 
-def _besides(found: CycleReport) -> Iterator[Block]:
+def _besides(effects: Sequence[PlacementEffect]) -> Iterator[Block]:
     """What of an effect no layout changes, and which code is the same, relinked."""
     texts = [
         f"{one.region}: of the effect, what data misses in any layout: "
         f"{cells.ends(one.data_cycles).text} model cycles"
-        for one in found.effects
+        for one in effects
         if one.data_cycles is not None
     ]
-    if found.relinked:
-        texts.append(f"the same code relinked: {', '.join(found.relinked)}")
+    if relinked := [one.region for one in effects if one.relinked]:
+        texts.append(f"the same code relinked: {', '.join(relinked)}")
     if texts:
         yield Items(tuple(texts))
 
 
-def effect_chart(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> Iterator[Chart]:
-    """The effects with their intervals, in the order given."""
+def effect_chart(effects: Sequence[PlacementEffect], cpu: str) -> Iterator[Chart]:
+    """Draw effects with their intervals, in the order given."""
     shown = [one for one in effects if math.isfinite(one.relative.low + one.relative.high)]
     rows = [
         Point(
@@ -204,10 +257,9 @@ def effect_chart(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> Iterat
     yield Chart(
         "effects",
         tuple(rows),
-        f"% of the base's model cycles on {cpu.name}",
-        f"Model cycles on {cpu.name}: other less base over all layouts, with the "
-        "interval of layouts and prices.",
-        f"Effects on model cycles on {cpu.name} by operation: {said}",
+        f"% of the base's model cycles on {cpu}",
+        f"Model cycles on {cpu}: {_OVER_LAYOUTS}",
+        f"Effects on model cycles on {cpu} by operation: {said}",
         wide=True,
     )
 

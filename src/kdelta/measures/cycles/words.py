@@ -4,11 +4,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from kdelta.infer.cycles.placement_model import CycleVerdict, PlacementEffect
+from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import FIRM, OPEN, Verdict, Word
-from kdelta.measures.cycles.model import CycleReport
 from kdelta.report import figures
 from kdelta.report.lines import WIDTH, wrapped
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import ReportedCPU
 
 _WHOLE_FROM = 10**4
@@ -59,20 +59,14 @@ def path_words(verdict: Verdict, part: Fraction | None) -> str:
 
 
 def cycle_words(effect: PlacementEffect) -> str:
-    """A verdict on model cycles in words, with its size and its reason."""
+    """Return a verdict on model cycles in words, with its size and its reason."""
     verdict = effect.verdict
     words = str(verdict.word)
     if verdict.word is Word.SAME:
         words += ", exactly" if verdict.within == 0 else f" within {margin_text(verdict.within)}"
     linked = figures.in_per_cent(effect.as_linked.relative)
     words += f" ({figures.in_per_cent(effect.relative)}; as linked {linked})"
-    return words + (f": {cycle_reason(verdict)}" if verdict.reason else "")
-
-
-def cycle_reason(verdict: CycleVerdict) -> str:
-    """What a verdict depends on, and what would settle it."""
-    hint = "" if verdict.layouts is None else f"; --layouts {verdict.layouts} would probably do"
-    return verdict.reason + hint
+    return words + (f": {verdict.text}" if verdict.reason else "")
 
 
 def margin_text(margin: float | None) -> str:
@@ -80,7 +74,7 @@ def margin_text(margin: float | None) -> str:
     return f"{100 * (margin or 0):.4g} %"
 
 
-OnCPU = tuple[ReportedCPU | None, Sequence[CycleReport | None]]
+OnCPU = tuple[ReportedCPU | None, Sequence[MeasuredEffects | None]]
 """A CPU, and the model cycles on it of a base against each of its others."""
 
 
@@ -99,7 +93,7 @@ def cpus_lines(reports: Sequence[OnCPU]) -> list[str]:
 
 
 def _cpus_table(
-    reports: Sequence[tuple[ReportedCPU, Sequence[CycleReport | None]]],
+    reports: Sequence[tuple[ReportedCPU, Sequence[MeasuredEffects | None]]],
 ) -> Iterator[str]:
     yield ""
     names = (cpu.name for cpu, _ in reports)
@@ -112,18 +106,18 @@ def _cpus_table(
             yield f"{f'  {label}':<{_LABEL}}{cells}".rstrip()
 
 
-def _others(found: Sequence[CycleReport | None]) -> list[str]:
+def _others(found: Sequence[MeasuredEffects | None]) -> list[str]:
     """What the other kernels are called."""
     count = len(found)
     return ["other"] if count == 1 else [f"other {number}" for number in range(1, count + 1)]
 
 
-def _column(reports: Sequence[CycleReport | None], region: str) -> Mapping[str, str]:
+def _column(reports: Sequence[MeasuredEffects | None], region: str) -> Mapping[str, str]:
     """A region's model cycles by kernel, each with the sign of its verdict."""
     cells: dict[str, str] = {}
     others = _others(reports)
     for number, found in enumerate(reports):
-        for effect in found.effects if found else ():
+        for effect in found.placements.values() if found else ():
             if effect.region == region:
                 ends = effect.hidden, effect.exposed
                 base = figures.span(*(_brief(one.base.mean) for one in ends))
@@ -139,6 +133,6 @@ def _brief(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def _effects(reports: Sequence[CycleReport | None]) -> Iterator[PlacementEffect]:
+def _effects(reports: Sequence[MeasuredEffects | None]) -> Iterator[PlacementEffect]:
     for found in reports:
-        yield from found.effects if found else ()
+        yield from found.placements.values() if found else ()

@@ -73,7 +73,7 @@ def document(stored: Stored) -> Document:
         environment=common.environment(stored, report.machine, ends),
         suites=(
             *searched.suites(names, report.ends, report.regions, Suite("options", cases)),
-            *map(measures.suite, report.measured),
+            *map(measures.suite, measured.plain(report.measured)),
         ),
         failures=common.failures(ends),
         notes=(*searched.undecided_texts(report.regions), *report.notes),

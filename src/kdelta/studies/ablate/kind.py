@@ -21,7 +21,7 @@ def _question(one: AblationReport) -> str:
 
 KIND = Kind(
     report=AblationReport,
-    json="kdelta.ablate/2",
+    json="kdelta.ablate/3",
     document=document,
     printed=explained(document, "regions", "folds", 8),
     question=_question,

@@ -10,12 +10,16 @@ from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Estimate, mean_percent
 from kdelta.measures.cycles import parts as cycles
 from kdelta.measures.cycles.words import SIGNS, SIGNS_NOTE, margin_text
+from kdelta.measures.forms import form_of
 from kdelta.report.document import Block, Cell, Column, Items, Prose, Section, Table
 from kdelta.report.figures import in_per_cent
+from kdelta.report.measured import MeasuredEffects, model_cycles
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.search import measured as searched
 from kdelta.studies.search.measured import MeasuredChange
 from kdelta.studies.search.model import cell
+
+_INTERVAL = "Model cycles have their interval over the prices of misses"
 
 _KNOWN = {GroupOutcome.MEASURED, GroupOutcome.CLEARED}
 
@@ -23,29 +27,43 @@ Effects = Mapping[str, PlacementEffect]
 """Effects on model cycles by region."""
 
 
+def cycles_in(measured: Sequence[MeasuredEffects]) -> Effects:
+    """Return the effects on model cycles, of what all measures found."""
+    found = model_cycles(measured)
+    return found.placements if found else {}
+
+
+def plain(measured: Sequence[MeasuredEffects]) -> tuple[MeasuredEffects, ...]:
+    """Return what is shown as of any measure."""
+    return tuple(one for one in measured if not form_of(one.measure).joined)
+
+
 def sections(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator[Section]:
     """Yield a section for each measure. ranked: the option groups that were measured, in order."""
     yield from _cycles(report, ranked)
+    whole = plain(report.measured)
     groups = [
-        MeasuredChange(one.name, one.effects, one.measured)
+        MeasuredChange(one.name, one.effects, measured)
         for one in report.option_groups
-        if one.measured or (report.measured and one.outcome in _KNOWN)
+        for measured in (plain(one.measured),)
+        if measured or (whole and one.outcome in _KNOWN)
     ]
-    yield from searched.sections(groups, "option group", report.measured, ("A", "B"))
+    yield from searched.sections(groups, "option group", whole, ("A", "B"))
 
 
 def _cycles(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator[Section]:
     if report.cpu is None:
         return
-    if not report.cycles:
+    known = cycles_in(report.measured)
+    if not known:
         text = "Not known: no operation was traced on both sides."
         yield Section("placement", f"Model cycles on {report.cpu.name}", (Prose(text),))
         return
-    effects = tuple(report.cycles.values())
+    effects = tuple(known.values())
     blocks: tuple[Block, ...] = (
         Prose(cycles.sentence(effects)),
-        _region_cycles(report),
-        *cycles.effect_chart(sorted(effects, key=_by_cycles), report.cpu),
+        _region_cycles(known),
+        *cycles.effect_chart(sorted(effects, key=_by_cycles), report.cpu.name),
         *cycles.ensembles(effects, ("A", "B")),
         *_unit_cycles(report, ranked),
     )
@@ -57,7 +75,7 @@ def _by_cycles(effect: PlacementEffect) -> float:
     return -(effect.relative.low + effect.relative.high)
 
 
-def _region_cycles(report: AblationReport) -> Table:
+def _region_cycles(known: Effects) -> Table:
     """The verdict on each region's model cycles from A to B."""
     columns = (
         Column("region", "name"),
@@ -72,7 +90,7 @@ def _region_cycles(report: AblationReport) -> Table:
             Cell(in_per_cent(effect.relative), effect.relative.low),
             Cell(effect.verdict.reason),
         )
-        for name, effect in report.cycles.items()
+        for name, effect in known.items()
     )
     return Table("cycles-verdicts-table", "Verdicts on model cycles", columns, rows)
 
@@ -81,8 +99,10 @@ def _unit_cycles(report: AblationReport, ranked: Iterable[AblatedGroup]) -> Iter
     """What is known of the option groups' model cycles, in this order; and of which only the path
     is.
     """
-    parts = [(unit.name, unit.effects, unit.cycles.effects) for unit in ranked if unit.cycles]
-    parts.append(("B - A", {region.name: region.whole for region in report.regions}, report.cycles))
+    of = {unit.name: cycles_in(unit.measured) for unit in report.option_groups}
+    whole = cycles_in(report.measured)
+    parts = [(unit.name, unit.effects, of[unit.name]) for unit in ranked if of[unit.name]]
+    parts.append(("B - A", {region.name: region.whole for region in report.regions}, whole))
     rows = tuple(row for part in parts for row in _row(*part, report))
     columns = (
         Column("option group", "name"),
@@ -95,9 +115,7 @@ def _unit_cycles(report: AblationReport, ranked: Iterable[AblatedGroup]) -> Iter
     if contexts := tuple(_contexts(report)):
         yield Prose("Not from A:")
         yield Items(contexts)
-    only = [
-        one.name for one in report.option_groups if one.cycles is None and one.outcome in _KNOWN
-    ]
+    only = [one.name for one in report.option_groups if not of[one.name] and one.outcome in _KNOWN]
     if only:
         yield Prose(f"Path only, no two of these kernels differ by it alone: {', '.join(only)}.")
 
@@ -130,22 +148,21 @@ def _mean(effects: Sequence[PlacementEffect]) -> Interval:
 
 
 def _about(report: AblationReport) -> str:
-    effect = next(iter(report.cycles.values()))
+    effect = next(iter(cycles_in(report.measured).values()))
     margin = margin_text(effect.margin)
     unseen = [kind for kind in report.cpu.kinds if kind not in effect.misses] if report.cpu else []
     left_out = f"; {', '.join(unseen)} misses are not in them" if unseen else ""
     return (
-        f"Model cycles have their interval over the prices of misses and {effect.layouts[0]} "
-        f"random layouts of each kernel{left_out}. Regions: how many are which: "
-        f"{SIGNS_NOTE.format(margin=margin)}."
+        f"{_INTERVAL} and {effect.layouts[0]} random layouts of each kernel{left_out}. "
+        f"Regions: how many are which: {SIGNS_NOTE.format(margin=margin)}."
     )
 
 
 def _contexts(report: AblationReport) -> Iterator[str]:
     """On top of what the option groups were flipped, where that is not A."""
     for unit in report.option_groups:
-        if unit.cycles and set(unit.cycles.flipped) - set(unit.needs):
-            yield f"{unit.name} on top of {_listed(unit.cycles.flipped)}"
+        if cycles_in(unit.measured) and set(unit.flipped) - set(unit.needs):
+            yield f"{unit.name} on top of {_listed(unit.flipped)}"
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -10,7 +10,6 @@ import enum
 
 import msgspec
 
-from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.search_model import Proof, RegionSum
 from kdelta.report.measured import MeasuredEffects
@@ -46,21 +45,12 @@ class SwitchShare(msgspec.Struct, frozen=True):
     effects: dict[str, Estimate]
 
 
-class GroupCycles(msgspec.Struct, frozen=True):
-    """What flipping an option group does to model cycles, by region, from two kernels that differ
-    by it alone; `flipped`: the option groups that are flipped in both, none of them in A.
-    """
-
-    flipped: tuple[str, ...]
-    effects: dict[str, PlacementEffect]
-
-
 class AblatedGroup(msgspec.Struct, frozen=True):
     """An option group. `options` as "DEBUG_LIST y -> n"; `objects` are those that it reaches,
     `alive` those of them that executed code depends on (None: not looked at). `effects` by region,
     empty unless measured; `how` says by which kernels. `vmlinux_bytes`: what flipping it adds to
-    the image. `cycles`: None where no two kernels differ by it alone, and where no CPU was named.
-    `measured`: by further measures, of the same two kernels.
+    the image. `measured`: by other measures, of two kernels that differ by it alone; `flipped`: the
+    option groups that are flipped in both of these, none of them in A.
     """
 
     name: str
@@ -74,8 +64,8 @@ class AblatedGroup(msgspec.Struct, frozen=True):
     how: str = ""
     vmlinux_bytes: int | None = None
     switch: SwitchShare | None = None
-    cycles: GroupCycles | None = None
     measured: tuple[MeasuredEffects, ...] = ()
+    flipped: tuple[str, ...] = ()
 
 
 class Interaction(msgspec.Struct, frozen=True):
@@ -87,9 +77,8 @@ class Interaction(msgspec.Struct, frozen=True):
 
 class AblationReport(msgspec.Struct, frozen=True):
     """The whole. `names` are the two configs', for people. `cpu`: whose model cycles were judged,
-    too; `cycles`: their effects from A to B, by region; `mismatches`: what A or B did otherwise.
-    `mean`: the account of the mean over regions, in per cent of A, where runs have it.
-    `measured`: from A to B, by further measures.
+    too; `mismatches`: what A or B did otherwise. `mean`: the account of the mean over regions, in
+    per cent of A, where runs have it. `measured`: from A to B, by other measures.
     """
 
     tree: str
@@ -108,7 +97,6 @@ class AblationReport(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     failure: str = ""
     cpu: ReportedCPU | None = None
-    cycles: dict[str, PlacementEffect] = {}
     mismatches: tuple[Mismatch, ...] = ()
     mean: RegionSum | None = None
     measured: tuple[MeasuredEffects, ...] = ()

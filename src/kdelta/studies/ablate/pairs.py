@@ -15,9 +15,7 @@ from kdelta.infer.search.search_model import FlipSet
 from kdelta.lab.lab import Lab
 from kdelta.lab.reports import merged_unlike, unlike
 from kdelta.measures.model import Measure
-from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import Mismatch
-from kdelta.studies.ablate.model import GroupCycles
 from kdelta.studies.search.measure import Bench, MeasuredKernel
 from kdelta.studies.search.pairs import MeasuredPair, PairJudge, pairs_of
 
@@ -37,21 +35,6 @@ class FoundPairs(msgspec.Struct, frozen=True):
     groups: dict[str, tuple[tuple[str, ...], MeasuredPair]]
     mismatches: tuple[Mismatch, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def cycles(self) -> dict[str, GroupCycles]:
-        """Return the model cycles of option groups, where these were asked for."""
-        known = self.whole.cycles
-        return {
-            name: GroupCycles(flipped, pair.cycles)
-            for name, (flipped, pair) in self.groups.items()
-            if known
-        }
-
-    def measured(self, name: str) -> tuple[MeasuredEffects, ...]:
-        """Return what further measures say of an option group."""
-        pair = self.groups.get(name)
-        return pair[1].measured if pair else ()
 
 
 class PairStudy:

@@ -275,9 +275,8 @@ class _AblateStudy(SearchStudy):
             proof=answer.proof,
             strategy=answer.strategy,
             notes=(*answer.notes, *(pairs.notes if pairs else ()), *ended),
-            cycles=pairs.whole.cycles if pairs else {},
             mismatches=pairs.mismatches if pairs else (),
-            measured=pairs.whole.measured if pairs else (),
+            measured=pairs.whole if pairs else (),
             mean=answer.mean,
         )
 
@@ -289,6 +288,7 @@ class _AblateStudy(SearchStudy):
         pairs: FoundPairs | None,
     ) -> AblatedGroup:
         decision = self._decisions[unit.name]
+        flipped, measured = (pairs.groups if pairs else {}).get(unit.name, ((), ()))
         ruled_out = found.how is How.RULED_OUT and decision.outcome is not None
         return AblatedGroup(
             name=unit.name,
@@ -302,8 +302,8 @@ class _AblateStudy(SearchStudy):
             how=found.text,
             vmlinux_bytes=self._grown(unit),
             switch=shares.get(unit.name),
-            cycles=pairs.cycles.get(unit.name) if pairs else None,
-            measured=pairs.measured(unit.name) if pairs else (),
+            measured=measured,
+            flipped=flipped,
         )
 
     def _grown(self, unit: OptionGroup) -> int | None:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.cpus.model import CPU
-from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.infer.effects.effects import Effects, compare
 from kdelta.infer.effects.packets import packet_effects
 from kdelta.lab.attachments import KERNEL_LOG
@@ -24,12 +22,11 @@ from kdelta.lab.reports import (
 )
 from kdelta.lab.work import Work
 from kdelta.measures.cycles.measure import cycles_of
-from kdelta.measures.cycles.model import CycleReport
 from kdelta.measures.model import RunSide
 from kdelta.measures.path.gains import like_of
 from kdelta.measures.path.judges import OperationRuns
 from kdelta.measures.path.shared import are_alike
-from kdelta.report.measured import MeasuredEffects
+from kdelta.report.measured import model_cycles
 from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns
@@ -61,31 +58,20 @@ def _compare_report(comparisons: Sequence[Comparison], store: Store) -> CompareR
             Compared(
                 _side(one.other, store),
                 _effects(one, store),
-                _cycle_report(one, store),
                 tuple(_more(more, store) for more in one.more),
                 packet_effects(one.base.counts, one.other.counts),
                 cycles.phases if (cycles := cycles_of(one.judged)) else {},
                 config_changes(one.base.kernel, one.other.kernel),
-                _unlike_path(one, store),
+                _unlike(one, store),
                 one.gains,
                 _output_differs(one, store) if work.program else "",
-                tuple(
-                    of.found
-                    for of in one.judged
-                    if (of.found.effects or of.found.notes) and not of.detail
-                ),
+                tuple(of.found for of in one.judged if of.found.effects or of.found.notes),
             )
             for one in comparisons
         ),
         bytes_worked_on=dict(work.bytes_worked_on),
         cpu=_cpu(comparisons),
     )
-
-
-def _measured(one: Comparison) -> tuple[MeasuredEffects, ...]:
-    """Return what measures found that have no form of their own here."""
-    found = (of.found for of in one.judged if not of.detail)
-    return tuple(of for of in found if of.effects or of.notes)
 
 
 def _effects(one: Comparison, store: Store) -> Effects:
@@ -129,31 +115,19 @@ def _cpu(comparisons: Sequence[Comparison]) -> ReportedCPU | None:
     if comparisons[0].cpu is None:
         return None
     cpu = reported_cpu(comparisons[0].cpu)
-    found = filter(None, (cycles_of(one.judged) for one in comparisons))
-    effects = [effect for cycles in found for effect in cycles.effects]
+    found = filter(None, (model_cycles(of.found for of in one.judged) for one in comparisons))
+    effects = [effect for cycles in found for effect in cycles.placements.values()]
     if not effects:
         return cpu
     guessed = dict.fromkeys(kind for effect in effects for kind in effect.without_measured_cost)
     return msgspec.structs.replace(cpu, without_measured_cost=tuple(guessed))
 
 
-def _cycle_report(one: Comparison, store: Store) -> CycleReport | None:
-    cycles = cycles_of(one.judged)
-    if one.cpu is None or cycles is None:
-        return None
-    relinked = tuple(name for name, code in cycles.codes.items() if code is CodeChange.RELINKED)
-    found = _unlike(one, one.cpu, store)
-    return CycleReport(cycles.effects, relinked, found, cycles.notes, cycles.cut)
-
-
-def _unlike_path(one: Comparison, store: Store) -> tuple[Mismatch, ...]:
-    """Return what either kernel did otherwise than on the CPU, where model cycles do not say it."""
-    like = None if cycles_of(one.judged) else like_of(one.cpu, one.base.done)
-    return _unlike(one, like, store) if like else ()
-
-
-def _unlike(one: Comparison, cpu: CPU, store: Store) -> tuple[Mismatch, ...]:
-    """What either kernel did otherwise than on that CPU; what both did, once."""
+def _unlike(one: Comparison, store: Store) -> tuple[Mismatch, ...]:
+    """Return what either kernel did otherwise than on the CPU; what both did, once."""
+    cpu = like_of(one.cpu, one.base.done)
+    if cpu is None:
+        return ()
     firsts = [
         (who, next((done for done in side.done if done.counts is not None), None))
         for who, side in (("base", one.base), ("other", one.other))

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The document of a comparison: the verdict, the effects, and which functions did it."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
-from kdelta.measures.cycles import parts as cycles
-from kdelta.measures.cycles.words import cpus_lines, path_words
+from kdelta.measures.cycles.words import OnCPU, cpus_lines, path_words
+from kdelta.measures.forms import form_of
 from kdelta.report import cells, figures, words
-from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,
@@ -34,6 +33,8 @@ from kdelta.report.document import (
     Verbatim,
     retitled,
 )
+from kdelta.report.effects import Form
+from kdelta.report.measured import MeasuredEffects, model_cycles
 from kdelta.report.model import KernelRuns
 from kdelta.report.names import side_names
 from kdelta.report.stored import Stored
@@ -90,10 +91,14 @@ class ComparedPair(msgspec.Struct, frozen=True):
         return f" on {self.report.cpu.name}" if self.report.cpu else ""
 
     @property
-    def cycles(self) -> dict[str, PlacementEffect]:
-        """The effects on model cycles by region."""
-        found = self.compared.cycles
-        return {one.region: one for one in found.effects} if found else {}
+    def measured(self) -> list[tuple[MeasuredEffects, Form]]:
+        """Return what measures besides the path found, and how each is shown."""
+        return [(one, form_of(one.measure)) for one in self.compared.measured]
+
+    @property
+    def joined(self) -> list[tuple[MeasuredEffects, Form]]:
+        """Return those of them that are in the path's table."""
+        return [(found, form) for found, form in self.measured if form.joined and found.effects]
 
     def title(self, text: str) -> str:
         """A heading that says which pair it is of."""
@@ -113,7 +118,7 @@ def document(
         variants_section(pairs_of([report], least), f"-{at}")
         for at, report in enumerate(several, start=1)
     ]
-    if lines := cpus_lines([(one.cpu, [each.cycles for each in one.others]) for one in reports]):
+    if lines := cpus_lines(_by_cpu(reports)):
         shown = Verbatim("\n".join(line.rstrip() for line in lines), wide=True)
         sections.append(Section("cpus", "Kernels by CPUs", (shown,)))
     sides = _all_sides(reports)
@@ -157,6 +162,10 @@ def _notices(reports: Sequence[CompareReport], found: Sequence[ComparedPair]) ->
                 f"The program's output differs, so it may not have done the same work: {output} "
                 f"under {pair.compared.side.release}."
             )
+
+
+def _by_cpu(reports: Sequence[CompareReport]) -> list[OnCPU]:
+    return [(one.cpu, [model_cycles(each.measured) for each in one.others]) for one in reports]
 
 
 def _title(found: Sequence[ComparedPair]) -> str:
@@ -218,8 +227,8 @@ def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
         f"instructions executed{f', {pair.about}' if pair.about else ''}",
         words.tone_of(Counter({word: found.get(word, 0) for word in Word})),
     )
-    measured = (measures.answer(one, pair.about) for one in pair.compared.measured)
-    return (path, *cycles.answers(pair.report.cpu, pair.compared.cycles, pair.about), *measured)
+    measured = (form.answers(found, pair.about) for found, form in pair.measured)
+    return (path, *itertools.chain.from_iterable(measured))
 
 
 def sections_of(pair: ComparedPair) -> Iterator[Section]:
@@ -234,11 +243,9 @@ def sections_of(pair: ComparedPair) -> Iterator[Section]:
         _effects(pair),
     )
     yield Section(f"operations{pair.mark}", pair.title("Operations"), tuple(_tables(pair)))
-    yield from packets.sections(compared, pair.cycles, pair.report.cpu, pair.about, pair.mark)
-    yield from cycles.sections(pair.report.cpu, compared.cycles, pair.about, pair.mark)
-    for found in compared.measured:
-        title = pair.title(f"By {found.measure}")
-        yield measures.section(found, title, pair.mark)
+    yield from packets.sections(compared, pair.report.cpu, pair.about, pair.mark)
+    for found, form in pair.measured:
+        yield from form.sections(found, pair.about, pair.mark, pair.report.cpu)
     like = pair.report.cpu.name if pair.report.cpu else like_name(pair.report)
     yield from common.unlike_section(like, compared.mismatches, f"mismatches{pair.mark}")
     yield from common.gains_section(like, compared.gains, f"gains{pair.mark}")
@@ -255,12 +262,11 @@ def sections_of(pair: ComparedPair) -> Iterator[Section]:
 
 
 def _effects(pair: ComparedPair) -> tuple[Block, ...]:
-    """The charts of both effects, side by side."""
+    """The charts of effects, side by side."""
     drawn = [*_path_chart(pair)]
-    if pair.report.cpu and pair.compared.cycles:
-        found = pair.cycles
-        ordered = [found[one.name] for one in in_order(pair.operations) if one.name in found]
-        drawn += cycles.effect_chart(ordered, pair.report.cpu)
+    names = [one.name for one in in_order(pair.operations)]
+    for found, form in pair.measured:
+        drawn += form.charts(found, names)
     return (Charts(tuple(drawn)),) if drawn else ()
 
 
@@ -329,8 +335,8 @@ def _operations(pair: ComparedPair) -> Iterator[Block]:
     ordered = in_order(pair.operations)
     same = [one for one in ordered if _is_same(one, pair)]
     caption = "Instructions an iteration of the measured tasks' own work"
-    if pair.cycles and pair.report.cpu:
-        caption += f", and model cycles on {pair.report.cpu.name}"
+    for found, _ in pair.joined:
+        caption += f", and {found.measure}{found.where}" if found.placements else ""
     if others := [one for one in ordered if one not in same]:
         yield _operations_table(f"ops{pair.mark}", caption, others, pair)
     if same:
@@ -339,15 +345,15 @@ def _operations(pair: ComparedPair) -> Iterator[Block]:
 
 
 def _is_same(one: OperationEffect, pair: ComparedPair) -> bool:
-    found = pair.cycles.get(one.name)
-    return one.verdict.word is Word.SAME and (not found or found.verdict.word is Word.SAME)
+    judged = (effect for found, _ in pair.joined for effect in found.effects if effect.base)
+    others = [effect.word for effect in judged if effect.region == one.name]
+    return all(word is Word.SAME for word in (one.verdict.word, *others))
 
 
 def _operations_table(
     id_: str, caption: str, operations: Sequence[OperationEffect], pair: ComparedPair
 ) -> Table:
-    """One row an operation, with both verdicts where there are two."""
-    known = pair.cycles or (pair.compared.cycles and pair.compared.cycles.cut)
+    """One row an operation, with all verdicts that are there."""
     columns = [
         Column("operation", "name"),
         Column("path", "word", "the verdict on the instructions executed"),
@@ -361,10 +367,10 @@ def _operations_table(
     rows = []
     ids = functions.fold_ids(in_order(pair.operations), pair.mark)
     for one in operations:
-        effect = pair.cycles.get(one.name)
-        more = cycles.cycle_cells(one.name, effect, pair.compared.cycles) if known else ()
-        rows.append((*_operation_cells(one, ids.get(one.name, "")), *more))
-    columns += cycles.COLUMNS if known else ()
+        more = (form.cells(found, one.name) for found, form in pair.joined)
+        own = _operation_cells(one, ids.get(one.name, ""))
+        rows.append((*own, *itertools.chain.from_iterable(more)))
+    columns += itertools.chain.from_iterable(form.columns() for _, form in pair.joined)
     return Table(id_, caption, tuple(columns), tuple(rows), filtered=True)
 
 
@@ -401,9 +407,8 @@ def _background_table(background: Sequence[BackgroundEffect], mark: str) -> Tabl
 def _suites(pair: ComparedPair) -> Iterator[Suite]:
     if cases := tuple(map(_path_case, pair.operations)):
         yield Suite(f"{pair.who}path{pair.on_cpu}", cases)
-    if pair.compared.cycles and (found := tuple(cycles.cases(pair.compared.cycles))):
-        yield Suite(f"{pair.who}model cycles{pair.on_cpu}", found)
-    yield from (measures.suite(one, pair.who) for one in pair.compared.measured)
+    for found, form in pair.measured:
+        yield from form.suites(found, pair.who)
 
 
 def _path_case(one: OperationEffect) -> Case:
@@ -436,8 +441,6 @@ def _notes(pair: ComparedPair) -> Iterator[str]:
             of = f": {terms_of(operation.costs)}" if operation.costs else ""
             yield f"{operation.name} is mixed{of}; what these cost may be more or less in sum"
         yield from (f"{operation.name}: {text}" for text in operation.notes)
-    if pair.compared.cycles:
-        yield from pair.compared.cycles.notes
     yield from (note for one in pair.compared.measured for note in one.notes)
 
 

@@ -7,13 +7,12 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.chance import NO_CODE, SO_FAR
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import FIRM, OPEN, OperationEffect, Word
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.infer.effects.functions import FunctionEffect
-from kdelta.report import effects as measures
+from kdelta.measures.forms import form_of
 from kdelta.report import figures, words
 from kdelta.report.document import (
     Answer,
@@ -28,8 +27,8 @@ from kdelta.report.document import (
     Table,
     with_titles,
 )
-from kdelta.report.figures import in_per_cent
 from kdelta.report.lines import merged
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.names import base_spec, differences
 from kdelta.report.text import text_of
 from kdelta.studies.compare.answer import (
@@ -140,12 +139,13 @@ def _answer(pair: Pair, *, is_first: bool) -> str:
     """What a reader wants to know, in sentences; only the first one names what was counted."""
     if not any(one.costs for one in pair.of(*Word)):
         return f"{pair.title}: nothing to compare, no operation succeeded on both sides."
-    cycles = pair.compared.cycles
-    found = Counter(one.verdict.word for one in cycles.effects) if cycles else Counter[Word]()
-    why = {Word.PLACEMENT_ONLY: " (where the linker put the code, not what it does)"}
-    parts = [f"{found[word]} {word}{why.get(word, '')}" for word in Word if found[word]]
     text = path_text(pair) if is_first else path_text(pair, "")
-    return text + (f" In model cycles: {', '.join(parts)}." if parts else "")
+    why = {Word.PLACEMENT_ONLY: " (where the linker put the code, not what it does)"}
+    for one in _joined(pair):
+        found = Counter(effect.word for effect in one.effects if effect.base)
+        parts = [f"{found[word]} {word}{why.get(word, '')}" for word in Word if found[word]]
+        text += f" In {one.measure}: {', '.join(parts)}." if parts else ""
+    return text
 
 
 def _sections(found: Sequence[tuple[Pair, Groups]], budgets: Sequence[int]) -> Iterator[Section]:
@@ -294,7 +294,7 @@ def _moved_text(one: OperationEffect) -> str:
 def _unlike(pair: Pair) -> str:
     """In a line how far figures are from the default CPU's: where none is named."""
     count = len({one.name for one in pair.compared.mismatches})
-    if not count:
+    if not count or _joined(pair):
         return ""
     bases = {one.name: float(one.base.value) for one in pair.of(*Word) if one.base}
     parts = {
@@ -322,35 +322,13 @@ def _list(
 
 def _measured(pair: Pair) -> Iterator[Section]:
     """The verdicts of all measures besides the path, a line for each word."""
-    yield from _cycles(pair)
     for found in pair.compared.measured:
-        yield Section(found.measure, f"By {found.measure}", (measures.lines(found),))
+        yield form_of(found.measure).screen(found, pair.compared.mismatches)
 
 
-def _cycles(pair: Pair) -> Iterator[Section]:
-    """The verdicts on model cycles, a line for each word."""
-    cycles, cpu = pair.compared.cycles, pair.report.cpu
-    if cycles is None or cpu is None:
-        return
-    order = dict.fromkeys((Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, *OPEN, *Word))
-    found = {word: [one for one in cycles.effects if one.verdict.word is word] for word in order}
-    texts = [f"{word} ({len(of)}): {_regions(of, word)}" for word, of in found.items() if of]
-    if names := dict.fromkeys(one.name for one in cycles.mismatches):
-        texts += [f"not as on a real {cpu.name}: {', '.join(names)}"]
-    title = f"Model cycles on {cpu.name}: means over random layouts of each kernel"
-    yield Section("cycles", title, (Items(tuple(texts)),))
-
-
-def _regions(found: Sequence[PlacementEffect], word: Word) -> str:
-    names = [one.region + _size(one, word) for one in found]
-    more = f" and {len(names) - 2 * _NAMED} more" if len(names) > 2 * _NAMED else ""
-    return ", ".join(names[: 2 * _NAMED]) + more
-
-
-def _size(effect: PlacementEffect, word: Word) -> str:
-    if word is Word.PLACEMENT_ONLY:
-        return f" (as these two are linked: {in_per_cent(effect.as_linked.relative)})"
-    return f" {in_per_cent(effect.relative)}" if word in FIRM else ""
+def _joined(pair: Pair) -> list[MeasuredEffects]:
+    """Return what is judged next to the path, in one table."""
+    return [one for one in pair.compared.measured if form_of(one.measure).joined]
 
 
 def _first_of(warnings: Sequence[str]) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def _printed(stored: Stored) -> Document:
 
 KIND = Kind(
     report=CompareReport,
-    json="kdelta.compare/3",
+    json="kdelta.compare/4",
     document=lambda s: document(s, s.of(CompareReport)),
     printed=_printed,
     question=_question,

@@ -8,7 +8,6 @@ import msgspec
 from kdelta.infer.effects.effects import Effects
 from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
-from kdelta.measures.cycles.model import CycleReport
 from kdelta.report.groups import groups_text
 from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import (
@@ -37,15 +36,14 @@ Phases = dict[str, dict[str, tuple[PhaseCost, ...]]]
 
 class Compared(msgspec.Struct, frozen=True):
     """Another kernel, and its effects against the base. `config`: how their configs differ; None
-    where one of them is not known. `mismatches`: what kernels did otherwise than on the default
-    CPU, where none is named (else `cycles` has it). `gains`: what paths could add that QEMU cannot
-    offer. `output`: how what a program printed under both differs. `measured`: by the measures that
-    have no field of their own here.
+    where one of them is not known. `mismatches`: what kernels did otherwise than on the CPU that
+    was named, or on the default one. `gains`: what paths could add that QEMU cannot offer.
+    `output`: how what a program printed under both differs. `measured`: by all measures besides
+    the path.
     """
 
     side: KernelRuns
     effects: Effects
-    cycles: CycleReport | None = None
     more: tuple[MoreRuns, ...] = ()
     packets: tuple[PacketEffect, ...] = ()
     phases: Phases = {}

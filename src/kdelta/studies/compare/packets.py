@@ -9,6 +9,7 @@ from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.report import cells
 from kdelta.report.document import Block, Cell, Column, Prose, Section, Table
+from kdelta.report.measured import model_cycles
 from kdelta.report.model import ReportedCPU
 from kdelta.report.packets import NOT_IN_IT, OF_THE_MODEL, ModelRate, model_rates
 from kdelta.studies.compare.model import Compared
@@ -17,19 +18,17 @@ _SIDES = ("base", "other")
 
 
 def sections(
-    compared: Compared,
-    cycles: Mapping[str, PlacementEffect],
-    cpu: ReportedCPU | None,
-    about: str,
-    mark: str,
+    compared: Compared, cpu: ReportedCPU | None, about: str, mark: str
 ) -> Iterator[Section]:
-    """The section, where any region is about packets."""
+    """Yield the section, where any region is about packets."""
     if not compared.packets:
         return
     blocks: list[Block] = [_insns(compared.packets, mark)]
     if any(compared.phases.values()):
         blocks.append(_phases(compared, mark))
-    if cpu is not None and (modelled := _modelled(compared.packets, cycles, cpu)):
+    cycles = model_cycles(compared.measured)
+    effects = cycles.placements if cycles else {}
+    if cpu is not None and (modelled := _modelled(compared.packets, effects, cpu)):
         at = "" if cpu.clock_mhz is None else f" at {cpu.clock_mhz:.0f} MHz"
         columns = (
             Column("region", "name"),

@@ -13,7 +13,7 @@ def _question(one: GateReport) -> str:
 
 KIND = Kind(
     report=GateReport,
-    json="kdelta.gate/2",
+    json="kdelta.gate/3",
     document=lambda s: document(s, s.one(GateReport)),
     printed=lambda s: printed(s, s.one(GateReport)),
     question=_question,

@@ -12,7 +12,7 @@ from kdelta.lab.lab import Lab
 from kdelta.lab.work import Work
 from kdelta.measures.model import RunSide
 from kdelta.measures.path.judges import NOT_IN_STATES
-from kdelta.report.measured import judge_effect
+from kdelta.report.measured import MODEL_CYCLES, MeasuredEffects, judge_effect
 from kdelta.store.model import Run
 from kdelta.studies.compare.study import Comparison, SameKernelError, run_compare
 from kdelta.studies.gate.request import GateRequest
@@ -45,10 +45,19 @@ async def run_gate(request: GateRequest, lab: Lab) -> GateAnswer:
         for one in judge(comparison, request.exact_margin, asked.path_margin, request.left_out)
     )
     failures = dict.fromkeys(text for comparison in found for text in failures_of(comparison))
-    notes = dict.fromkeys(text for one in found for of in one.judged for text in of.found.notes)
+    notes = dict.fromkeys(text for one in found for of in one.judged for text in _notes(of.found))
     if request.left_out:
         notes[f"left out: {', '.join(request.left_out)}"] = None
     return GateAnswer(decide(judged, tuple(failures), request.mixed), judged, tuple(notes), found)
+
+
+def _notes(found: MeasuredEffects) -> Iterator[str]:
+    """Yield what is to be known of a measure; of model cycles, what was not replayed."""
+    if found.measure != MODEL_CYCLES:
+        yield from found.notes
+    for one in found.effects if found.measure == MODEL_CYCLES else ():
+        if not one.base:
+            yield f"{found.where.strip()}, {one.region}: not replayed: {one.reason}"
 
 
 def judge(

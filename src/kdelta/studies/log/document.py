@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from kdelta.infer.effects.effects import Word
 from kdelta.measures.cycles.words import cpu_line
+from kdelta.measures.forms import form_of
 from kdelta.report import cells, figures, words
-from kdelta.report import effects as measures
 from kdelta.report import parts as common
 from kdelta.report.document import (
     Answer,
@@ -28,8 +28,8 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
-from kdelta.report.figures import in_per_cent
 from kdelta.report.lines import machine_facts
+from kdelta.report.measured import MODEL_CYCLES
 from kdelta.report.stored import Stored
 from kdelta.store.model import moment_text
 from kdelta.studies.log.model import (
@@ -96,13 +96,13 @@ def _case(track: HistoryTrack, series: HistorySeries) -> Case:
     if point.step is None:
         return Case(track.operation, Outcome.UNKNOWN, "nothing to compare it with")
     verdict = step_words(point.step)
-    if point.cycles:
-        verdict += f"; model cycles {point.cycles.word} ({in_per_cent(point.cycles.relative)})"
     ends = " -> ".join(
         "-" if one is None else figures.number(one.value)
         for one in (track.points[-2].figure, point.figure)
     )
-    verdict += "".join(f"; {name} {one.word}" for name, one in point.measured.items())
+    verdict += "".join(
+        f"; {form_of(name).step_text(name, one)}" for name, one in point.measured.items()
+    )
     text = f"{ends} instructions an iteration, {figures.spread(point.step.effect)}"
     outcome = words.OUTCOMES[point.step.word]
     return Case(track.operation, outcome, verdict, (text, series.kernels[-1].name))
@@ -271,20 +271,20 @@ def _table(track: HistoryTrack, series: HistorySeries, mark: str) -> Table:
         Column("step", "word"),
         Column("why open"),
     )
-    if series.cpu:
-        columns += (
-            Column(f"on {series.cpu.name}", "word", "the verdict on model cycles"),
-            Column("over layouts", "number"),
-            Column("as linked", "number"),
-        )
-    further = dict.fromkeys(name for point in track.points for name in point.measured)
-    columns += tuple(column for name in further for column in measures.step_columns(name))
+    cpu = series.cpu.name if series.cpu else ""
+    known = (name for point in track.points for name in point.measured if name != MODEL_CYCLES)
+    measured = {name: form_of(name) for name in ([MODEL_CYCLES, *known] if cpu else known)}
+    for measure, form in measured.items():
+        columns += form.step_columns(measure, cpu)
     rows = tuple(
         (
             Cell(name),
             *_cells(point),
-            *(_cycle_cells(point) if series.cpu else ()),
-            *(cell for one in further for cell in measures.step_cells(point.measured.get(one))),
+            *(
+                cell
+                for measure, form in measured.items()
+                for cell in form.step_cells(point.measured.get(measure))
+            ),
         )
         for name, point in zip(_names(series), track.points, strict=True)
     )
@@ -296,23 +296,14 @@ def _cells(point: HistoryPoint) -> Sequence[Cell]:
     known = (cells.number(figure.value), cells.spread(figure)) if figure else [cells.NOTHING] * 2
     if step is None:
         return (*known, *[cells.NOTHING] * 4)
-    why = [step.reason, point.cycles.reason if point.cycles else ""]
+    joined = (one.reason for name, one in point.measured.items() if form_of(name).joined)
+    why = [step.reason, *joined]
     return (
         *known,
         cells.percent(step.percent),
         cells.spread(step.effect),
         cells.verdict(step.word),
         Cell("; ".join(dict.fromkeys(filter(None, why)))),
-    )
-
-
-def _cycle_cells(point: HistoryPoint) -> Sequence[Cell]:
-    if point.cycles is None:
-        return [cells.NOTHING] * 3
-    return (
-        cells.verdict(point.cycles.word),
-        cells.relative(point.cycles.relative),
-        cells.relative(point.cycles.as_linked),
     )
 
 

@@ -16,7 +16,7 @@ def _question(one: HistoryReport) -> str:
 
 KIND = Kind(
     report=HistoryReport,
-    json="kdelta.log/2",
+    json="kdelta.log/3",
     document=document,
     printed=explained(document, "history", "folds", 8),
     question=_question,

@@ -10,7 +10,6 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.history import GeometricChange
@@ -57,24 +56,14 @@ class PathStep(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class CycleStep(msgspec.Struct, frozen=True):
-    """What changed in model cycles: the interval over random layouts, and as linked."""
-
-    word: Word
-    relative: Interval
-    as_linked: Interval
-    reason: str = ""
-
-
 class HistoryPoint(msgspec.Struct, frozen=True):
     """An operation on one kernel: None where it did not succeed, or for the first kernel's steps.
-    `cycles` is known only on a CPU, where traces of both kernels are kept. `measured`: the steps by
-    further measures.
+    `measured`: the steps by other measures; model cycles are known only on a CPU, where traces of
+    both kernels are kept.
     """
 
     figure: Estimate | None
     step: PathStep | None = None
-    cycles: CycleStep | None = None
     measured: dict[str, Effect] = {}
 
 

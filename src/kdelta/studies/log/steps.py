@@ -4,19 +4,18 @@
 import functools
 from collections.abc import Sequence
 
+import msgspec
+
 from kdelta.infer.effects.effects import Effects
 from kdelta.kernels.kbuild.built import built_kernels
 from kdelta.kernels.model import Kernel, booted_identity
 from kdelta.kernels.obtain import booted_as
 from kdelta.kernels.packages.cached import cached_kernels
 from kdelta.lab.lab import Lab, RunResult
-from kdelta.measures.cycles.measure import cycles_of
-from kdelta.measures.cycles.words import cycle_reason
 from kdelta.measures.model import Judgement, Measure, RunPair, RunSide
 from kdelta.report.measured import Effect
 from kdelta.spec.kernel import parameters_of
 from kdelta.studies.log.lineage import Lineage, parsed_spec
-from kdelta.studies.log.model import CycleStep
 
 
 class CachedKernels:
@@ -66,22 +65,11 @@ def measured_steps(
     return found, tuple(notes)
 
 
-def cycle_step(region: str, judged: Sequence[Judgement]) -> CycleStep | None:
-    """Return a region's step in model cycles, whose own form is kept."""
-    cycles = cycles_of(judged)
-    for one in cycles.effects if cycles else ():
-        if one.region == region:
-            reason = cycle_reason(one.verdict) if one.verdict.reason else ""
-            return CycleStep(one.verdict.word, one.relative, one.as_linked.relative, reason)
-    return None
-
-
-def plain_steps(region: str, judged: Sequence[Judgement]) -> dict[str, Effect]:
-    """Return a region's steps by the measures that have no form of their own."""
+def steps_of(region: str, judged: Sequence[Judgement]) -> dict[str, Effect]:
+    """Return a region's steps by measure, without their details."""
     return {
-        one.found.measure: effect
+        one.found.measure: msgspec.structs.replace(effect, detail=msgspec.UNSET)
         for one in judged
-        if one.detail is None
         for effect in one.found.effects
-        if effect.region == region
+        if effect.region == region and effect.base
     }

@@ -55,7 +55,7 @@ from kdelta.studies.log.model import (
     PathStep,
 )
 from kdelta.studies.log.request import HistoryRequest
-from kdelta.studies.log.steps import CachedKernels, cycle_step, measured_steps, plain_steps
+from kdelta.studies.log.steps import CachedKernels, measured_steps, steps_of
 from kdelta.workloads.catalog import find_workload, workloads
 
 MOST_SERIES = 4
@@ -412,7 +412,7 @@ def _track(
         else:
             figure = _figure(name, kernel)
         here = [found for of in judged if at and (found := of[at - 1])]
-        points.append(HistoryPoint(figure, step, cycle_step(name, here), plain_steps(name, here)))
+        points.append(HistoryPoint(figure, step, steps_of(name, here)))
     return HistoryTrack(name, tuple(points))
 
 

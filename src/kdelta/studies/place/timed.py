@@ -67,7 +67,7 @@ async def with_measures(
     }
     found = await judge.ask("relinked", pairs, [one.name for one in predicted])
     notes = (*done.notes, *judge.judged.notes)
-    return msgspec.structs.replace(done, measured=found.measured, notes=notes)
+    return msgspec.structs.replace(done, measured=found, notes=notes)
 
 
 def _sides(kernel: TracedKernel) -> dict[str, RunSide]:

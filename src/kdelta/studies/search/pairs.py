@@ -7,11 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import compare
 from kdelta.lab.lab import Lab
-from kdelta.measures.cycles.effects import Cycles
-from kdelta.measures.cycles.measure import cycles_of
 from kdelta.measures.model import Judgement, Measure, RunPair, RunSide, measured
 from kdelta.measures.path.shared import are_alike
 from kdelta.report.measured import MeasuredEffects
@@ -20,13 +17,8 @@ Pairs = Mapping[str, RunPair]
 """The runs of two kernels by workload."""
 
 
-class MeasuredPair(msgspec.Struct, frozen=True):
-    """What measures say of two kernels. `cycles`: model cycles by region, whose own form is kept;
-    `measured`: what all others say, their regions named as the study names them.
-    """
-
-    cycles: dict[str, PlacementEffect] = {}
-    measured: tuple[MeasuredEffects, ...] = ()
+MeasuredPair = tuple[MeasuredEffects, ...]
+"""What measures say of two kernels, their regions named as the study names them."""
 
 
 class JudgedChanges(msgspec.Struct, frozen=True):
@@ -35,9 +27,9 @@ class JudgedChanges(msgspec.Struct, frozen=True):
     pairs: dict[str, MeasuredPair] = {}
     notes: tuple[str, ...] = ()
 
-    def measured(self, name: str) -> tuple[MeasuredEffects, ...]:
+    def measured(self, name: str) -> MeasuredPair:
         """Return what measures say of a change; nothing where they were not asked."""
-        return self.pairs[name].measured if name in self.pairs else ()
+        return self.pairs.get(name, ())
 
 
 class PairJudge:
@@ -54,7 +46,6 @@ class PairJudge:
         self._lab = lab
         self._named = named
         self._known: dict[tuple[str, str], MeasuredPair] = {}
-        self._cycle_notes: dict[str, None] = {}
         self._changes: dict[str, MeasuredPair] = {}
 
     @property
@@ -64,13 +55,13 @@ class PairJudge:
         """
         about: dict[str, list[str]] = {}
         for name, pair in self._changes.items():
-            for note in dict.fromkeys(note for one in pair.measured for note in one.notes):
+            for note in dict.fromkeys(note for one in pair for note in one.notes):
                 about.setdefault(note, []).append(name)
         notes = (
             note if len(names) == len(self._changes) else f"{', '.join(names)}: {note}"
             for note, names in about.items()
         )
-        return JudgedChanges(dict(self._changes), (*self._cycle_notes, *notes))
+        return JudgedChanges(dict(self._changes), tuple(notes))
 
     async def ask(self, name: str, pairs: Pairs, regions: Collection[str]) -> MeasuredPair:
         """Return what is known of a change: one kernel after another, in these regions."""
@@ -81,41 +72,22 @@ class PairJudge:
         return self._known[key]
 
     async def _between(self, pairs: Pairs, regions: Collection[str]) -> MeasuredPair:
-        cycles: dict[str, PlacementEffect] = {}
-        further: dict[str, MeasuredEffects] = {}
+        found: dict[str, MeasuredEffects] = {}
         for workload, pair in pairs.items():
             every = await measured(self._measures, self._lab, pair)
             for measure, judged in zip(self._measures, every, strict=True):
-                if judged is None:
-                    continue
-                if found := cycles_of([judged]):
-                    cycles |= self._cycles(found, workload, regions)
-                else:
+                if judged is not None:
                     about = f"{workload}: " if len(pairs) > 1 else ""
-                    more = self._further(judged, workload, about, regions)
-                    known = further.get(measure.name)
-                    further[measure.name] = _added(known, more) if known else more
-        return MeasuredPair(cycles, tuple(further.values()))
+                    more = self._as_named(judged, workload, about, regions)
+                    known = found.get(measure.name)
+                    found[measure.name] = _added(known, more) if known else more
+        return tuple(found.values())
 
-    def _cycles(
-        self, cycles: Cycles, workload: str, regions: Collection[str]
-    ) -> dict[str, PlacementEffect]:
-        self._cycle_notes.update(dict.fromkeys(cycles.notes))
-        named = {self._named(one.region, workload): one for one in cycles.effects}
-        return {
-            name: msgspec.structs.replace(one, region=name)
-            for name, one in named.items()
-            if name in regions
-        }
-
-    def _further(
+    def _as_named(
         self, judged: Judgement, workload: str, about: str, regions: Collection[str]
     ) -> MeasuredEffects:
         """Return effects as the study names their regions. about: stands before the notes."""
-        named = [
-            msgspec.structs.replace(one, region=self._named(one.region, workload))
-            for one in judged.found.effects
-        ]
+        named = [one.renamed(self._named(one.region, workload)) for one in judged.found.effects]
         return msgspec.structs.replace(
             judged.found,
             effects=tuple(one for one in named if one.region in regions),

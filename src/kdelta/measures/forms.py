@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How documents show what each measure found: that of any, or its own."""
+
+from kdelta.measures.cycles.parts import CycleForm
+from kdelta.report.effects import Form
+from kdelta.report.measured import MODEL_CYCLES
+
+_OWN: dict[str, Form] = {MODEL_CYCLES: CycleForm()}
+_ANY = Form()
+
+
+def form_of(measure: str) -> Form:
+    """Return how what a measure of that name found is shown."""
+    return _OWN.get(measure, _ANY)
