@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`kdelta profile --export` and `--top` on runs of the store, as a user calls them."""
+"""`kdelta profile --export` on runs of the store, as a user calls them."""
 
 import gzip
 from pathlib import Path
@@ -93,9 +93,8 @@ def test_slips_are_reported_before_anything_is_run(
     failed([*profile, "kallgrind"], ["no export format", 'did you mean "callgrind"?'], capsys)
     failed([*profile, "foo"], ['"foo" is no export format', "callgrind, pprof, folded"], capsys)
     failed([*profile, "folded", "--figure", "lods"], ['"lods" is no column', '"loads"'], capsys)
-    failed([*profile, "folded", "--top"], ["--export folded and --top at once"], capsys)
     failed([*profile, "folded", "--json"], ["--export folded and --json at once"], capsys)
-    failed(["profile", "--top", "--callers", "f"], ["--top and --callers at once"], capsys)
+    failed([*profile, "firefox"], ['"firefox" is no export format', "speedscope"], capsys)
     failed(["profile", "--output", "x"], ["--output x without --export"], capsys)
     failed(["profile", "--figure", "loads"], ["--figure loads without --export"], capsys)
     failed([*profile, "folded", "-o", "raed"], ["no region 'raed'", "read"], capsys)
@@ -130,14 +129,4 @@ def test_binary_data_is_not_for_a_terminal(
 
 def test_a_run_without_calls_whose_kernel_is_gone(own_data: Path, capsys: Captured) -> None:
     stored(own_data, example(), recorded=False)
-    for asked in (["--export", "folded"], ["--top"]):
-        failed(["profile", *asked], ["cannot be made again", "its kernel"], capsys)
-
-
-def test_without_a_terminal_top_is_a_table(own_data: Path, capsys: Captured) -> None:
-    made = stored(own_data, example())
-    assert kdelta("profile", "--top", "--functions", "3") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"run {made.id}, syscalls on 6.1.0-a"
-    assert [line.split()[-1] for line in lines[3:6]] == ["[work]", "work", "do_syscall_64"]
-    assert lines[-1].split()[0] == str(WHOLE - 110 + 3)
+    failed(["profile", "--export", "folded"], ["cannot be made again", "its kernel"], capsys)

@@ -17,7 +17,7 @@ from kdelta.studies.documents import schema_text
 
 Captured = pytest.CaptureFixture[str]
 
-LINES = {"--front-end": "compare image:a image:b --cpu zen4 --front-end"}
+LINES = {"--front-end": "compare image:a image:b --cpu zen4 --front-end", "--top": "profile --top"}
 """A command line with each option."""
 
 

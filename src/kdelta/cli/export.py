@@ -11,20 +11,18 @@ import msgspec
 
 from kdelta.cli.output import check_folder, emit, save
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.terminal import show_top
 from kdelta.host.command import log_to_stderr
 from kdelta.host.interrupt import run_async
 from kdelta.host.invoked import command_line
 from kdelta.infer.profiles.profile import Selection
 from kdelta.report.exports import EXPORTS, Export, export_of
-from kdelta.report.names import kernel_name
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import HelpSection, option
-from kdelta.studies.profile.exported import ExportedRun, exportable, looked_through
+from kdelta.studies.profile.exported import ExportedRun, exportable
 
 
 class ExportOptions(msgspec.Struct, frozen=True):
-    """What is made for other tools, or looked through, in place of a report."""
+    """What is made for other tools in place of a report."""
 
     format: Annotated[
         str,
@@ -57,31 +55,18 @@ class ExportOptions(msgspec.Struct, frozen=True):
             help="With --export: the figure of formats that hold one.",
         ),
     ] = ""
-    top: Annotated[
-        bool,
-        option("--top", group=HelpSection.SHOWN, help="Look through functions on the terminal."),
-    ] = False
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What is made of a recorded run in place of a report. export: a format; without one the run is
-    looked through. output, figure: as the options of these names.
-    """
+    """The format that is made of a recorded run. output, figure: as the options of these names."""
 
-    export: Export | None = None
+    export: Export
     output: str = ""
     figure: str = ""
 
-    def show(
-        self, recording: ExportedRun, selection: Selection, *, functions: int, source: bool
-    ) -> None:
-        """Writes or shows it. functions: how many a table has. source: with source lines."""
+    def write(self, recording: ExportedRun, selection: Selection, *, source: bool) -> None:
+        """Write it. source: with source lines."""
         run = recording.one.run
-        if self.export is None:
-            kernel = kernel_name(run.kernel_spec, run.kernel_release)
-            title = f"run {run.id}, {run.workload} on {kernel}"
-            show_top(looked_through(recording, selection), title, functions)
-            return
         with shown_progress() as progress:
             profiles, naming = run_async(
                 exportable(
@@ -100,20 +85,19 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def checked_export(asked: ExportOptions, others: Mapping[str, bool]) -> Wanted | None:
-    """What is asked for in place of a report, if anything; UserError, before anything is run, for
-    what cannot be written. others: of options that ask for something else whether they were given.
+    """Return what is asked for in place of a report, if anything. UserError, before anything is
+    run, for what cannot be written. others: options that ask for something else, and whether given.
     """
     name, output, figure = asked.format, asked.output, asked.figure
-    own = ((f"--export {name}", name), ("--top", asked.top))
-    ours = [text for text, is_on in own if is_on]
-    all_ = [*ours, *(text for text, is_on in others.items() if is_on)]
-    if ours and len(all_) > 1:
-        raise UserError(f"{' and '.join(all_)} at once", "leave one of them out")
+    given = [text for text, is_on in others.items() if is_on]
+    if name and given:
+        shown = " and ".join([f"--export {name}", *given])
+        raise UserError(f"{shown} at once", "leave one of them out")
     if not name:
         if output or figure:
             text = f"--output {output}" if output else f"--figure {figure}"
             raise UserError(f"{text} without --export", f"add --export {' or '.join(EXPORTS)}")
-        return Wanted() if asked.top else None
+        return None
     export = export_of(name)
     if output:
         _check_writable(Path(output), is_folder=output.endswith("/"))

@@ -233,7 +233,7 @@ def profile(
     else:
         report = _of_kernel(_one_kernel(given), asked, request, recorded=wanted is not None)
     if wanted and isinstance(report, ExportedRun):
-        wanted.show(report, request.selection, functions=columns.functions, source=looked.source)
+        wanted.write(report, request.selection, source=looked.source)
         return 0
     if not isinstance(report, ProfileReport):
         return failed(report if isinstance(report, Run) else None)
@@ -285,7 +285,7 @@ def _request(
 def _wanted(
     looked: LookOptions, columns: ProfileOptions, exported: ExportOptions, printed: PrintOptions
 ) -> Wanted | None:
-    """What is made in place of a report, if anything; UserError for two things at once."""
+    """Return what is made in place of a report, if anything; UserError for two things at once."""
     others = {
         "--json": printed.json,
         "--html": printed.html is not None,
@@ -293,7 +293,6 @@ def _wanted(
         "--calls": looked.calls,
         "--callers": bool(columns.callers),
         "--annotate": bool(looked.annotate),
-        "--source": looked.source and exported.top,
     }
     file = next((one for one in looked.regions if exported.format and {".", "/"} & {*one}), None)
     if file is not None and not exported.output:

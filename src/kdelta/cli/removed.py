@@ -29,6 +29,10 @@ COMMANDS: Mapping[str, Removed] = {
 }
 OPTIONS: Mapping[str, Removed] = {
     "--front-end": Removed("what it predicted did not hold for real programs", _PAGE),
+    "--top": Removed(
+        "other tools look through profiles",
+        "--export callgrind, speedscope or pprof writes their files",
+    ),
 }
 RENAMED: Mapping[str, str] = {
     "--again": "--rerun",

@@ -11,7 +11,6 @@ from kdelta.infer.profiles.calls import (
     Calls,
     called_profile,
     callers,
-    insns_of,
     merged_calls,
     shown_calls,
 )
@@ -112,7 +111,7 @@ def test_recursion_is_counted_once() -> None:
 def test_all_is_there_once(stacks: dict[Stack, int]) -> None:
     profile = profile_of(stacks)
     calls = merged_calls([profile], OWN)
-    whole = int(insns_of(profile).sum())
+    whole = int(profile.row_costs().insns.sum())
     assert calls.total == whole
     assert sum(calls.inclusive[root] for root in calls.roots()) == whole
     for line in called_profile(profile).lines:

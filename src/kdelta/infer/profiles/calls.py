@@ -111,30 +111,17 @@ def source_name(function: ProfiledFunction) -> Key:
     return function.origin, strip_suffixes(function.name)
 
 
-Count = Callable[[Profile], I64]
-"""Of a profile a figure of each row: (n_rows,)."""
-
-
-def insns_of(profile: Profile) -> I64:
-    """The instructions of each row."""
-    return profile.row_costs().insns
-
-
 def merged_calls(
     profiles: Sequence[Profile],
     selection: Selection,
     key_of: Callable[[ProfiledFunction], Key] = as_it_is,
-    count: Count = insns_of,
     leaves: frozenset[Key] = frozenset(),
 ) -> Calls:
-    """The tree of these regions. Code that is not looked at has no cost, and stays in paths. What
-    `leaves` call depends on their callers. Raises LabError unless all that is looked at is in it.
+    """Return the tree of these regions. Code that is not looked at has no cost, and stays in paths;
+    what `leaves` call depends on their callers. LabError unless all that is looked at is in it.
     """
     maker = _CallsMaker()
-    whole = sum(
-        _add(maker, profile, selection, key_of=key_of, count=count, leaves=leaves)
-        for profile in profiles
-    )
+    whole = sum(_add(maker, one, selection, key_of=key_of, leaves=leaves) for one in profiles)
     made = maker.made()
     if made.total != whole:
         raise LabError(
@@ -150,7 +137,6 @@ def _add(
     selection: Selection,
     *,
     key_of: Callable[[ProfiledFunction], Key],
-    count: Count,
     leaves: frozenset[Key],
 ) -> int:
     """Adds one region; returns what of it was looked at."""
@@ -178,7 +164,7 @@ def _add(
     own = zip(
         profile.rows.node.tolist(),
         profile.row_function().tolist(),
-        count(profile).tolist(),
+        profile.row_costs().insns.tolist(),
         strict=True,
     )
     for at, function, figure in own:
@@ -200,12 +186,12 @@ def _task(context: Context, program: str) -> Key:
 
 
 def called_profile(profile: Profile) -> RegionProfile:
-    """A region whose calls were followed, by function, with what each called."""
+    """Return a region whose calls were followed, by function, with what each called."""
     names = list(dict.fromkeys(as_it_is(function) for function in profile.functions))
     at = {key: index for index, key in enumerate(names)}
     label = np.array([at[as_it_is(one)] for one in profile.functions], np.int64)
     tree, rows = profile.tree, profile.rows
-    n, insns = len(names), insns_of(profile)
+    n, insns = len(names), profile.row_costs().insns
     context = tree.context.astype(np.int64)
     node_label, row_label = label[tree.function], label[profile.row_function()]
     key_of_node, size = context * n + node_label, len(CONTEXTS) * n

@@ -4,7 +4,6 @@
 from collections.abc import Mapping
 
 from kdelta.report.exports.callgrind import CALLGRIND
-from kdelta.report.exports.firefox import FIREFOX
 from kdelta.report.exports.folded import FOLDED
 from kdelta.report.exports.model import Export, Naming, unknown
 from kdelta.report.exports.perf_script import PERF_SCRIPT
@@ -14,7 +13,7 @@ from kdelta.report.exports.speedscope import SPEEDSCOPE
 __all__ = ["EXPORTS", "Export", "Naming", "export_of"]
 
 EXPORTS: Mapping[str, Export] = {
-    export.name: export for export in (CALLGRIND, PPROF, FOLDED, SPEEDSCOPE, FIREFOX, PERF_SCRIPT)
+    export.name: export for export in (CALLGRIND, PPROF, FOLDED, SPEEDSCOPE, PERF_SCRIPT)
 }
 """The formats by name."""
 

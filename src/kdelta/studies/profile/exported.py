@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recorded run as what exports and the list on the terminal are made from."""
+"""A recorded run as what exports are made from."""
 
 import msgspec
 import numpy as np
 
-from kdelta.counts.arrays import I64
-from kdelta.counts.model import CONTEXTS, Context
+from kdelta.counts.model import CONTEXTS
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
-from kdelta.infer.profiles.calls import merged_calls
 from kdelta.infer.profiles.profile import Selection, part_of
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
 from kdelta.lab.work import Work
 from kdelta.report.exports import Naming
-from kdelta.report.exports.model import columns_of, figures
 from kdelta.store.model import Run
 from kdelta.studies.profile.study import (
     ProfileRequest,
@@ -22,12 +19,8 @@ from kdelta.studies.profile.study import (
     kernel_run,
     with_work,
 )
-from kdelta.studies.profile.top import Choice, Choices, Functions, Top
 from kdelta.studies.profile.views import lines_of, profiles_named
 from kdelta.studies.recorded.recorded import Recorded, recorded_run, run_counts
-
-ALL_REGIONS = "all regions"
-EVERYONE = "everyone's"
 
 
 class ExportedRun(msgspec.Struct, frozen=True, eq=False):
@@ -90,37 +83,3 @@ def selected(profile: Profile, selection: Selection) -> Profile:
     kept = parts[profile.row_function()] & contexts[profile.tree.context[rows.node]]
     columns = {name: getattr(rows, name)[kept] for name in rows.__struct_fields__}
     return msgspec.structs.replace(profile, rows=type(rows)(**columns))
-
-
-def looked_through(recording: ExportedRun, selection: Selection) -> Top:
-    """A run as a list to look through; `selection` is what is seen at first."""
-    profiles = profiles_named(recording.one, recording.regions)
-    names = tuple(profile.region for profile in profiles)
-    whose: dict[str, tuple[Context, ...]] = {
-        "own": CONTEXTS[:1],
-        EVERYONE: CONTEXTS,
-        **{name: (name,) for name in CONTEXTS[1:]},
-    }
-    start = next(
-        (name for name, contexts in whose.items() if contexts == selection.contexts), EVERYONE
-    )
-    order = (start, *(name for name in whose if name != start))
-
-    def functions_of(choice: Choice) -> Functions:
-        chosen = [p for p in profiles if choice.region in (ALL_REGIONS, p.region)]
-        seen = msgspec.structs.replace(selection, contexts=tuple(whose[choice.whose]))
-
-        def count(profile: Profile) -> I64:
-            nothing = np.zeros(len(profile.rows.node), np.int64)
-            return figures(profile.row_costs()).get(choice.column, nothing)
-
-        return Functions(merged_calls(chosen, seen, count=count))
-
-    return Top(
-        Choices(
-            regions=(ALL_REGIONS, *names) if len(names) != 1 else names,
-            whose=order,
-            columns=columns_of(profiles),
-        ),
-        functions_of,
-    )
