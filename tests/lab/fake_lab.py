@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A lab of kernels by name, of which one operation costs more in some runs."""
+"""Labs without guests, which tests pass to studies; in one, kernels cost what their name says."""
 
 import asyncio
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import msgspec
 import pytest
@@ -14,7 +15,8 @@ from kdelta.guests.job import Job
 from kdelta.infer.effects.effects import OperationEffect, Word
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab, RunPlan, RunResult
-from kdelta.lab.request import LabRequest
+from kdelta.lab.progress import Progress, Silent
+from kdelta.lab.request import USUAL_LAB, LabRequest
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
@@ -22,8 +24,79 @@ from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
 from kdelta.workloads.catalog import Workload
 from tests.report.example import stored
-from tests.studies.fake_lab import FakeLab
 from tests.synthetic import Function, interrupts, own, region, run
+
+
+class MadeRuns(msgspec.Struct, frozen=True):
+    """Runs of one kernel that a study asked for, and how they were to be made."""
+
+    kernel: Kernel
+    work: RunPlan
+    request: LabRequest
+    indexes: Sequence[int]
+    parts: bool = False
+
+
+class FakeLab(Lab):
+    """A lab whose runs are computed: a subclass says by `run` what comes of one.
+
+    It shares with the labs that are asked of it what it notes: `made`, and by `settled_for` the
+    specs of the kernels that were to be on one machine.
+    """
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        request: LabRequest = USUAL_LAB,
+        progress: Progress | None = None,
+    ) -> None:
+        super().__init__(cast("Store", store), progress or Silent(), request)
+        self.made: list[MadeRuns] = []
+        self.settled_for: list[list[str]] = []
+
+    def asked(self, request: LabRequest) -> Self:
+        """Return a lab that differs by its request alone."""
+        return self._with(self.store, self.progress, request)
+
+    def in_store(self, store: Store) -> Self:
+        """Return a lab that differs by its store alone."""
+        return self._with(store, self.progress, self.request)
+
+    def _with(self, store: Store, progress: Progress, request: LabRequest) -> Self:
+        other = copy.copy(self)
+        Lab.__init__(other, store, progress, request)
+        return other
+
+    def run(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
+        """Return what comes of a run."""
+        raise NotImplementedError
+
+    async def settled(self, kernels: Sequence[Kernel], works: Sequence[RunPlan] = ()) -> Self:
+        """Return the same lab: all machines can do what is asked."""
+        assert not works or len(works) == len(kernels)
+        self.settled_for.append([kernel.spec for kernel in kernels])
+        return self
+
+    async def runs(
+        self,
+        kernels: Sequence[Kernel],
+        works: Sequence[RunPlan],
+        indexes: Sequence[int] | None = None,
+        *,
+        parts: bool = False,
+    ) -> list[list[RunResult]]:
+        """Note what is asked for, and compute it."""
+        if indexes is None:
+            indexes = range(self.request.perturbations)
+        pairs = list(zip(kernels, works, strict=True))
+        self.made += [MadeRuns(*pair, self.request, indexes, parts) for pair in pairs]
+        return [[self.run(*pair, index) for index in indexes] for pair in pairs]
+
+    async def one(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
+        """Note and compute one run."""
+        ((done,),) = await self.runs([kernel], [work], [index])
+        return done
+
 
 TIMER = 5000
 OPERATIONS = ("getppid", "chdir", "signal-handler")

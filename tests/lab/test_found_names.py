@@ -25,7 +25,7 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from tests.conftest import FakeProgram
 from tests.guests.cpio_reader import read
-from tests.studies.fake_lab import FakeLab
+from tests.lab.fake_lab import FakeLab
 
 X86 = Kernel("0" * 64, "tree:/linux", "vmlinux", "x86_64", "6.12")
 OLD = msgspec.structs.replace(X86, identity="1" * 64, release="4.19")

@@ -17,8 +17,8 @@ from kdelta.measures.path.judges import NOT_IN_STATES, OtherStates, depends_on_s
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.studies.compare.study import Comparison
 from kdelta.studies.gate.study import judge
+from tests.lab.fake_lab import FakeLab
 from tests.report.example import stored
-from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
 SWITCH = own("__switch_to_asm")

@@ -14,7 +14,7 @@ from kdelta.lab.plan import RunPlan
 from kdelta.lab.wanted import RunResult
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
-from tests.studies.fake_lab import FakeLab
+from tests.lab.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
 ITERATIONS = 100

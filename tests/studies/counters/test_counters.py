@@ -25,10 +25,10 @@ from kdelta.studies.counters.model import CountersReport
 from kdelta.studies.counters.request import CountersRequest
 from kdelta.studies.counters.study import run_counters
 from tests.cli.studies import make_run
+from tests.lab.fake_lab import FakeLab
 from tests.measures.clock.made_runs import content, region
 from tests.measures.clock.scripts import script
 from tests.report.example import base_counts
-from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, user
 from tests.synthetic import region as synthetic_region
 

@@ -23,9 +23,9 @@ from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.crossing.model import CrossingReport
 from kdelta.studies.crossing.study import CrossingRequest, both_kernels, run_crossing
+from tests.lab.fake_lab import FakeLab
 from tests.report.example_crossing import counts
 from tests.report.shown import shown
-from tests.studies.fake_lab import FakeLab
 
 STOCK = Kernel("a" * 64, "tree:/linux", "vmlinux", "x86_64", "6.12")
 CHANGED = msgspec.structs.replace(STOCK, identity="c" * 64, spec="tree:/linux +kernel-mode")

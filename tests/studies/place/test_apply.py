@@ -15,7 +15,7 @@ from kdelta.studies.place.apply import applied, put_back, relinked_kernel
 from kdelta.studies.place.model import Applied, PlacedMisses, PlacedRegion
 from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.together import placed_together
-from tests.studies.fake_lab import FakeLab
+from tests.lab.fake_lab import FakeLab
 from tests.studies.placed import KERNEL, small_cpu, traced_run
 from tests.synthetic import own, region, run
 

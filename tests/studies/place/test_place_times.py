@@ -27,10 +27,10 @@ from kdelta.studies.place.model import Applied, AppliedRegion, PlacedRegion, Pla
 from kdelta.studies.place.request import PlaceRequest
 from kdelta.studies.place.study import run_place
 from kdelta.studies.place.timed import place_measures, predicted_change, with_measures
+from tests.lab.fake_lab import FakeLab
 from tests.report.example import stored
 from tests.report.shown import unwrapped
 from tests.studies.fake_clock import FakeClock, set_clock
-from tests.studies.fake_lab import FakeLab
 from tests.studies.placed import KERNEL, small_cpu, traced_run
 from tests.synthetic import own, region, run
 

@@ -19,7 +19,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
 from kdelta.studies.recorded.recorded import recorded_run
-from tests.studies.fake_lab import FakeLab
+from tests.lab.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
 KERNEL = Kernel("a" * 64, "tree:/linux", "/vmlinuz", "x86_64", "6.12.0")

@@ -15,8 +15,8 @@ from kdelta.measures.model import Judgement, Measure, RunPair, RunSide
 from kdelta.report.measured import Effect
 from kdelta.spec.run import RunStatus
 from kdelta.studies.search.pairs import PairJudge, not_known, pairs_of
+from tests.lab.fake_lab import FakeLab
 from tests.report.example import stored
-from tests.studies.fake_lab import FakeLab
 from tests.synthetic import own, region, run
 
 

@@ -14,8 +14,8 @@ from kdelta.lab.lab import RunPlan, RunResult
 from kdelta.lab.work import Work
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.studies.search.measure import Bench
+from tests.lab.fake_lab import FakeLab
 from tests.report.example import stored
-from tests.studies.fake_lab import FakeLab
 
 FIRST = Kernel("a" * 64, "tree:/a", "/vmlinux", "x86_64", "6.12")
 SECOND = msgspec.structs.replace(FIRST, identity="b" * 64, spec="tree:/b")
