@@ -154,10 +154,10 @@ campaign-pairs: setup  ## repeat runs of all pairs on 2 and 4 CPUs under load: a
 	$(BIN)/python scripts/proofs/exactness.py --pairs 40
 
 campaign-corruptions: setup  ## damage files of cache and store: each is named, and gone after a repair
-	$(BIN)/python scripts/proofs/corruptions.py --out build/corruptions
+	$(BIN)/python scripts/proofs/corruptions.py
 
 campaign-faults: setup  ## kill, cut the power, fill the disk, do all at once: nothing is lost or left (root)
-	$(BIN)/python scripts/proofs/faults.py --out build/faults --trials $(PAIRS)
+	$(BIN)/python scripts/proofs/faults.py --trials $(PAIRS)
 
 campaign-hostile: setup  ## hostile files, arguments and programs: refused or read, nothing else touched
 	$(BIN)/python scripts/proofs/hostile.py --out build/hostile

@@ -13,7 +13,7 @@ killed      kdelta is killed at a random moment: no process is left, each file t
             whole, and of the kernel whose folder it is in
 two at once two comparisons the other way round: each file is of the kernel whose folder it is in
 
-A record a trial in docs/cases/clock/faults.jsonl; those that are there are not tried again.
+    scripts/proofs/clock_faults.py --trials 20
 """
 
 import argparse
@@ -25,10 +25,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from campaign import BUILD, NEW, OLD, Proof
 
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
@@ -44,9 +46,8 @@ from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
 
-FOLDER = Path("docs/cases/clock")
-SEED, TRIALS = 1, 20
-SPECS = ("deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64")
+SEED = 1
+SPECS = (OLD, NEW)
 MACHINE = MachineOptions()
 OPERATIONS = ("getppid", "stat", "pipe-round-trip")
 BOOT_SECONDS = 8.0
@@ -59,8 +60,7 @@ MOST_TIMES = 10
 class Trial(msgspec.Struct, frozen=True):
     """One trial. good: whether it ended as it must; words: how it ended."""
 
-    fault: str
-    number: int
+    name: str
     after_seconds: float
     good: bool
     words: str
@@ -246,19 +246,11 @@ def two_at_once(both: Sequence[Kernel]) -> tuple[bool, str]:
     return good and codes == [0, 0], f"boots: {[count for _, count in found]}; exit codes: {codes}"
 
 
-def records(path: Path) -> list[Trial]:
-    """Return the trials that are kept."""
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    return [msgspec.json.decode(line, type=Trial) for line in lines]
+FAULTS = ("hangs", "panics", "suspended", "offline", "killed", "two at once")
 
 
-def main() -> int:
-    """Try what was not tried; 1 if a trial did not end as it must."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=TRIALS, help="of each fault")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the records")
-    words = parser.parse_args()
-    path = words.out / "faults.jsonl"
+def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Trial]:
+    """Try each fault at a moment that is drawn."""
     both = kernels()
     stand = suspended({})
     faults: dict[str, Callable[[int, float], tuple[bool, str]]] = {
@@ -269,23 +261,23 @@ def main() -> int:
         "killed": lambda _, after: killed(both, after),
         "two at once": lambda _at, _after: two_at_once(both),
     }
-    done = {(one.fault, one.number) for one in records(path)}
-    for fault, trial in faults.items():
-        for number in range(words.trials):
-            if (fault, number) in done:
-                continue
-            after = round(random.Random(f"{SEED} {fault} {number}").uniform(0, BOOT_SECONDS), 2)
-            good, said = trial(number, after)
-            record = Trial(fault, number, after, good, said)
-            with path.open("ab") as file:
-                file.write(msgspec.json.encode(record) + b"\n")
-            print(record, flush=True)
-    every = records(path)
-    for fault in faults:
-        of = [one for one in every if one.fault == fault]
-        print(f"{fault}: {sum(one.good for one in of)} of {len(of)}")
-    return int(not all(one.good for one in every))
+    for name in names:
+        fault, _, number = name.rpartition(" ")
+        after = round(random.Random(f"{SEED} {name}").uniform(0, BOOT_SECONDS), 2)
+        yield Trial(name, after, *faults[fault](int(number), after))
+
+
+PROOF = Proof(
+    record=Trial,
+    file=BUILD / "clock-faults/trials.jsonl",
+    trials=lambda given: [f"{fault} {n}" for fault in FAULTS for n in range(given.trials)],
+    make=made,
+    wrong=lambda found: (f"{one.name}: {one.words}" for one in found if not one.good),
+    summary=lambda one: one.words,
+    answer=lambda found: str(Counter(one.name.rpartition(" ")[0] for one in found if one.good)),
+    sizes={"trials": 20},
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())

@@ -3,23 +3,24 @@
 """Damages files of cache and store, one a trial, and looks whether `kdelta check` names each, and
 is clean after --repair; and whether the store is read as before, or with an error that names it.
 
-    scripts/proofs/corruptions.py --out build/corruptions --trials 2000
+    scripts/proofs/corruptions.py --trials 2000
 
-Each trial works on copies: of the store, or of two things of one kind in the cache. Its record is a
-file of its own, so that an interrupted campaign continues where it stopped.
+Each trial works on copies: of the store, or of two things of one kind in the cache.
 """
 
 import argparse
 import collections
-import json
 import os
 import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import damages
+import msgspec
+from campaign import BUILD, Proof
 
 from kdelta.host.cache import Cached, usage
 from kdelta.host.dirs import cache_dir, data_dir
@@ -33,16 +34,8 @@ from kdelta.studies.upkeep.check import check_cache
 
 _ANSWERS = ("answer", "debug file")
 _KINDS = (
-    "built kernel",
-    "kernel",
-    "fetched kernel",
-    "compiled part",
-    "kernel part",
-    "module",
-    "package",
-    "snapshot",
-    "guest image",
-    *_ANSWERS,
+    *("built kernel", "kernel", "fetched kernel", "compiled part", "kernel part", "module"),
+    *("package", "snapshot", "guest image", *_ANSWERS),
 )
 
 _OF_BOOT = {"console", "job", "rules", "stderr"}
@@ -51,8 +44,26 @@ _OF_BOOT = {"console", "job", "rules", "stderr"}
 Figures = dict[str, object]
 
 
+class Trial(msgspec.Struct, frozen=True):
+    """What a damage to a file of the store or the cache came to: named, not named, harmless, wrong,
+    lost without a word, or no damage.
+
+    clean       after a repair nothing is named
+    kept, added how many figures of the store are as before, and how many are new
+    """
+
+    name: str
+    of: str
+    file: str
+    damage: str
+    outcome: str
+    clean: bool = True
+    kept: str = ""
+    added: int = 0
+
+
 def figures(folder: Path) -> Figures:
-    """All that the store has, by what it is of."""
+    """Return all that the store has, by what it is of."""
     found: Figures = {}
     with Store.open(folder) as store:
         for run in store.runs():
@@ -65,16 +76,16 @@ def figures(folder: Path) -> Figures:
     return found
 
 
-def store_trial(work: Path, chance: random.Random) -> dict[str, str]:
-    """Damages a file of the store; what came of it."""
+def store_trial(name: str, work: Path, chance: random.Random) -> Trial:
+    """Damage a file of the store."""
     folder = Path(shutil.copytree(data_dir(), work / "data"))
     before = figures(folder)
     blobs = sorted(folder.glob("blobs/*/*"))
     path = folder / "store.db" if chance.random() < 0.5 else chance.choice(blobs)
     kind = chance.choice(damages.KINDS)
-    done = {"file": str(path.relative_to(folder)), "damage": kind}
+    done = Trial(name, "store", str(path.relative_to(folder)), kind, "no damage")
     if not damages.damage(path, kind, chance.choice(blobs), chance):
-        return {**done, "outcome": "no damage"}
+        return done
     try:
         outcome = "harmless" if figures(folder) == before else "wrong"
     except LabError as error:
@@ -86,21 +97,18 @@ def store_trial(work: Path, chance: random.Random) -> dict[str, str]:
     after = figures(folder)
     kept = {key: value for key, value in after.items() if before.get(key) == value}
     changed = [key for key in after.keys() - kept.keys() if key not in before]
-    return {
-        **done,
-        "outcome": outcome,
-        "clean": str(not left),
-        "kept": f"{len(kept)} of {len(before)}",
-        "added": str(len(changed)),
-    }
+    share = f"{len(kept)} of {len(before)}"
+    return msgspec.structs.replace(
+        done, outcome=outcome, clean=not left, kept=share, added=len(changed)
+    )
 
 
-def cache_trial(work: Path, chance: random.Random, things: list[Cached]) -> dict[str, str]:
-    """Damages a file of something in the cache; what came of it."""
+def cache_trial(name: str, work: Path, chance: random.Random, things: list[Cached]) -> Trial:
+    """Damage a file of something in the cache."""
     kinds = collections.defaultdict(list)
     for one in things:
         kinds[one.kind].append(one)
-    kind = chance.choice(sorted(name for name, found in kinds.items() if len(found) > 1))
+    kind = chance.choice(sorted(one for one, found in kinds.items() if len(found) > 1))
     pair = chance.sample(kinds[kind], 2)
     root = cache_dir()
     os.environ["KDELTA_CACHE_DIR"] = str(work / "cache")
@@ -109,17 +117,15 @@ def cache_trial(work: Path, chance: random.Random, things: list[Cached]) -> dict
         files = [_files(one) for one in copies]
         path, other = chance.choice(files[0]), chance.choice(files[1])
         how = chance.choice(damages.KINDS)
-        done = {"file": str(path.relative_to(work / "cache")), "damage": how}
+        done = Trial(name, "cache", str(path.relative_to(work / "cache")), how, "no damage")
         if not damages.damage(path, how, other, chance):
-            return {**done, "outcome": "no damage"}
+            return done
         named = {one.path for one in check_cache() if one.is_damage}
         wanted = {copies[0], copies[1]} if how == "exchange" else {copies[0]}
         fixed: list[Finding] = list(check_cache(repair=True))
-        return {
-            **done,
-            "outcome": "named" if named == wanted else "not named",
-            "clean": str(all(one.fixed for one in fixed) and not list(check_cache())),
-        }
+        clean = all(one.fixed for one in fixed) and not list(check_cache())
+        outcome = "named" if named == wanted else "not named"
+        return msgspec.structs.replace(done, outcome=outcome, clean=clean)
     finally:
         os.environ["KDELTA_CACHE_DIR"] = str(root)
 
@@ -156,44 +162,36 @@ def _has_hashes(one: Cached) -> bool:
     return one.kind in ("snapshot", "guest image") or manifest.exists()
 
 
-def campaign(out: Path, trials: int, seed: int) -> bool:
-    """Makes the trials that have no record yet; returns whether all were as they should be."""
-    out.mkdir(parents=True, exist_ok=True)
+def made(names: Sequence[str], options: argparse.Namespace) -> Iterator[Trial]:
+    """Damage a file each."""
     things = [one for one in usage() if one.kind in _KINDS and _has_hashes(one)]
-    for number in range(trials):
-        record = out / f"{seed}-{number:05}.json"
-        if record.exists():
-            continue
-        chance = random.Random(f"{seed} {number}")
-        with tempfile.TemporaryDirectory() as name:
+    for name in names:
+        chance = random.Random(f"{options.seed} {name}")
+        with tempfile.TemporaryDirectory() as folder:
             if chance.random() < 0.5:
-                found = {"of": "store", **store_trial(Path(name), chance)}
+                yield store_trial(name, Path(folder), chance)
             else:
-                found = {"of": "cache", **cache_trial(Path(name), chance, things)}
-        record.write_text(json.dumps(found, indent=1) + "\n")
-    return _report(out)
+                yield cache_trial(name, Path(folder), chance, things)
 
 
-def _report(out: Path) -> bool:
-    records = [json.loads(path.read_text()) for path in sorted(out.glob("*.json"))]
-    counted = collections.Counter(
-        (one["of"], one["outcome"], f"clean: {one.get('clean', '-')}") for one in records
-    )
-    for words, count in sorted(counted.items()):
-        print(f"{count:6} {'  '.join(words)}")
-    good = {"named", "harmless", "no damage"}
-    return all(one["outcome"] in good and one.get("clean", "True") == "True" for one in records)
+def wrong(found: Sequence[Trial]) -> Iterator[str]:
+    """Yield the damages that were not named and did harm, and repairs that left something."""
+    for one in found:
+        if one.outcome not in {"named", "harmless", "no damage"} or not one.clean:
+            yield f"{one.name}: {one.file}, {one.damage}: {one.outcome}, clean: {one.clean}"
 
 
-def main() -> int:
-    """The exit code is 0 if each damage was named or harmless, and each repair clean."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("build/corruptions"))
-    parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    return 0 if campaign(given.out, given.trials, given.seed) else 1
+PROOF = Proof(
+    record=Trial,
+    file=BUILD / "corruptions/trials.jsonl",
+    trials=lambda given: map(str, range(given.trials)),
+    make=made,
+    wrong=wrong,
+    summary=lambda one: f"{one.of}, {one.damage}: {one.outcome}",
+    answer=lambda found: str(collections.Counter((one.of, one.outcome) for one in found)),
+    sizes={"trials": 2000, "seed": 1},
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())

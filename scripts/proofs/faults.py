@@ -15,11 +15,10 @@ damage a bit, a cut, an exchange or an empty file in cache or store, after a com
 After each: what was reported as stored is there, `kdelta check --repair` leaves nothing, no process
 is left, and the same comparison prints what it printed on a quiet host.
 
-    scripts/proofs/faults.py --out build/faults --trials 20
+    scripts/proofs/faults.py --trials 20
 
 Needs root, for mounts, and strace. A trial works on an overlay of a cache and an empty store. One
-in eight has no snapshots, images and compiled parts. Its record is a line; trials that have one are
-not made again.
+in eight has no snapshots, images and compiled parts.
 """
 
 import argparse
@@ -39,7 +38,7 @@ from pathlib import Path
 
 import damages
 import msgspec
-from trials import marked_processes, record, recorded
+from campaign import BUILD, Proof, marked_processes
 
 from kdelta.host.files import data_extents
 
@@ -65,8 +64,7 @@ RENAMED = re.compile(
 class Trial(msgspec.Struct, frozen=True):
     """One trial. wrong: what was not as it must be; empty if all was."""
 
-    fault: str
-    number: int
+    name: str
     words: str
     wrong: tuple[str, ...]
 
@@ -332,17 +330,6 @@ FAULTS: dict[str, Callable[[Place, random.Random, float], tuple[str, str]]] = {
 }
 
 
-def trial(fault: str, number: int, base: Path, wanted: str) -> Trial:
-    """Make one trial."""
-    chance = random.Random(f"{fault} {number}")
-    cold = chance.random() < 0.125
-    size = f"{int(2 ** chance.uniform(6, 19))}k" if fault == "full" else "4g"
-    with place(base, cold=cold, size=size) as where:
-        words, err = FAULTS[fault](where, chance, COLD_SECONDS if cold else WARM_SECONDS)
-        wrong = tuple(after(where, err, wanted))
-    return Trial(fault, number, f"{'cold, ' * cold}{words}", wrong)
-
-
 def reference(base: Path) -> str:
     """Return what the comparison prints on a quiet host; the cache has all that it needs then."""
     with tempfile.TemporaryDirectory() as name:
@@ -353,29 +340,31 @@ def reference(base: Path) -> str:
     return out
 
 
-def main() -> int:
-    """Make the trials that have no record. The exit code is 0 if all were as they must be."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, default=Path("build/faults"))
-    parser.add_argument("--trials", type=int, default=200, help="of each fault")
-    parser.add_argument("--fault", choices=FAULTS, action="append")
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    file = given.out / "faults.jsonl"
-    made = {(one.fault, one.number): one for one in recorded(file, Trial)}
-    base = (given.out / "cache").resolve()
+def made(names: Sequence[str], options: argparse.Namespace) -> Iterator[Trial]:
+    """Make trials, on the cache of a comparison on a quiet host."""
+    base = (options.out / "cache").resolve()
     wanted = reference(base)
-    for number in range(given.trials):
-        for fault in given.fault or FAULTS:
-            if (fault, number) not in made:
-                one = made[fault, number] = trial(fault, number, base, wanted)
-                record(file, one)
-                print(one.fault, one.number, one.words, *one.wrong, sep="; ", flush=True)
-    wrong = [one for one in made.values() if one.wrong]
-    for fault, count in Counter(one.fault for one in made.values()).items():
-        print(f"{fault}: {count} trials, {sum(one.fault == fault for one in wrong)} wrong")
-    return 1 if wrong else 0
+    for name in names:
+        fault = name.split()[0]
+        chance = random.Random(name)
+        cold = chance.random() < 0.125
+        size = f"{int(2 ** chance.uniform(6, 19))}k" if fault == "full" else "4g"
+        with place(base, cold=cold, size=size) as where:
+            words, err = FAULTS[fault](where, chance, COLD_SECONDS if cold else WARM_SECONDS)
+            yield Trial(name, f"{'cold, ' * cold}{words}", tuple(after(where, err, wanted)))
+
+
+PROOF = Proof(
+    record=Trial,
+    file=BUILD / "faults/faults.jsonl",
+    trials=lambda given: [f"{fault} {n}" for n in range(given.trials) for fault in FAULTS],
+    make=made,
+    wrong=lambda found: (f"{one.name}: {fault}" for one in found for fault in one.wrong),
+    summary=lambda one: one.words,
+    answer=lambda found: str(Counter(one.name.split()[0] for one in found if not one.wrong)),
+    sizes={"trials": 20},
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())
