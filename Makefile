@@ -133,10 +133,10 @@ campaign-roots:  ## `make demo` and `make test` in clean roots of Debian 12 and 
 	scripts/proofs/clean_roots build/roots bookworm trixie
 
 campaign-against: setup  ## count the system calls of ls and sqlite3 of two releases, and of a loop, by strace, too
-	$(BIN)/python scripts/proofs/against.py --out build/against
+	$(BIN)/python scripts/proofs/against.py
 
 campaign-programs: setup  ## run 20 programs under two kernels: output as on the host, counts repeat
-	$(BIN)/python scripts/proofs/programs.py --out build/programs
+	$(BIN)/python scripts/proofs/programs.py
 
 campaign-callers:  ## run `make test` as other callers do: other users, locales, signals, load, order (root)
 	scripts/proofs/callers build/callers
@@ -160,7 +160,7 @@ campaign-faults: setup  ## kill, cut the power, fill the disk, do all at once: n
 	$(BIN)/python scripts/proofs/faults.py --trials $(PAIRS)
 
 campaign-hostile: setup  ## hostile files, arguments and programs: refused or read, nothing else touched
-	$(BIN)/python scripts/proofs/hostile.py --out build/hostile
+	$(BIN)/python scripts/proofs/hostile.py
 
 requirements:  ## pin the newest versions that pyproject.toml allows
 	scripts/pin-requirements

@@ -1,30 +1,31 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether `kdelta run --against` counts the system calls of real programs as strace does.
 
 Each trial compares a program of one Debian release with that of another, each with the libraries of
 its own release, or a loop with one `write` in it with the same with two. `strace -f -c` counts the
 system calls of both in a guest of the same kernel, where they find the same files. Packages are
-fetched by apt and unpacked, none is installed. One JSON record a trial; trials that are there are
-not made again.
+fetched by apt and unpacked, none is installed.
 """
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from campaign import BUILD, NEW, OLD, Proof
+from compared import kernel_of
 from recorded_machine import RECORDED_LAB
 
 from kdelta.host.files import make_folder
 from kdelta.infer.profiles.system_calls import PartKind
-from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.apt import Apt
 from kdelta.lab.found import with_files
 from kdelta.lab.lab import Lab, open_store
@@ -36,11 +37,10 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.against.model import AgainstReport
 from kdelta.studies.against.study import AgainstRequest, run_against
-from kdelta.studies.documents import document_text
 from kdelta.studies.run.request import RunRequest
 from kdelta.studies.run.study import run_command
 
-KERNELS = ("deb:linux-image-cloud-amd64@bookworm", "deb:linux-image-6.12-cloud-amd64@bookworm")
+KERNELS = (OLD, NEW)
 READLINE = ("libreadline8", "libreadline8t64")
 """One package, which has another name since Debian 13."""
 PACKAGES = {
@@ -84,6 +84,20 @@ SELECT count(*) FROM t;
 TREE_FILES = 40
 STRACE = ("strace", "-f", "-c", "-U", "calls,name")
 Calls = Counter[str]
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A program of both releases on a kernel: how many calls and how many names of calls each has,
+    calls by strace, and by name those in which the two counts differ: ours, strace's.
+    """
+
+    name: str
+    releases: tuple[str, str]
+    ended: tuple[int, ...]
+    calls: tuple[int, ...]
+    names: tuple[int, ...]
+    straced: tuple[int, ...]
+    differing: tuple[dict[str, tuple[int, int]], ...]
 
 
 def unpacked(suite: str, out: Path) -> Path:
@@ -133,9 +147,7 @@ def loop(out: Path, writes: int) -> tuple[str, ...]:
 async def found(spec: str, program: Program, store: Store) -> Program:
     """Return the program with the names of its files, found in a guest."""
     lab = Lab(store, Silent()).asked(RECORDED_LAB)
-    kernel = lab.kernel(spec)
-    assert isinstance(kernel, Kernel)
-    work = await with_files(Work(program=program), [kernel], lab)
+    work = await with_files(Work(program=program), [kernel_of(lab, spec)], lab)
     assert work.program
     return work.program
 
@@ -180,8 +192,8 @@ def made_tree(out: Path) -> Path:
 
 
 async def trial(
-    spec: str, argvs: Sequence[Sequence[str]], files: tuple[str, ...], store: Store
-) -> dict[str, object]:
+    name: str, spec: str, argvs: Sequence[Sequence[str]], files: tuple[str, ...], store: Store
+) -> Trial:
     """Compare both, and their calls with strace's."""
     programs = [await found(spec, Program(tuple(argv), files), store) for argv in argvs]
     traced = [await straced(spec, program, store) for program in programs]
@@ -190,60 +202,57 @@ async def trial(
     if not report.regions:
         raise LabError(f"no counts: {'; '.join(report.decision.because)}")
     sides = counted(report)
-    ended = [side.pop("exit_group") for side in sides]
-    differing = [
-        {
-            name: [side[name], theirs[name]]
-            for name in sorted(side | theirs)
-            if side[name] != theirs[name]
-        }
-        for side, theirs in zip(sides, traced, strict=True)
-    ]
-    return {
-        "exit_group": ended,
-        "calls": [side.total() for side in sides],
-        "names": [len(side) for side in sides],
-        "straced": [side.total() for side in traced],
-        "differing": differing,
-        "report": json.loads(document_text(report, "campaign")),
-    }
+    return Trial(
+        name,
+        releases=("", ""),
+        ended=tuple(side.pop("exit_group") for side in sides),
+        calls=tuple(side.total() for side in sides),
+        names=tuple(len(side) for side in sides),
+        straced=tuple(side.total() for side in traced),
+        differing=tuple(
+            {
+                call: (side[call], theirs[call])
+                for call in sorted(side | theirs)
+                if side[call] != theirs[call]
+            }
+            for side, theirs in zip(sides, traced, strict=True)
+        ),
+    )
 
 
-async def campaign(out: Path, old: str, new: str) -> bool:
-    """Make what is missing; whether all calls agree."""
-    folders = [unpacked(suite, out) for suite in (old, new)]
+def made(names: Sequence[str], options: argparse.Namespace) -> Iterator[Trial]:
+    """Compare the programs of both releases."""
+    out, releases = options.out.absolute(), (options.old, options.new)
+    folders = [unpacked(suite, out) for suite in releases]
     tree = made_tree(out)
-    agree = True
+    files = (*(str(folder / "flat") for folder in folders), str(tree))
     with open_store() as store:
-        for spec in KERNELS:
-            for program in (LOOP, *PROGRAMS):
-                record = out / f"{program}-{KERNELS.index(spec)}.json"
-                if not record.exists():
-                    argvs = (
-                        [loop(out, writes) for writes in (1, 2)]
-                        if program == LOOP
-                        else [command(program, folder, tree) for folder in folders]
-                    )
-                    files = (*(str(folder / "flat") for folder in folders), str(tree))
-                    result = await trial(spec, argvs, files, store)
-                    told = {"kernel": spec, "program": program, "releases": [old, new]}
-                    record.write_text(json.dumps(told | result, indent=1) + "\n")
-                result = json.loads(record.read_text())
-                agree &= not any(result["differing"])
-                print(spec, program, result["calls"], result["differing"], flush=True)
-    return agree
+        for name in names:
+            program, number = name.split()
+            if program == LOOP:
+                argvs = [loop(out, writes) for writes in (1, 2)]
+            else:
+                argvs = [command(program, folder, tree) for folder in folders]
+            one = asyncio.run(trial(name, KERNELS[int(number)], argvs, files, store))
+            yield msgspec.structs.replace(one, releases=releases)
 
 
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("build/against"))
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add which releases are compared."""
     parser.add_argument("--old", default="bookworm")
     parser.add_argument("--new", default="trixie")
-    given = parser.parse_args()
-    out = make_folder(given.out.absolute())
-    return 0 if asyncio.run(campaign(out, given.old, given.new)) else 1
+
+
+PROOF = Proof(
+    record=Trial,
+    file=BUILD / "against/trials.jsonl",
+    trials=lambda _: [f"{program} {at}" for at in (0, 1) for program in (LOOP, *PROGRAMS)],
+    make=made,
+    wrong=lambda found: (f"{o.name}: {o.differing}" for o in found if any(o.differing)),
+    summary=lambda one: f"{one.calls} calls",
+    options=options,
+)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(PROOF.main())

@@ -180,7 +180,7 @@ def executed() -> Paths:
     if not path.exists():
         with open_store() as store:
             lab = LabRequest(machine=MACHINE)
-            found = compared(*KERNELS.values(), store, operations=OPERATIONS, lab=lab)
+            found = compared(store, *KERNELS.values(), operations=OPERATIONS, lab=lab)
         rows = (row_of(one) for one in effects_of(found))
         said = tuple(
             Executed(

@@ -236,7 +236,7 @@ def killed(both: Sequence[Kernel], after: float) -> tuple[bool, str]:
 
 def two_at_once(both: Sequence[Kernel]) -> tuple[bool, str]:
     """Run two comparisons side by side, of the same kernels the other way round."""
-    started = [compare(*SPECS, 2), compare(*reversed(SPECS), 2)]
+    started = [compare(SPECS[0], SPECS[1], 2), compare(SPECS[1], SPECS[0], 2)]
     folders = [folder_of(one) for one in started]
     for one in started:
         one.communicate()
@@ -258,11 +258,11 @@ def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Trial]:
         "panics": lambda at, after: panics(both[at % 2], after),
         "suspended": lambda at, after: stand(both[at % 2], after),
         "offline": lambda at, after: offline(both[at % 2], after),
-        "killed": lambda _, after: killed(both, after),
+        "killed": lambda _at, after: killed(both, after),
         "two at once": lambda _at, _after: two_at_once(both),
     }
     for name in names:
-        fault, _, number = name.rpartition(" ")
+        fault, number = name.rsplit(maxsplit=1)
         after = round(random.Random(f"{SEED} {name}").uniform(0, BOOT_SECONDS), 2)
         yield Trial(name, after, *faults[fault](int(number), after))
 

@@ -42,7 +42,7 @@ def kernel_of(lab: Lab, spec: str) -> Kernel:
     return found
 
 
-def compared(base: str, other: str, store: Store, **request: Any) -> Comparison:
+def compared(store: Store, base: str, other: str, **request: Any) -> Comparison:
     """Compare two kernel specs; raises LabError if one side did not run."""
     asked = CompareRequest(base=base, others=(other,), **request)
     (found,) = asyncio.run(run_compare(asked, Lab(store, Aloud())))

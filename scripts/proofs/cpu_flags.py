@@ -245,7 +245,8 @@ PROOF = Proof(
 
 def check_each_reason_has_a_bound() -> None:
     """Check the reasons of flags and of words."""
-    assert all(one.bound for one in (*listed().reason, *listed().words))
+    assert all(one.bound for one in listed().reason)
+    assert all(one.bound for one in listed().words)
 
 
 def check_a_guest_looks_like_bare_metal(guests: Sequence[GuestFlags]) -> None:

@@ -13,10 +13,9 @@ After each tenth guest an honest run prints what it printed before. After a chan
 its runs again, and in each run of its answer the program printed what it then must; or the command
 is refused.
 
-    scripts/proofs/hostile.py --out build/hostile --inputs 200
+    scripts/proofs/hostile.py --inputs 200
 
-A trial's record is a line; trials that have one are not made again. As root, each trial has a /tmp
-of its own, which is to stay empty.
+As root, each trial has a /tmp of its own, which is to stay empty.
 """
 
 import argparse
@@ -38,14 +37,14 @@ import tempfile
 import termios
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from campaign import BUILD, OLD, ROOT, Proof, marked_processes
 from hostile_changes import FORMS, Depends, kind_of, words_of
 from hostile_inputs import INPUTS
 from hostile_made import Command
-from trials import marked_processes, record, recorded
 
 from kdelta.host.dirs import cache_dir
 from kdelta.lab.reports import attachment
@@ -53,9 +52,8 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 
 KDELTA = Path(sys.executable).with_name("kdelta")
-KERNEL = "deb:linux-image-cloud-amd64@bookworm"
 SOURCES = Path(__file__).with_name("hostile_guests")
-INCLUDES = Path(__file__).parents[2] / "native/include"
+INCLUDES = ROOT / "native/include"
 INPUT_SECONDS, GUEST_SECONDS, TERM_SECONDS = 60.0, 40.0, 2.0
 MEMORY_BYTES = 2 << 30
 SAMPLE = 0.12
@@ -87,6 +85,11 @@ class Trial(msgspec.Struct, frozen=True):
     memory_bytes: int
     said: str
     wrong: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return f"{self.of} {self.number}"
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -262,7 +265,7 @@ def guest_trial(root: Path, number: int, kind: str) -> Trial:
     with place(root, cache_dir(), root / "data") as where:
         shutil.copy2(root / "guest", where.folder / "work")
         options = ("--timeout", "20", "--seconds", "2", *(("--no-find",) if number % 3 else ()))
-        words = ("run", KERNEL, *options, "--", "./guest", kind)
+        words = ("run", OLD, *options, "--", "./guest", kind)
         return judged(where, "guest", kind, number, Command(words))
 
 
@@ -329,7 +332,7 @@ def _runs(data: Path) -> dict[str, str]:
 
 def honest(root: Path) -> str:
     """Return what an honest run prints, less its id and time; its counts are those of the first."""
-    words = ("run", KERNEL, "--quiet", "--rerun", "--", root / "guest", "good")
+    words = ("run", OLD, "--quiet", "--rerun", "--", root / "guest", "good")
     env = {**os.environ, "KDELTA_DATA_DIR": str(root / "honest")}
     done = subprocess.run([KDELTA, *words], env=env, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -337,64 +340,58 @@ def honest(root: Path) -> str:
     return done.stdout.partition("\n")[2].rpartition("kdelta show")[0]
 
 
-def campaign(out: Path, inputs: int, guests: int, changes: int, seed: int) -> bool:
-    """Make the trials that have no record; return whether all were as they must be."""
-    root = out.resolve()
-    (root / "cache").mkdir(parents=True, exist_ok=True)
+def guest_kinds(root: Path) -> list[str]:
+    """Compile the programs of guests and return their kinds."""
     gcc = ("gcc", "-O1", "-static", "-pthread", f"-I{INCLUDES}", "-o", root / "guest")
     subprocess.run([*gcc, *SOURCES.glob("*.c")], check=True)
     listed = subprocess.run([root / "guest"], capture_output=True, text=True, check=True)
-    kinds = listed.stdout.split()
-    file = root / "trials.jsonl"
-    made = {(one.of, one.number): one for one in recorded(file, Trial)}
-    usual = honest(root) if guests else ""
-    for of, number in [*(("input", at) for at in range(inputs)),
-                       *(("guest", at) for at in range(guests))]:  # fmt: skip
-        if (of, number) in made:
-            continue
+    return listed.stdout.split()
+
+
+def made(names: Sequence[str], options: argparse.Namespace) -> Iterator[Trial]:
+    """Make trials: hostile inputs, guests, and changes between two commands."""
+    root = options.out.resolve()
+    (root / "cache").mkdir(parents=True, exist_ok=True)
+    kinds = guest_kinds(root)
+    trials = [(one.split()[0], int(one.split()[1])) for one in names]
+    usual = honest(root) if any(of == "guest" for of, _ in trials) else ""
+    for of, number in trials:
         if of == "input":
-            one = input_trial(root, number, seed)
-        else:
+            yield input_trial(root, number, options.seed)
+        elif of == "guest":
             one = guest_trial(root, number, kinds[number % len(kinds)])
             if number % 10 == 9 and (now := honest(root)) != usual:
                 one = msgspec.structs.replace(one, wrong=(*one.wrong, f"then honest: {now}"))
-        made[of, number] = one
-        record(file, one)
-        print(of, number, one.kind, one.code, f"{one.seconds} s", *one.wrong, sep="; ", flush=True)
-    left = [at for at in range(changes) if ("change", at) not in made]
-    for one in change_trials(root, left, seed):
-        made["change", one.number] = one
-        record(file, one)
-        print(
-            "change",
-            one.number,
-            one.kind,
-            one.code,
-            f"{one.seconds} s",
-            *one.wrong,
-            sep="; ",
-            flush=True,
-        )
-    wrong = [one for one in made.values() if one.wrong]
-    for of, count in Counter(one.of for one in made.values()).items():
-        refused = sum(one.of == of and one.code in REFUSED for one in made.values())
-        print(
-            f"{of}: {count} trials, {refused} refused, {sum(one.of == of for one in wrong)} wrong"
-        )
-    return not wrong
+            yield one
+    yield from change_trials(root, [at for of, at in trials if of == "change"], options.seed)
 
 
-def main() -> int:
-    """Make the trials. The exit code is 0 if all were as they must be."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, default=Path("build/hostile"))
-    parser.add_argument("--inputs", type=int, default=200)
-    parser.add_argument("--guests", type=int, default=74)
-    parser.add_argument("--changes", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    return 0 if campaign(given.out, given.inputs, given.guests, given.changes, given.seed) else 1
+def answer(found: Sequence[Trial]) -> str:
+    """Return how many trials there are, and how many were refused."""
+    counts = Counter(one.of for one in found)
+    refused = Counter(one.of for one in found if one.code in REFUSED)
+    return "\n".join(f"{of}: {n} trials, {refused[of]} refused" for of, n in counts.items())
+
+
+PROOF = Proof(
+    record=Trial,
+    file=BUILD / "hostile/trials.jsonl",
+    trials=lambda given: [
+        f"{of} {number}"
+        for of, count in (
+            ("input", given.inputs),
+            ("guest", given.guests),
+            ("change", given.changes),
+        )
+        for number in range(count)
+    ],
+    make=made,
+    wrong=lambda found: (f"{one.name}: {fault}" for one in found for fault in one.wrong),
+    summary=lambda one: f"{one.kind}; {one.code}; {one.seconds} s",
+    answer=answer,
+    sizes={"inputs": 200, "guests": 74, "changes": 200, "seed": 1},
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROOF.main())

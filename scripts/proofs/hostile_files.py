@@ -5,28 +5,16 @@ import gzip
 import json
 import random
 import struct
-import sys
 from pathlib import Path
 
-from hostile_made import (
-    ANSWERS,
-    ESCAPE_BYTES,
-    ESCAPES,
-    Command,
-    built,
-    file,
-    odd_path,
-    program,
-)
+from hostile_made import ANSWERS, ESCAPE_BYTES, ESCAPES, Command, built, file, odd_path, program
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-from tests.cpus.good_file import GOOD  # noqa: E402
-from tests.kernels.packages.test_damages import SAMPLES, damaged  # noqa: E402
-from tests.kernels.packages.test_members import cpio, rpm, tar  # noqa: E402
-from tests.kernels.samples import bzimage, elf_header, member  # noqa: E402
-from tests.kernels.trees import fake_tree  # noqa: E402
-from tests.measures.clock.made_runs import content, write_boots  # noqa: E402
+from tests.cpus.good_file import GOOD
+from tests.kernels.packages.test_damages import SAMPLES, damaged
+from tests.kernels.packages.test_members import cpio, rpm, tar
+from tests.kernels.samples import bzimage, elf_header, member
+from tests.kernels.trees import fake_tree
+from tests.measures.clock.made_runs import content, write_boots
 
 
 def _elf(chance: random.Random) -> bytes:

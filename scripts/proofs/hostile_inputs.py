@@ -5,70 +5,26 @@ import os
 import random
 import shutil
 import sqlite3
-import sys
 from pathlib import Path
 
 from hostile_files import clock, config, cpu, defaults, image, order, output, package
 from hostile_made import ANSWERS, ESCAPES, Command, Maker, odd_path, program
 from hostile_sources import mailbox, patch, repository, revision, series
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-from tests.kernels.git_trees import commit  # noqa: E402
-from tests.kernels.trees import fake_tree  # noqa: E402
+from tests.kernels.git_trees import commit
+from tests.kernels.trees import fake_tree
 
 _VALUES: tuple[str | bytes, ...] = (
-    "",
-    " ",
-    "nan",
-    "inf",
-    "-1",
-    "1e999",
-    "9" * 5000,
-    ESCAPES,
-    b"\xff\xfe",
-    "/",
-    "relative",
-    "/dev/null",
-    "/proc",
-    "x" * 100_000,
-    "file:///etc/passwd",
-    "a\nb",
-    "~",
-    "$(touch x)",
-    "%s%n",
+    *("", " ", "nan", "inf", "-1", "1e999", "9" * 5000, ESCAPES, b"\xff\xfe", "/", "relative"),
+    *("/dev/null", "/proc", "x" * 100_000, "file:///etc/passwd", "a\nb", "~", "$(touch x)", "%s%n"),
 )
 
 _VARIABLES = (
-    "KDELTA_CACHE_DIR",
-    "KDELTA_DATA_DIR",
-    "KDELTA_CONFIG_DIR",
-    "KDELTA_CACHE_GIB",
-    "KDELTA_PIN_URL",
-    "KDELTA_DEFAULTS",
-    "DEBUGINFOD_URLS",
-    "NO_COLOR",
-    "LANG",
-    "LC_ALL",
-    "TERM",
-    "COLUMNS",
-    "LINES",
-    "TZ",
-    "XDG_CACHE_HOME",
-    "PAGER",
-    "GIT_DIR",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_SSH_COMMAND",
-    "KDELTA_CALL",
-    "LD_LIBRARY_PATH",
-    "http_proxy",
-    "CC",
-    "MAKEFLAGS",
-    "USER",
-    "SHELL",
-    "EDITOR",
-    "COLORTERM",
-    "FORCE_COLOR",
+    *("KDELTA_CACHE_DIR", "KDELTA_DATA_DIR", "KDELTA_CONFIG_DIR", "KDELTA_CACHE_GIB"),
+    *("KDELTA_PIN_URL", "KDELTA_DEFAULTS", "DEBUGINFOD_URLS", "NO_COLOR", "LANG", "LC_ALL", "TERM"),
+    *("COLUMNS", "LINES", "TZ", "XDG_CACHE_HOME", "PAGER", "GIT_DIR", "GIT_EXTERNAL_DIFF"),
+    *("GIT_SSH_COMMAND", "KDELTA_CALL", "LD_LIBRARY_PATH", "http_proxy", "CC", "MAKEFLAGS", "USER"),
+    *("SHELL", "EDITOR", "COLORTERM", "FORCE_COLOR"),
 )
 
 
@@ -99,17 +55,7 @@ def path_with_dot(folder: Path, chance: random.Random) -> Command:
     tree = fake_tree(folder / "work")
     commit(tree, "one")
     names = (
-        "git",
-        "gcc",
-        "make",
-        "ld",
-        "zstd",
-        "nproc",
-        "uname",
-        "patch",
-        "dpkg",
-        "ar",
-        "rpm2cpio",
+        *("git", "gcc", "make", "ld", "zstd", "nproc", "uname", "patch", "dpkg", "ar", "rpm2cpio"),
     )
     for one in names:
         program(folder, one)
@@ -128,90 +74,23 @@ def path_with_dot(folder: Path, chance: random.Random) -> Command:
 
 
 _ODD_WORDS: tuple[str | bytes, ...] = (
-    "",
-    " ",
-    "x" * 100_000,
-    ESCAPES,
-    b"\xff\xfe",
-    "-" * 1000,
-    "--",
-    "nan",
-    "1e999",
-    "-1",
-    "9" * 5000,
-    "\n",
-    "+",
-    "+" * 1000,
-    "image:",
-    "deb:",
-    "git:@",
-    "tree:" + "../" * 2000,
-    "rpm:,,,,",
-    "a+b:c@d=e",
-    "%s%n{}",
-    "../../x",
-    "deb:x;touch x",
-    "deb:-o=x",
-    "deb:../../x",
-    f"deb:{'a' * 300}",
-    "deb-src:$(touch x)",
-    "pkg:http://[",
-    "rpm:a@ext::x",
-    "cmdline:" + ESCAPES,
-    "+CONFIG_X=" + "y" * 10000,
-    "image:/dev/zero",
-    "\u202e\u2028",
+    *("", " ", "x" * 100_000, ESCAPES, b"\xff\xfe", "-" * 1000, "--", "nan", "1e999", "-1"),
+    *("9" * 5000, "\n", "+", "+" * 1000, "image:", "deb:", "git:@", "tree:" + "../" * 2000),
+    *("rpm:,,,,", "a+b:c@d=e", "%s%n{}", "../../x", "deb:x;touch x", "deb:-o=x", "deb:../../x"),
+    *(f"deb:{'a' * 300}", "deb-src:$(touch x)", "pkg:http://[", "rpm:a@ext::x"),
+    *("cmdline:" + ESCAPES, "+CONFIG_X=" + "y" * 10000, "image:/dev/zero", "\u202e\u2028"),
 )
 
 _COMMANDS = (
-    "compare",
-    "gate",
-    "run",
-    "show",
-    "report",
-    "profile",
-    "diff",
-    "rm",
-    "log",
-    "cpus",
-    "schema",
-    "completion",
-    "workloads",
-    "build",
-    "ablate",
-    "bisect",
-    "series",
-    "place",
-    "layout",
-    "clock",
-    "backup",
-    "crossing",
-    "kernels",
-    "pin",
-    "nonsense",
+    *("compare", "gate", "run", "show", "report", "profile", "diff", "rm", "log", "cpus", "schema"),
+    *("completion", "workloads", "build", "ablate", "bisect", "series", "place", "layout", "clock"),
+    *("backup", "crossing", "kernels", "pin", "nonsense"),
 )
 
 _OPTIONS = (
-    "--cpu",
-    "-w",
-    "-o",
-    "--file",
-    "--append",
-    "--memory",
-    "--qemu",
-    "--qemu-cpu",
-    "--budget",
-    "--margin",
-    "--timeout",
-    "--seconds",
-    "--html",
-    "--from",
-    "--to",
-    "-C",
-    "--layouts",
-    "--format",
-    "--output",
-    "-n",
+    *("--cpu", "-w", "-o", "--file", "--append", "--memory", "--qemu", "--qemu-cpu", "--budget"),
+    *("--margin", "--timeout", "--seconds", "--html", "--from", "--to", "-C", "--layouts"),
+    *("--format", "--output", "-n"),
 )
 
 
@@ -278,24 +157,8 @@ def store(folder: Path, chance: random.Random) -> Command:
 INPUTS: dict[str, Maker] = {
     one.__name__.replace("_", " "): one
     for one in (
-        image,
-        config,
-        patch,
-        mailbox,
-        series,
-        cpu,
-        order,
-        defaults,
-        package,
-        repository,
-        revision,
-        clock,
-        output,
-        variable,
-        path_with_dot,
-        argument,
-        guest_file,
-        store,
+        *(image, config, patch, mailbox, series, cpu, order, defaults, package, repository),
+        *(revision, clock, output, variable, path_with_dot, argument, guest_file, store),
     )
 }
 """Makers of hostile inputs by what they are of."""

@@ -3,16 +3,13 @@
 
 import random
 import shutil
-import sys
 from pathlib import Path
 
 from hostile_made import ESCAPE_BYTES, ESCAPES, Command, built, file, program
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-from tests.kernels.git_trees import commit, git  # noqa: E402
-from tests.kernels.sources.given_files import MAILBOX, diff, mail  # noqa: E402
-from tests.kernels.trees import fake_tree  # noqa: E402
+from tests.kernels.git_trees import commit, git
+from tests.kernels.sources.given_files import MAILBOX, diff, mail
+from tests.kernels.trees import fake_tree
 
 
 def _diffs(folder: Path) -> list[bytes]:
@@ -121,30 +118,12 @@ def series(folder: Path, chance: random.Random) -> Command:
 
 
 _SETTINGS = (
-    "core.fsmonitor",
-    "core.pager",
-    "core.editor",
-    "core.sshCommand",
-    "core.askPass",
-    "gpg.program",
-    "diff.external",
-    "diff.x.textconv",
-    "diff.x.command",
-    "filter.x.clean",
-    "filter.x.smudge",
-    "filter.x.process",
-    "merge.x.driver",
-    "credential.helper",
-    "pager.log",
-    "remote.origin.uploadpack",
-    "core.gitProxy",
-    "core.alternateRefsCommand",
-    "interactive.diffFilter",
-    "sequence.editor",
-    "uploadpack.packObjectsHook",
-    "difftool.x.cmd",
-    "submodule.sub.update",
-    "log.mailmap",
+    *("core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.askPass"),
+    *("gpg.program", "diff.external", "diff.x.textconv", "diff.x.command", "filter.x.clean"),
+    *("filter.x.smudge", "filter.x.process", "merge.x.driver", "credential.helper", "pager.log"),
+    *("remote.origin.uploadpack", "core.gitProxy", "core.alternateRefsCommand"),
+    *("interactive.diffFilter", "sequence.editor", "uploadpack.packObjectsHook", "difftool.x.cmd"),
+    *("submodule.sub.update", "log.mailmap"),
 )
 
 
@@ -156,14 +135,8 @@ def _repository(folder: Path, chance: random.Random) -> Path:
     subject = chance.choice(("two", f"two {ESCAPES}", "-x", "a\n\nKdelta: x"))
     commit(tree, subject, **{".gitattributes": attributes, "kernel/new.c": "int b;\n"})
     hooks = (
-        "post-checkout",
-        "post-index-change",
-        "reference-transaction",
-        "pre-auto-gc",
-        "post-merge",
-        "pre-commit",
-        "fsmonitor-watchman",
-        "post-rewrite",
+        *("post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc"),
+        *("post-merge", "pre-commit", "fsmonitor-watchman", "post-rewrite"),
     )
     for one in hooks:
         shutil.copy2(program(folder, f"hook-{one}"), tree / f".git/hooks/{one}")

@@ -77,7 +77,7 @@ def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Record]:
     with open_store() as store:
         for patch in names:
             specs = (SMALL, f"{SMALL} +{FOLDER}/{patch}.patch")
-            found = compared(*specs, store, operations=("getppid",))
+            found = compared(store, *specs, operations=("getppid",))
             (row,) = effects_of(found)
             assert row.costs
             own, left = row.costs.insns, row.costs.left

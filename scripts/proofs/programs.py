@@ -1,11 +1,11 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether 20 programs of Debian's run in a guest as on the host, without --file.
 
 Each trial compares two kernels by a program of this host, or of packages that are unpacked and not
 installed. It looks whether the program prints in both guests what it prints on the host, or is
 reported as one that a clock ends, and makes the unperturbed runs once more: counts that differ end
-it. `--kernels` names others than those that kdelta is developed on. One JSON record a trial; trials
-that are there are not made again.
+it. `--kernels` names others than those that kdelta is developed on.
 """
 
 import argparse
@@ -14,11 +14,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
 import msgspec
+from campaign import BUILD, NEW, OLD, Proof
 
 from kdelta.host.files import make_folder
 from kdelta.lab.lab import Lab, open_store
@@ -31,7 +33,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
 
-KERNELS = ("deb:linux-image-cloud-amd64@bookworm", "deb:linux-image-6.12-cloud-amd64@bookworm")
+KERNELS = (OLD, NEW)
 PACKAGES = ("redis-server", "nginx", "apache2-utils", "rsync", "ffmpeg")
 LIBRARIES = (".", "blas", "lapack", "pulseaudio")
 """Folders of libraries that a program of these packages finds by links of the installed system."""
@@ -79,7 +81,6 @@ FFMPEG = (
     *("-v", "error", "-nostdin", "-f", "lavfi", "-i", "testsrc=size=64x64:rate=5:duration=1"),
     *("-threads", "1", "-f", "framemd5", "-"),
 )
-NOT_COMPARED = "not compared: it is about time"
 BY_CLOCK = "a clock ends it"
 """How kdelta's reason begins why such a program has no verdict."""
 
@@ -92,6 +93,27 @@ class Case(msgspec.Struct, frozen=True):
     command: tuple[str, ...]
     by_lines: bool = False
     compared: bool = True
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """How a program ended on both kernels.
+
+    as_on_host  it printed what it prints here, or is no matter of that
+    by_clock    it was reported as ended by a clock
+    printed     what it printed here and in both guests, if that is not the same
+    files       that were found and given to the guest, with and without content
+    insns       by kernel, of each region
+    repeats     the counts of a second run are the same
+    """
+
+    name: str
+    ended: tuple[str, ...]
+    as_on_host: bool = False
+    by_clock: bool = False
+    printed: tuple[tuple[str, ...], ...] = ()
+    files: tuple[int, int] = (0, 0)
+    insns: tuple[tuple[str, ...], ...] = ()
+    repeats: bool = False
 
 
 def cases(usr: Path) -> dict[str, Case]:
@@ -199,7 +221,7 @@ def printed(run: Run, store: Store) -> tuple[str, str]:
     return attachment(run, "stdout", store), attachment(run, "stderr", store)
 
 
-async def trial(case: Case, kernels: Sequence[str], store: Store) -> dict[str, object]:
+async def trial(name: str, case: Case, kernels: Sequence[str], store: Store) -> Trial:
     """Compare both kernels, and what they print with the host."""
     progress = Silent()
     once = LabRequest(perturbations=1)
@@ -217,62 +239,78 @@ async def trial(case: Case, kernels: Sequence[str], store: Store) -> dict[str, o
     guests = [tuple(map(order, printed(run, store))) for run in runs]
     files = attachment(runs[0], "files", store).splitlines()
     verdicts = [one.verdict for one in found.effects.operations] if found.effects else []
-    return {
-        "command": case.command,
-        "ended": [run.word + (f": {run.detail}" if run.detail else "") for run in runs],
-        "as_on_host": [one == host for one in guests] if case.compared else NOT_COMPARED,
-        "host": host,
-        "guests": guests,
-        "contents": sum(one.startswith("content ") for one in files),
-        "files": len(files),
-        "by_clock": any(one.reason.startswith(BY_CLOCK) for one in verdicts),
-        "insns": [
-            [str(region.mean_own_insns()) for region in counts.regions]
+    is_same = all(one == host for one in guests)
+    return Trial(
+        name,
+        tuple(run.word + (f": {run.detail}" if run.detail else "") for run in runs),
+        as_on_host=is_same or not case.compared,
+        by_clock=any(one.reason.startswith(BY_CLOCK) for one in verdicts),
+        printed=() if is_same else (host, *guests),
+        files=(sum(one.startswith("content ") for one in files), len(files)),
+        insns=tuple(
+            tuple(str(region.mean_own_insns()) for region in counts.regions)
             for side in sides
             for counts in side.counts[:1]
-        ],
-        "repeats": True,
-    }
+        ),
+        repeats=True,
+    )
 
 
-async def campaign(out: Path, kernels: Sequence[str], only: Sequence[str]) -> bool:
-    """Make what is missing; whether all are as on the host."""
+def made(names: Sequence[str], options: argparse.Namespace) -> Iterator[Trial]:
+    """Run programs of this host, or of packages, in a place that is the same each time."""
+    out = make_folder(options.out.absolute())
     usr, place = unpacked(out), out / "place"
     libraries = usr / "lib/x86_64-linux-gnu"
     os.environ["LD_LIBRARY_PATH"] = ":".join(str(libraries / one) for one in LIBRARIES)
-    good = 0
     known = cases(usr)
     with open_store() as store:
-        for name in only or known:
-            record = out / f"{name}.json"
-            if not record.exists():
-                make_place(place, usr)
-                os.chdir(place)
-                try:
-                    found = await trial(known[name], kernels, store)
-                except KdeltaError as error:
-                    found = {"ended": [error.message], "as_on_host": [False], "repeats": False}
-                    found["by_clock"] = False
-                record.write_text(json.dumps({"program": name} | found, indent=1) + "\n")
-            found = json.loads(record.read_text())
-            same = found["as_on_host"]
-            is_right = found["by_clock"] if same == NOT_COMPARED else all(same)
-            good += found["repeats"] and is_right and set(found["ended"]) == {"ok"}
-            print(name, found["ended"], same, found.get("contents"), flush=True)
-    print(f"{good} of {len(only or known)} programs")
-    return good == len(only or known)
+        for name in names:
+            make_place(place, usr)
+            os.chdir(place)
+            try:
+                yield asyncio.run(trial(name, known[name], options.kernels, store))
+            except KdeltaError as error:
+                yield Trial(name, (error.message,))
 
 
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("build/programs"))
+def wrong(found: Sequence[Trial]) -> Iterator[str]:
+    """Yield the programs that are not as on the host, and what a clock ends without a word."""
+    known = cases(Path())
+    for one in found:
+        is_right = one.as_on_host and one.repeats and set(one.ended) == {"ok"}
+        if not is_right or not (one.by_clock or known[one.name].compared):
+            yield f"{one.name}: {', '.join(one.ended)} {one.printed}"
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the kernels."""
     parser.add_argument("--kernels", nargs=2, default=KERNELS, metavar="KERNEL")
-    parser.add_argument("programs", nargs="*", help="only these")
-    given = parser.parse_args()
-    out = make_folder(given.out.absolute())
-    return 0 if asyncio.run(campaign(out, given.kernels, given.programs)) else 1
+
+
+PROOF = Proof(
+    record=Trial,
+    file=BUILD / "programs/trials.jsonl",
+    trials=lambda _: cases(Path()),
+    make=made,
+    wrong=wrong,
+    summary=lambda one: f"{', '.join(one.ended)}, {one.files[0]} files",
+    options=options,
+)
+
+
+def check_output_that_differs_and_a_clock_without_a_word_are_wrong() -> None:
+    """Check trials that are made up."""
+    good = Trial("ls", ("ok", "ok"), as_on_host=True, repeats=True)
+    clock = msgspec.structs.replace(good, name="openssl", by_clock=True)
+    assert list(wrong([good, clock])) == []
+    for bad in (
+        msgspec.structs.replace(good, as_on_host=False),
+        msgspec.structs.replace(good, repeats=False),
+        msgspec.structs.replace(good, ended=("ok", "panic")),
+        msgspec.structs.replace(clock, by_clock=False),
+    ):
+        assert len(list(wrong([bad]))) == 1, bad
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(PROOF.main())

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 from campaign import CASES as FOLDER
@@ -214,10 +213,10 @@ def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Record]:
     """Run the commands in a folder that has the program."""
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     with tempfile.TemporaryDirectory() as folder:
-        gcc = ["gcc", "-O2", "-x", "c", "-", "-o", Path(folder, "loop")]
+        gcc = ["gcc", "-O2", "-x", "c", "-", "-o", f"{folder}/loop"]
         subprocess.run(gcc, input=LOOP, text=True, check=True)
         for case in (one for one in CASES if one.name in names):
-            command = [ROOT / ".venv/bin/kdelta", *case.words]
+            command = [str(ROOT / ".venv/bin/kdelta"), *case.words]
             done = subprocess.run(
                 command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=False
             )

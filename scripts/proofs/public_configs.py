@@ -85,7 +85,7 @@ def wrong(found: Sequence[ConfigRecord]) -> Iterator[str]:
             yield f"{one.name} is taken for: {one.said}"
 
 
-PROOF = Proof(
+PROOF: Proof[ConfigRecord] = Proof(
     record=ConfigRecord,
     file=FOLDER / "records.jsonl",
     trials=lambda _: [one.name for one in PROOF.records()],

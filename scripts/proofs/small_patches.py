@@ -157,7 +157,7 @@ def made(names: Sequence[str], options: argparse.Namespace) -> Iterator[Told]:
                 yield search(folder, store)
                 continue
             base = f"deb-src:{PACKAGE}"
-            found = compared(base, f"{base} +{folder / name}.patch", store, lab=TWO)
+            found = compared(store, base, f"{base} +{folder / name}.patch", lab=TWO)
             yield Told(name, tuple(map(row_of, effects_of(found))))
 
 

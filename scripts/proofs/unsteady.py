@@ -219,10 +219,10 @@ def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Record]:
             sides = [parameters(trials, base=base) for base in (True, False)]
             specs = [f"{KERNEL} '+cmdline:{words}'" for words in sides]
             operations = tuple(one.operation for one in trials)
-            found = compared(*specs, store, operations=operations, lab=RECORDED_LAB)
+            found = compared(store, *specs, operations=operations, lab=RECORDED_LAB)
             effects = {one.name: row_of(one) for one in effects_of(found)}
             rows = tuple(row(one, effects[one.operation]) for one in trials)
-            yield Record(name, *sides, qemu_of(found), rows)
+            yield Record(name, sides[0], sides[1], qemu_of(found), rows)
 
 
 def row(trial: Trial, found: Measured) -> Row:

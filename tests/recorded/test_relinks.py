@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from relinks import Prediction, Record
 
 from kdelta.workloads.catalog import find_workload
-from scripts.proofs.relinks import Prediction, Record
 
 RECORD = Path(__file__).parents[2] / "docs/cases/relinks/relinks.json"
 REGIONS = ("open-close", "mmap-munmap", "fork-exit-wait", "tcp-round-trip")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from relinks import Proof
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import data_dir
@@ -19,7 +20,6 @@ from kdelta.measures.cycles.measure import cycles_of
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import run_compare
-from scripts.proofs.relinks import Proof
 
 pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow, pytest.mark.campaign]
 
