@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boots a kernel in plain QEMU, without plugin and virtual clock, and runs steps in it.
 
-The tests and scripts/proofs/kernel_mode.py share it. A step is a command in one of the two modes;
+A step is a command in one of the two modes;
 programs/init.c runs them one after the other, and says on a serial line of its own how each ended.
 """
 
