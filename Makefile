@@ -28,7 +28,7 @@ demo: setup  ## the main job: compare two kernels, call by call
 	$(BIN)/kdelta compare $(BASE) $(OTHER)
 	@scripts/readme-kernels
 
-QUICK := not slow and not outside and not campaign and not recorded
+QUICK := not slow and not outside and not campaign
 NO_GUEST := $(QUICK) and not guest and not network and not build
 # The kernels that `make test` boots, of one release whatever the host is of.
 TEST_KERNELS := deb:linux-image-cloud-amd64@bookworm deb:linux-image-6.12-cloud-amd64@bookworm deb:linux-image-cloud-arm64:arm64@bookworm
@@ -51,7 +51,7 @@ test-fast: pin  ## most of them that need no guest, no network and no kernel bui
 	$(BIN)/pytest --hypothesis-profile=quick -m "$(NO_GUEST) and not long" $(PYTEST_FLAGS)
 
 # Each part goes on where it was ended, as long as no file of the checkout changes.
-test-all: test proofs test-outside test-guests test-builds  ## these, and all below that are no campaign
+test-all: test test-outside test-guests test-builds  ## these, and all below that are no campaign
 
 test-outside: setup-tests pins  ## slow tests without guests; readers of exports, a browser, downloads
 	$(BIN)/pytest --hypothesis-profile=thorough -m "(slow or outside) and not guest and not campaign" --resume $(PYTEST_FLAGS)
@@ -63,7 +63,7 @@ test-guests: setup-tests pins  ## slow tests that boot guests
 test-builds: setup-tests pins  ## tests that build real kernels and boot them
 	$(BIN)/pytest -m "build and guest and not campaign" --resume
 
-proofs: setup  ## check what scripts/proofs recorded in docs
+proofs: setup  ## check what scripts/proofs recorded in docs, as make test does, too
 	$(BIN)/pytest tests/recorded
 
 campaign-guests: setup-tests pins  ## tests in guests that take many minutes

@@ -125,4 +125,4 @@ def test_checks_of_records_are_left_out_where_these_are_not_committed(tmp_path: 
 
 
 def test_each_proof_with_committed_records_is_checked() -> None:
-    assert {one.__name__ for one in campaign.modules()} >= {"unsteady", "left_work"}
+    assert {one.__name__ for one in campaign.modules()} >= {"unsteady", "left_work", "diff"}

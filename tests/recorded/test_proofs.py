@@ -6,6 +6,8 @@ from collections.abc import Callable
 import campaign
 import pytest
 
+pytestmark = pytest.mark.long
+
 CHECKS = {
     f"{module.__name__}: {name}": check
     for module in campaign.modules()

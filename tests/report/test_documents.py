@@ -12,6 +12,7 @@ from typing import Any, get_args, get_type_hints
 import jsonschema
 import msgspec
 import pytest
+from reading import as_now, read_document
 
 from kdelta.report.json import LEFT_OUT, document_type, plain
 from kdelta.spec.errors import UserError
@@ -19,6 +20,7 @@ from kdelta.studies.documents import DOCUMENTS, schema_text
 from tests.report.decoded import decoded
 from tests.report.example_documents import documents
 
+DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parent / "golden/documents"
 UPDATE = "KDELTA_UPDATE_GOLDEN"
 
@@ -45,6 +47,17 @@ def compact(document: dict[str, Any]) -> str:
 
     lines = [f'"{key}":{entry(document[key])}' for key in sorted(document)]
     return "{" + ",\n".join(lines) + "}\n"
+
+
+@pytest.mark.slow
+def test_documents_recorded_ones_validate_and_can_be_read() -> None:
+    recorded = [path.read_text() for path in DOCS.rglob("*.json")]
+    texts = [text for text in recorded if '"schema": "kdelta.' in text[:40]]
+    assert len(texts) >= 10
+    for text in texts:
+        document = as_now(text)
+        validator(document["schema"]).validate(document)
+        assert read_document(text).kdelta == document["kdelta"]
 
 
 def test_documents_same_values_as_golden(found: dict[str, str]) -> None:

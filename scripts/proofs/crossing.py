@@ -1,58 +1,70 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What docs/cases/crossing keeps of system calls in five arms holds what its text says."""
+"""What commands recorded of system calls in five variants is what the text says.
+
+    scripts/proofs/crossing.py
+
+checks docs/cases/crossing, docs/crossing.md and docs/cases/README.md, which has the `kdelta
+crossing` that made the documents.
+"""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
+from campaign import CASES, ROOT, failures, near
 from reading import read_document
 
 from kdelta.infer.cycles.crossing import PARTS, VARIANTS
 
-CASE = Path(__file__).parents[2] / "docs/cases/crossing"
-RECORDS = sorted(CASE.glob("*.json"))
+CASE = CASES / "crossing"
 
 
 def record(path: Path) -> Any:
+    """Return a recorded document."""
     return read_document(path.read_bytes())
 
 
 def specials(cost: Any) -> dict[str, float]:
-    """The special instructions of a variant."""
+    """Return the special instructions of a variant."""
     return {k: n for k, n in cost.amounts.items() if k not in {"insns", "string_bytes"}}
 
 
-@pytest.fixture(scope="module")
 def getppid() -> Any:
+    """Return the operation of the first record."""
     (one,) = record(CASE / "getppid.json").found.operations
     return one
 
 
-@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
-def test_all_arms_are_there_and_shares_add_up(path: Path) -> None:
-    found = record(path)
-    assert [arm.name for arm in found.variants] == list(VARIANTS)
-    for one in (*found.found.operations, found.found.total):
-        assert one.whole is not None
-        assert [part for share in one.shares for part in share.parts] == list(PARTS)
-        for figure in ("insns", "user", "kernel"):
-            parts = sum(getattr(share, figure) for share in one.shares)
-            assert parts == pytest.approx(getattr(one.whole, figure), abs=1e-6)
-        for arm in one.variants:
-            assert arm.user.value + arm.kernel.value == pytest.approx(arm.insns.value)
+def check_all_variants_are_there_and_shares_add_up() -> None:
+    """Check each document."""
+    for path in sorted(CASE.glob("*.json")):
+        found = record(path)
+        assert [arm.name for arm in found.variants] == list(VARIANTS)
+        for one in (*found.found.operations, found.found.total):
+            assert one.whole is not None
+            assert [part for share in one.shares for part in share.parts] == list(PARTS)
+            for figure in ("insns", "user", "kernel"):
+                parts = sum(getattr(share, figure) for share in one.shares)
+                assert near(parts, getattr(one.whole, figure), by=1e-6)
+            for arm in one.variants:
+                assert near(arm.user.value + arm.kernel.value, arm.insns.value, rel=1e-6)
 
 
-def test_getppid_is_exact_and_goes_the_way_that_each_arm_says(getppid: Any) -> None:
-    ways = {arm.name: specials(arm) for arm in getppid.variants}
-    assert all(arm.insns.low == arm.insns.high and arm.insns.n > 1 for arm in getppid.variants)
+def check_getppid_is_exact_and_goes_the_way_that_each_variant_has() -> None:
+    """Check special instructions."""
+    one = getppid()
+    ways = {arm.name: specials(arm) for arm in one.variants}
+    assert all(arm.insns.low == arm.insns.high and arm.insns.n > 1 for arm in one.variants)
     assert ways["stock"] == {"cli-sti": 2, "swapgs": 2, "syscall": 1, "sysret": 1}
     assert ways["kernel"] == {"cli-sti": 2, "iret": 1, "swapgs": 2, "syscall": 1}
     assert ways["kernel-direct"] == {"cli-sti": 3, "iret": 1, "swapgs": 2}
     assert ways["kernel-skip"] == {"cli-sti": 4, "swapgs": 2}
 
 
-def test_most_operations_gain_the_same_for_each_call() -> None:
+def check_most_operations_gain_the_same_for_each_call() -> None:
+    """Check all operations."""
     found = record(CASE / "syscalls.json").found
     assert len(found.operations) == 44
     each = {}
@@ -67,7 +79,8 @@ def test_most_operations_gain_the_same_for_each_call() -> None:
         assert "sysret" not in arm.amounts
 
 
-def test_a_database_gains_its_calls_entry_work() -> None:
+def check_a_database_gains_its_calls_entry_work() -> None:
+    """Check the queries on SQLite."""
     (total,) = record(CASE / "wisconsin.json").found.operations
     assert total.whole is not None
     stock, skip = total.variants[0], total.variants[-1]
@@ -80,8 +93,9 @@ def test_a_database_gains_its_calls_entry_work() -> None:
     assert "syscall" not in total.variants[-2].amounts
 
 
-def test_what_getppid_gains_is_the_entry_work(getppid: Any) -> None:
-    arms = {arm.name: arm for arm in getppid.variants}
+def check_what_getppid_gains_is_the_entry_work() -> None:
+    """Check what the kernel executes, and the shares."""
+    arms = {arm.name: arm for arm in getppid().variants}
     system = {name: arm.kernel.value for name, arm in arms.items()}
     assert system == {
         "stock": 199,
@@ -90,10 +104,10 @@ def test_what_getppid_gains_is_the_entry_work(getppid: Any) -> None:
         "kernel-direct": 195,
         "kernel-skip": 80,
     }
-    # 43 of these are getppid itself, in every arm: what is left is the way in and out.
+    # 43 of these are getppid itself, in every variant: what is left is the way in and out.
     own = 43
     assert (system["stock"] - own, system["kernel-skip"] - own) == (156, 37)
-    by_part = {share.parts[0]: share.insns for share in getppid.shares}
+    by_part = {share.parts[0]: share.insns for share in getppid().shares}
     assert by_part == {"mitigations": 0, "crossing": 4, "direct call": -4, "entry work": 117}
 
 
@@ -107,7 +121,7 @@ PARTS_OF = {
 
 
 def profile(name: str) -> dict[str, int]:
-    """Instructions a call by function, of a printed profile of 500 calls: its first table."""
+    """Return instructions a call by function, of the first table of a profile of 500 calls."""
     table = (CASE / name).read_text().partition(" 100.0% ")[0]
     lines = re.findall(r"^ +(\d+) +[\d.]+% +\S+  (\S+)", table, re.MULTILINE)
     found: dict[str, int] = {}
@@ -117,24 +131,23 @@ def profile(name: str) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize(("column", "name", "arm"), [(0, "stock", 0), (1, "skip", -1)])
-def test_the_table_of_functions_holds_what_the_profiles_do(
-    getppid: Any, column: int, name: str, arm: int
-) -> None:
-    text = (CASE.parents[1] / "crossing.md").read_text()
+def check_the_table_of_functions_has_what_the_profiles_have() -> None:
+    """Check docs/crossing.md."""
+    text = (ROOT / "docs/crossing.md").read_text()
     table, _, last = text.partition("## Where getppid")[2].partition("| all |")
     rows = re.findall(r"^\| (`.*`) \| *(\d*) *\| *(\d*) *\|", table, re.MULTILINE)
-    found = profile(f"getppid-{name}.txt")
-    whole = sum(found.values())
-    for names, *figures in rows:
-        insns = sum(found.pop(one, 0) for one in re.findall(r"`([_\w]+)`", names))
-        assert insns == int(figures[column] or 0), names
-    assert not found
-    assert whole == int(last.split("|")[column]) == round(getppid.variants[arm].insns.value)
+    for column, name, arm in ((0, "stock", 0), (1, "skip", -1)):
+        found = profile(f"getppid-{name}.txt")
+        whole = sum(found.values())
+        for names, *figures in rows:
+            insns = sum(found.pop(one, 0) for one in re.findall(r"`([_\w]+)`", names))
+            assert insns == int(figures[column] or 0), names
+        assert not found
+        assert whole == int(last.split("|")[column]) == round(getppid().variants[arm].insns.value)
 
 
-def test_software_mitigations_make_it_seventy_percent() -> None:
-    """On the kernel with the series, and isolation's share from the stock one."""
+def check_software_mitigations_make_it_seventy_percent() -> None:
+    """Check the kernel with the series, and isolation's share from the stock one."""
     found = {
         name: sum(profile(f"getppid-{name}.txt").values())
         for name in ("stock", "isolation", "mitigations", "mitigations-skip")
@@ -151,3 +164,7 @@ def test_software_mitigations_make_it_seventy_percent() -> None:
     text = " ".join((CASE.parent / "README.md").read_text().split())
     assert "**347** instructions" in text
     assert "So 358 for a stock kernel with all of it, of which 105 are **70.7 % less**" in text
+
+
+if __name__ == "__main__":
+    sys.exit(failures(sys.modules[__name__]))
