@@ -31,9 +31,9 @@ from kdelta.host.pin import (
     Package,
     Pin,
     binutils_part,
-    fetch,
+    fetch_packages,
     gcc_part,
-    megabytes,
+    megabytes_of,
     mirrors,
     qemu_part,
     source_part,
@@ -44,7 +44,7 @@ from kdelta.host.target import Target, target, targets
 from kdelta.kernels.packages.apt import run_apt_get
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import DebSrcSpec, parse_kernel_spec
-from kdelta.workloads.catalog import UserlandWanted, Workload, workloads
+from kdelta.workloads.catalog import UserlandWanted, Workload, list_workloads
 
 SUITE = "trixie"
 _QEMU = ("qemu-system-x86", "qemu-system-arm", "qemu-system-riscv")
@@ -104,7 +104,7 @@ def _unpack(files: Iterable[Package], folder: Path) -> None:
     """Unpacks packages below folder/trees, each in a folder of its file's name."""
     missing = [one for one in files if not (folder / "trees" / one.name).exists()]
     if missing:
-        fetch(missing, folder)
+        fetch_packages(missing, folder)
     for package in missing:
         unpack(folder / package.name, folder / "trees" / package.name)
 
@@ -282,7 +282,7 @@ class _Apt:
 def main() -> None:
     """What the command line says."""
     # Not yet kbuild: from the pin, make in the guest wants to compile a host program again.
-    wanted = [one for one in workloads().values() if one.userland and not one.kernel_tree]
+    wanted = [one for one in list_workloads().values() if one.userland and not one.kernel_tree]
     pin = resolve(sys.argv[1] if len(sys.argv) > 1 else SUITE, wanted)
     head = (
         "# SPDX-License-Identifier: GPL-2.0-or-later\n"
@@ -290,7 +290,7 @@ def main() -> None:
     )
     write_atomic(TABLE, f"{head}{pin.text()}".encode())
     for part in pin.parts:
-        print(f"{part}: {len(pin.of(part))} packages, {megabytes(pin.of(part))} MB")
+        print(f"{part}: {len(pin.of(part))} packages, {megabytes_of(pin.of(part))} MB")
     print(f"QEMU {pin.title}, {pin.compiler_title}: {len(pin.packages)} packages")
 
 

@@ -27,7 +27,7 @@ from recorded_machine import RECORDED_LAB
 from kdelta.host.files import make_folder
 from kdelta.infer.profiles.system_calls import PartKind
 from kdelta.kernels.packages.apt import Apt
-from kdelta.lab.found import with_files
+from kdelta.lab.found import with_found_files
 from kdelta.lab.lab import Lab, open_store
 from kdelta.lab.progress import Silent
 from kdelta.lab.reports import attachment
@@ -147,7 +147,7 @@ def loop(out: Path, writes: int) -> tuple[str, ...]:
 async def found(spec: str, program: Program, store: Store) -> Program:
     """Return the program with the names of its files, found in a guest."""
     lab = Lab(store, Silent()).asked(RECORDED_LAB)
-    work = await with_files(Work(program=program), [kernel_of(lab, spec)], lab)
+    work = await with_found_files(Work(program=program), [kernel_of(lab, spec)], lab)
     assert work.program
     return work.program
 

@@ -41,7 +41,7 @@ from kdelta.lab.request import LabRequest
 from kdelta.lab.work import workload_work
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_forcing, obtain_snapshot
-from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, run
+from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, run_guest
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import perturbation
 from kdelta.workloads.catalog import find_workload
@@ -133,7 +133,7 @@ async def traced(
         setting = Setting(folder, SECONDS, recording=Recording("on"))
         try:
             with stressed(stress, options.seed + number):
-                outcome = await run(on.guest, job_archive(job), setting, on.snapshot)
+                outcome = await run_guest(on.guest, job_archive(job), setting, on.snapshot)
         except LabError as error:  # such as a run that the plugin refused
             return Trial(name, cell, stress, (), "", str(error), 0)
         if outcome.status != "ok" or not outcome.counts:

@@ -10,7 +10,7 @@ from kdelta.counts.arrays import U64
 from kdelta.counts.model import KERNEL
 from kdelta.kernels.objects.digest import Digest
 from kdelta.replay.functions import PlacedFunction, Placement
-from kdelta.replay.kernel_text import plain
+from kdelta.replay.kernel_text import linker_name
 
 _LEAST_PADDING = 16
 _LINE_BYTES = 64
@@ -83,7 +83,7 @@ def _matches(
     families: dict[str, list[PlacedFunction]] = {}
     for function in other.functions:
         if _is_text(function, other):
-            families.setdefault(plain(function.name), []).append(function)
+            families.setdefault(linker_name(function.name), []).append(function)
     found: dict[int, tuple[PlacedFunction | None, str]] = {
         index: (None, "") for index, f in enumerate(placement.functions) if _is_text(f, placement)
     }
@@ -91,7 +91,7 @@ def _matches(
     for same_number in (True, False):
         for index in found:
             function = placement.functions[index]
-            family = families.get(plain(function.name), [])
+            family = families.get(linker_name(function.name), [])
             if found[index][0] is not None or not family:
                 continue
             for candidate in family:
@@ -149,7 +149,7 @@ def _same(
 def _hashes(bodies: Bodies, function: PlacedFunction, padding: int) -> set[int]:
     """Of the bodies of that name, those that can be this function, by their size."""
     size = function.bytes - function.entry
-    known = bodies.get(plain(function.name), ())
+    known = bodies.get(linker_name(function.name), ())
     if len(known) == 1:
         return {known[0][1]}
     return {hashed for held, hashed in known if held <= size < held + padding}

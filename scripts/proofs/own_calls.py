@@ -35,7 +35,7 @@ from kdelta.lab.request import LabRequest
 from kdelta.lab.work import workload_work
 from kdelta.machines.process import emulator
 from kdelta.machines.snapshots import known_forcing
-from kdelta.machines.tcg import Guest, command_line
+from kdelta.machines.tcg import Guest, qemu_argv
 from kdelta.spec.errors import LabError
 from kdelta.workloads.catalog import find_workload
 
@@ -94,7 +94,7 @@ async def by_init(guest: Guest) -> dict[str, tuple[tuple[int, ...], int]]:
         guest = msgspec.structs.replace(
             guest, initrd=str(place / "initramfs"), initrd_identity="", stop_address=0
         )
-        argv = command_line(guest, place, None, count=False)
+        argv = qemu_argv(guest, place, None, count=False)
         plugin = argv.index("-plugin")
         del argv[plugin : plugin + 2]
         forced = guest.forcing is not None and guest.forcing.array

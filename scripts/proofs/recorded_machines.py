@@ -10,7 +10,7 @@ import msgspec
 from campaign import CASES, markdown
 
 from kdelta.cpus.model import CPU
-from kdelta.cpus.representative import NOT_AFFECTED, parts_of, without_microcode
+from kdelta.cpus.representative import NOT_AFFECTED, divided, without_microcode
 
 FOLDER = CASES / "forced"
 _DECIDE_NOTHING = ("stibp", "ibrs_fw", "pbrsb-eibrs", "kvm")
@@ -87,7 +87,7 @@ def deciding(file: str, words: str) -> frozenset[str]:
     parts of spectre_v2 by commas and name enhanced IBRS alone.
     """
     if file != "spectre_v2":
-        return frozenset({parts_of(words)[0].lower()})
+        return frozenset({divided(words)[0].lower()})
     parts = [part.strip().lower() for part in re.split("[;,]", words)]
     first = parts[0].replace(": enhanced ibrs", ": enhanced / automatic ibrs")
     return frozenset(part for part in (first, *parts[1:]) if not part.startswith(_DECIDE_NOTHING))

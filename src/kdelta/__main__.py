@@ -47,7 +47,7 @@ def _use_utf8() -> None:
 
 def _complete() -> None:
     try:
-        from kdelta.cli.words import main as print_words  # noqa: PLC0415  (it is fast alone)
+        from kdelta.cli.words import print_words  # noqa: PLC0415  (it is fast alone)
 
         print_words(sys.argv[2:])
     except BaseException:  # noqa: BLE001  (an error would be in the middle of a command line)

@@ -11,9 +11,9 @@ import pytest
 
 from kdelta.cli.commands import COMMANDS
 from kdelta.cli.completion import SCRIPTS
-from kdelta.cli.words import TABLE, completed, for_bash, main
+from kdelta.cli.words import TABLE, completed, for_bash, print_words
 from kdelta.cpus import list_cpus
-from kdelta.workloads.catalog import workloads
+from kdelta.workloads.catalog import list_workloads
 from scripts.make_words import text
 from tests.cli.captured import stored
 from tests.cli.test_start import NOT_NEEDED
@@ -72,7 +72,7 @@ def test_values_of_options() -> None:
 
 @pytest.mark.usefixtures("own_data")
 def test_workloads_operations_and_cpus_are_those_that_there_are() -> None:
-    known = workloads()
+    known = list_workloads()
     assert set(completed(["compare", "-w", ""])) == set(known)
     operations = [one.name for one in known["syscalls"].operations]
     assert completed(["compare", "-o", ""]) == operations
@@ -116,7 +116,7 @@ def test_words_control_characters_in_a_name_left_out(
 ) -> None:
     for name in ("b\x1b[2Jad", "b\nad", "bad"):
         (here / name).mkdir()
-    main(["words", "compare", "tree:b"])
+    print_words(["words", "compare", "tree:b"])
     assert capfdbinary.readouterr().out == b"tree:bad/\n"
 
 
@@ -235,8 +235,8 @@ def test_nothing_is_ever_an_error(arguments: list[str]) -> None:
 
 CODE = """
 import sys
-from kdelta.cli.words import main
-main(["words", "compare", "deb:"])
+from kdelta.cli.words import print_words
+print_words(["words", "compare", "deb:"])
 print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli import doctor
-from kdelta.host.command import run
+from kdelta.host.command import run_program
 from kdelta.host.doctor import Check
 from tests.cli.studies import Captured, kdelta
 from tests.cpus.machines import HASWELL, TURIN
@@ -18,7 +18,7 @@ def test_doctor_says_what_helps_and_shows_its_commands(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def checks(_: str) -> Iterator[Check]:
-        yield Check("QEMU", run(["true"]).ok, "7.2.22")
+        yield Check("QEMU", run_program(["true"]).ok, "7.2.22")
         yield Check("zstd", False, "missing", "apt-get install zstd", required=False)
 
     monkeypatch.setattr("kdelta.cli.doctor._all_checks", checks)

@@ -29,8 +29,8 @@ from kdelta.infer.cycles.placement_model import (
     PlacementEffect,
 )
 from kdelta.infer.effects.chance import of_relinked
-from kdelta.infer.effects.effects import Word, compare
-from kdelta.infer.effects.gate import Decision, Exit, decide
+from kdelta.infer.effects.effects import Word, compare_runs
+from kdelta.infer.effects.gate import Decision, Exit, decide_gate
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.measures.cycles.effects import Cycles
@@ -67,7 +67,7 @@ def side(*costs: int | RunStatus, **more: int) -> RunSide:
 
 def comparison(base: RunSide, other: RunSide) -> Comparison:
     both = base.counts and other.counts
-    effects = compare(base.counts, other.counts) if both else None
+    effects = compare_runs(base.counts, other.counts) if both else None
     return Comparison("syscalls", base, other, effects)
 
 
@@ -373,7 +373,7 @@ def on_zen3(
 )
 def test_both_verdicts_count(found: Comparison, percent: str, code: int, line: str) -> None:
     judged = tuple(judge(found, Fraction(percent) / 100))
-    decision = decide(judged)
+    decision = decide_gate(judged)
     assert (decision.exit, gate_line(decision, judged)) == (code, line)
 
 
@@ -404,7 +404,7 @@ _GATE = """\
 import pathlib, sys
 from kdelta.cli import main as cli
 from kdelta.infer.effects.effects import Word
-from kdelta.infer.effects.gate import Judged, decide
+from kdelta.infer.effects.gate import Judged, decide_gate
 from kdelta.studies.gate.study import GateAnswer
 
 async def run_gate(request, lab):
@@ -412,7 +412,7 @@ async def run_gate(request, lab):
     if cost == "crash":
         raise ZeroDivisionError
     judged = (Judged("op", Word.SLOWER if int(cost or 0) > 100 else Word.SAME),)
-    return GateAnswer(decide(judged, () if cost else ("it does not build",)), judged)
+    return GateAnswer(decide_gate(judged, () if cost else ("it does not build",)), judged)
 
 import kdelta.cli.gate
 sys.modules["kdelta.cli.gate"].run_gate = run_gate

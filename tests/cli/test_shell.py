@@ -231,7 +231,7 @@ def test_ctrl_a_is_kdeltas_own_key(typed: bytes, sent: bytes, leaves: bool) -> N
 
 
 def test_a_shell_of_this_host_comes_with_what_it_loads_and_tools() -> None:
-    found = guest_shell.shell([], "x86_64", quiet)
+    found = guest_shell.carried_shell([], "x86_64", quiet)
     places = {file.guest for file in found.files}
     assert found.argv[0] in places
     assert any(place.endswith("/ls") for place in places)
@@ -240,7 +240,7 @@ def test_a_shell_of_this_host_comes_with_what_it_loads_and_tools() -> None:
 
 def test_a_shell_that_the_user_brings_is_taken() -> None:
     own = JobFile(Path("/bin/true"), "/bin/sh", 0o755)
-    found = guest_shell.shell([own], "x86_64", quiet)
+    found = guest_shell.carried_shell([own], "x86_64", quiet)
     assert found.argv == ("/bin/sh",)
     assert own in found.files
 
@@ -253,7 +253,7 @@ def test_without_a_shell_for_the_architecture_the_user_is_asked_for_one(
 
     monkeypatch.setattr(guest_shell, "userland", none)
     with pytest.raises(UserError, match=r"of riscv64 .* no package busybox-static") as raised:
-        guest_shell.shell([], "riscv64", quiet)
+        guest_shell.carried_shell([], "riscv64", quiet)
     assert "--file BUSYBOX:/bin/sh" in raised.value.hint
 
 

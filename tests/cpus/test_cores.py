@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import list_cpus, load_cpu
-from kdelta.cpus.cores import cores_in, cpu_of_machine, nearest
+from kdelta.cpus.cores import cores_in, cpu_of_machine, nearest_cpus
 from kdelta.cpus.model import CPU
 from kdelta.spec.errors import UserError
 from tests.cpus import machines
@@ -72,8 +72,8 @@ def test_32_bit_core_is_of_arm() -> None:
 
 
 def test_nearest_of_the_next_family_first() -> None:
-    assert next(cpu.name for cpu in nearest(CPUS, "x86_64", (27, 0))) == "zen5"
-    assert nearest(CPUS, "riscv64", (1, 2)) == []
+    assert next(cpu.name for cpu in nearest_cpus(CPUS, "x86_64", (27, 0))) == "zen5"
+    assert nearest_cpus(CPUS, "riscv64", (1, 2)) == []
 
 
 def _ranges() -> list[tuple[CPU, int, int, int]]:

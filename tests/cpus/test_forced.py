@@ -8,7 +8,7 @@ import pytest
 from kdelta.cpus import load_cpu
 from kdelta.cpus.catalog import list_cpus
 from kdelta.cpus.file import CPUFileError, decode_cpu
-from kdelta.cpus.forced import features, words_of
+from kdelta.cpus.forced import feature_words, features
 from kdelta.cpus.model import CPU
 from kdelta.cpus.representative import not_taken
 
@@ -70,8 +70,8 @@ def test_numbers_are_those_of_the_kernels_source() -> None:
 
 def test_features_of_one_word_are_written_together() -> None:
     skylake = [features()[name] for name in ("spec_ctrl", "intel_stibp", "md_clear", "ssbd")]
-    assert words_of(skylake) == {18: 0x0C000400, 7: 0x00020000}
-    assert words_of([]) == {}
+    assert feature_words(skylake) == {18: 0x0C000400, 7: 0x00020000}
+    assert feature_words([]) == {}
 
 
 @pytest.mark.parametrize("cpu", FORCES, ids=lambda cpu: cpu.name)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import list_cpus, load_cpu
-from kdelta.cpus.representative import NOT_AFFECTED, differences, said_of, without_microcode
+from kdelta.cpus.representative import NOT_AFFECTED, paths_not_taken, said_of, without_microcode
 
 GUESTS = Path(__file__).parent / "guests"
 TSA = "CPU buffers cleared on the way out (TSA)"
@@ -55,7 +55,7 @@ def test_a_zen4_without_microcode_in_a_newer_kernel_has_lost_verw() -> None:
     newer = said.replace("Clear CPU buffers attempted, no microcode", "No microcode")
     assert newer != said
     cpu = load_cpu("zen4")
-    before, after = (differences(cpu, info, words) for words in (said, newer))
+    before, after = (paths_not_taken(cpu, info, words) for words in (said, newer))
     (found,) = [one for one in after if one not in before]
     assert found.path.name == TSA
     assert found.signs == ("tsa: Vulnerable: No microcode, not Mitigation: Clear CPU buffers",)
@@ -66,12 +66,12 @@ def test_no_microcode_is_recognised_for_every_mitigation_of_every_cpu(
     name: str, path: str, file: str
 ) -> None:
     cpu = load_cpu(name)
-    found = differences(cpu, "flags\t: none\n", f"{file}: Vulnerable: No microcode\n")
+    found = paths_not_taken(cpu, "flags\t: none\n", f"{file}: Vulnerable: No microcode\n")
     signs = [sign for one in found if one.path.name == path for sign in one.signs]
     assert any(sign.startswith(f"{file}: Vulnerable: No microcode") for sign in signs)
 
 
 def test_no_microcode_against_what_the_cpu_is_not_affected_by_is_no_difference() -> None:
     said = "mds: Vulnerable: No microcode\n"
-    found = differences(load_cpu("sapphire-rapids"), "flags\t: none\n", said)
+    found = paths_not_taken(load_cpu("sapphire-rapids"), "flags\t: none\n", said)
     assert not any("microcode" in sign for one in found for sign in one.signs)

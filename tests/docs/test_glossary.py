@@ -15,7 +15,7 @@ from kdelta.infer.effects.functions import FunctionChange
 from kdelta.spec.run import RunStatus
 from kdelta.studies.forms import FORMS
 from kdelta.studies.kinds import stored_of
-from kdelta.workloads.catalog import workloads
+from kdelta.workloads.catalog import list_workloads
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "tests/report/kept"
@@ -52,4 +52,4 @@ def test_headings_of_tables_are_in_the_glossary() -> None:
     named = (heading for heading in headings() if not RELEASE.fullmatch(heading))
     found = {CPU.sub("CPU", heading) for heading in named}
     assert len(found) > 100
-    assert found - terms() - set(workloads()) - {""} == set()
+    assert found - terms() - set(list_workloads()) - {""} == set()

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from kdelta.cpus import list_cpus
-from kdelta.workloads.catalog import workloads
+from kdelta.workloads.catalog import list_workloads
 from scripts.docs_pages import SOURCES, commands_page, cpus_page, module_pages, workloads_page
 from tests.docs.commands import COMMANDS
 
@@ -35,7 +35,7 @@ def test_cpus_page_has_every_cpu() -> None:
 
 def test_workloads_page_has_every_workload() -> None:
     page = workloads_page()
-    assert all(f"\n{name}: " in page for name in workloads())
+    assert all(f"\n{name}: " in page for name in list_workloads())
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from kdelta.guests.image import base_image
 from kdelta.host.dirs import cache_dir
 from kdelta.host.gcc import Compiler
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from tests.guests.cpio_reader import read
 
 pytestmark = pytest.mark.long
@@ -50,8 +50,8 @@ def test_programs_that_are_compiled_again_make_another_image(
 ) -> None:
     first = base_image(X86)
     agent = own_cache / "init"
-    agent.write_bytes(build("agent", by=X86).read_bytes())
-    monkeypatch.setattr("kdelta.guests.image.build", lambda *_, **__: agent)
+    agent.write_bytes(build_part("agent", by=X86).read_bytes())
+    monkeypatch.setattr("kdelta.guests.image.build_part", lambda *_, **__: agent)
     assert base_image(X86).identity == first.identity
     agent.write_bytes(agent.read_bytes() + b"more")
     second = base_image(X86)

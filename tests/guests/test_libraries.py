@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.guests.job import JobFile
-from kdelta.guests.libraries import carry, find_program, parse_file_option, parse_loader_list
+from kdelta.guests.libraries import carry, parse_file_option, parse_loader_list, path_of_command
 from kdelta.host.emulator import binutils_command
 from kdelta.host.target import target
 from kdelta.spec.errors import UserError
@@ -108,7 +108,7 @@ def test_script_comes_with_its_interpreter(tmp_path: Path) -> None:
 def test_script_by_env_comes_with_env_and_the_program(tmp_path: Path) -> None:
     script = executable(tmp_path / "script", b"#!/usr/bin/env -S A=1 gzip -d\n")
     found = guests(carry([str(script)], []).files)
-    assert {str(script), "/usr/bin/env", str(find_program("gzip"))} <= found
+    assert {str(script), "/usr/bin/env", str(path_of_command("gzip"))} <= found
 
 
 def test_scripts_in_a_circle(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_scripts_in_a_circle(tmp_path: Path) -> None:
 
 def test_program_on_the_path(fake_program: FakeProgram) -> None:
     path = fake_program("mine", "#!/bin/sh\n")
-    assert find_program("mine") == path
+    assert path_of_command("mine") == path
 
 
 def test_relative_program_gets_its_absolute_path(
@@ -128,7 +128,7 @@ def test_relative_program_gets_its_absolute_path(
     executable(tmp_path / "mine", b"#!/bin/sh\n")
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
-    assert find_program("../mine") == tmp_path / "mine"
+    assert path_of_command("../mine") == tmp_path / "mine"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_unknown_loader_is_never_run(tmp_path: Path) -> None:
 
 def test_file_option_of_a_program_brings_its_libraries(tmp_path: Path) -> None:
     program = compiled(tmp_path, "a", "int main(void) { return 0; }", "-static")
-    carried = carry([str(program)], parse_file_option(f"{find_program('ls')}:/opt/ls"))
+    carried = carry([str(program)], parse_file_option(f"{path_of_command('ls')}:/opt/ls"))
     assert "/opt/ls" in guests(carried.files)
     assert LOADER in guests(carried.files)
 

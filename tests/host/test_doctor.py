@@ -7,7 +7,7 @@ import pytest
 
 from kdelta.host.doctor import Check, checks
 from kdelta.host.emulator import why_lacking
-from kdelta.host.pin import check_source
+from kdelta.host.pin import check_mirror
 from tests.conftest import FakeProgram
 
 
@@ -70,10 +70,10 @@ def test_pin_that_cannot_be_fetched_is_not_promised(
     """As on Fedora: without apt no mirror of Debian is known."""
 
     def obtain(*_args: object) -> None:
-        check_source()
+        check_mirror()
 
     monkeypatch.setenv("KDELTA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("kdelta.host.emulator.obtain", obtain)
+    monkeypatch.setattr("kdelta.host.emulator.obtain_part", obtain)
     why_lacking.cache_clear()
     monkeypatch.setenv("PATH", "/nowhere")
     found = by_name()

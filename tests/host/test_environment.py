@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.host.command import run
+from kdelta.host.command import run_program
 from kdelta.host.dirs import cache_dir
-from kdelta.host.environment import FIXED, PASSES, environment
+from kdelta.host.environment import FIXED, PASSES, environ_with
 from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program
 from kdelta.kernels.kbuild.kbuild import Kbuild
 from kdelta.kernels.kbuild.toolchain import toolchain
@@ -53,7 +53,7 @@ def test_program_gets_what_is_listed_and_no_more(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     set_all(monkeypatch, tmp_path / "inc")
-    printed = run(["env"], env={"OWN": "x"}).stdout.splitlines()
+    printed = run_program(["env"], env={"OWN": "x"}).stdout.splitlines()
     named = {line.partition("=")[0] for line in printed} - {"PWD"}  # a shell may stand before it
     assert {"PATH", "HOME", "OWN", *FIXED} <= named <= {*PASSES, *FIXED, "OWN"}
     assert "LC_ALL=C" in printed
@@ -90,5 +90,5 @@ def test_line_of_a_build_works_in_the_shell_of_any_user(
 def test_git_knows_where_its_users_settings_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "/somewhere")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere")
-    assert plain_environment() == {**environment(), "GIT_TERMINAL_PROMPT": "0"}
+    assert plain_environment() == {**environ_with(), "GIT_TERMINAL_PROMPT": "0"}
     assert plain_environment()["XDG_CONFIG_HOME"] == "/somewhere"

@@ -12,7 +12,7 @@ from elftools.elf.elffile import ELFFile
 from kdelta.host import gcc
 from kdelta.host.dirs import cache_dir
 from kdelta.host.emulator import NEWEST_API, OLDEST_API
-from kdelta.host.native import NativeProgram, build, build_program
+from kdelta.host.native import NativeProgram, build_part, build_program
 from kdelta.spec.errors import LabError
 from tests.caches import forget_checks
 from tests.conftest import FakeProgram, wait_for
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("own_cache")]
 @pytest.mark.parametrize("api", range(OLDEST_API, NEWEST_API + 1))
 @pytest.mark.parametrize("part", ["plugin", "probe"])
 def test_part_for_qemu_compiles_for_each_interface_without_a_warning(part: str, api: int) -> None:
-    with build(part, strict=True, plugin_api=api).open("rb") as file:
+    with build_part(part, strict=True, plugin_api=api).open("rb") as file:
         assert ELFFile(file).header["e_type"] == "ET_DYN"
 
 
@@ -32,11 +32,11 @@ def test_part_for_qemu_compiles_for_each_interface_without_a_warning(part: str, 
 @pytest.mark.parametrize("api", [OLDEST_API - 1, NEWEST_API + 1])
 def test_plugin_for_an_unknown_interface_does_not_compile(api: int) -> None:
     with pytest.raises(LabError, match="PLUGIN_API is to be the version"):
-        build("plugin", plugin_api=api)
+        build_part("plugin", plugin_api=api)
 
 
 def test_agent_compiles_without_a_warning() -> None:
-    with build("agent", strict=True).open("rb") as file:
+    with build_part("agent", strict=True).open("rb") as file:
         assert ELFFile(file).header["e_type"] == "ET_EXEC"
 
 

@@ -15,14 +15,14 @@ from kdelta.host.doctor import checks
 from kdelta.host.emulator import binutils_command, find_compiler, find_qemu
 from kdelta.host.files import sha256_file
 from kdelta.host.gcc import Compiler
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.host.pin import (
     PIN_URL,
     Pin,
     binutils_part,
     gcc_part,
-    megabytes,
-    obtain,
+    megabytes_of,
+    obtain_part,
     pack,
     pinned,
     qemu_part,
@@ -31,7 +31,7 @@ from kdelta.host.pin import (
 )
 from kdelta.host.target import target, targets
 from kdelta.spec.errors import KdeltaError, LabError, UserError
-from kdelta.workloads.catalog import workloads
+from kdelta.workloads.catalog import list_workloads
 from tests.cli.studies import Captured, kdelta
 from tests.conftest import FakeProgram
 from tests.host.fake_pin import FILE, HOST_SCRIPT, NAME, PART, QEMU, deb, make_package, make_pin
@@ -52,7 +52,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> 
     log_once.cache_clear()
     emulator.why_lacking.cache_clear()
     # It has no compiler.
-    monkeypatch.setattr(emulator, "_built", lambda name, _, api: build(name, plugin_api=api))
+    monkeypatch.setattr(emulator, "_built", lambda name, _, api: build_part(name, plugin_api=api))
     monkeypatch.setenv(PIN_URL, str(folder))
     pinned.cache_clear()
     yield folder
@@ -81,7 +81,7 @@ def test_committed_table_names_all_emulators_and_no_address() -> None:
         names = {one.name.partition("_")[0] for one in found.of(qemu_part(arch), gcc_part(arch))}
         assert {"qemu-system-data", "libc6"} < names
         assert any(name.startswith("cpp-") for name in names)
-    assert megabytes(found.of(qemu_part("x86_64"), gcc_part("x86_64"))) <= 60
+    assert megabytes_of(found.of(qemu_part("x86_64"), gcc_part("x86_64"))) <= 60
     assert "//" not in pin.TABLE.read_text()
 
 
@@ -91,12 +91,12 @@ def test_committed_table_has_binutils_alone(arch: str) -> None:
     names = {one.package for one in part}
     assert {f"binutils-{target(arch).triple}", "libc6"} < names
     assert not any(name.startswith("cpp-") for name in names)
-    assert megabytes(part) <= 6
+    assert megabytes_of(part) <= 6
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
 def test_committed_table_has_what_workloads_start(arch: str) -> None:
-    of_arch = [one for one in workloads().values() if arch in (one.architectures or targets())]
+    of_arch = [one for one in list_workloads().values() if arch in (one.architectures or targets())]
     parts = {part for one in of_arch if one.name != "kbuild" for part in one.pinned_parts(arch)}
     assert userland_part("nat", arch) in parts
     assert parts <= set(pinned().parts)
@@ -121,13 +121,13 @@ def test_packages_of_workloads_are_fetched_when_they_are_needed(mirror: Path) ->
     assert list(found.here) == [PART]
     assert kdelta("pin", "fetch", "-w", "nat") == 3  # this pin has no compiler
     assert list(found.here) == [PART]
-    assert (obtain(found, NAT, log.append) / "usr/sbin/nft").read_text() == "1"
+    assert (obtain_part(found, NAT, log.append) / "usr/sbin/nft").read_text() == "1"
     assert list(found.here) == [NAT, PART]
     assert log == [f"fetching the pin {digest} (0 MB)"] * 2
 
 
 def test_pins_that_differ_in_a_workload_have_it_apart(mirror: Path) -> None:
-    trees = [obtain(with_nat(mirror, says), NAT, print) for says in ("1", "22")]
+    trees = [obtain_part(with_nat(mirror, says), NAT, print) for says in ("1", "22")]
     assert [(one / "usr/sbin/nft").read_text() for one in trees] == ["1", "22"]
     assert trees[0] != trees[1]
 
@@ -239,9 +239,9 @@ def test_what_a_killed_fetch_left_is_removed() -> None:
 
 
 def test_changed_table_is_another_pin(mirror: Path) -> None:
-    obtain(pinned(), PART, print)
+    obtain_part(pinned(), PART, print)
     changed = make_pin(mirror, deb({f"usr/bin/{QEMU}": "#!/bin/sh\n"}))
-    obtain(changed, PART, print)
+    obtain_part(changed, PART, print)
     assert sorted(in_cache()) == sorted([pinned().digest, changed.digest])
 
 
@@ -322,7 +322,7 @@ def test_rubbish_in_place_of_an_archive_is_refused_in_one_line(
 def test_host_of_another_architecture_is_refused(mirror: Path) -> None:
     made = make_pin(mirror, host="s390x")
     with pytest.raises(LabError, match="it is for hosts that are s390x, and this one is ") as error:
-        obtain(made, PART, print)
+        obtain_part(made, PART, print)
     assert "--qemu PATH" in error.value.hint
 
 
@@ -432,7 +432,7 @@ def test_doctor_reports_the_state_of_the_pin(mirror: Path) -> None:
     title = f"QEMU {pinned().title}, 0 MB for x86-64"
     assert pin_check() == (True, f"{title}: not fetched yet")
     assert not pinned().here
-    obtain(pinned(), PART, print)
+    obtain_part(pinned(), PART, print)
     assert pin_check() == (True, f"{title}: in {pinned().folder}: {PART}")
     pin.TABLE.write_text(make_pin(mirror, host="s390x").text())
     pinned.cache_clear()
@@ -450,7 +450,7 @@ def test_command_shows_and_packs(tmp_path: Path, capsys: Captured) -> None:
         "  1 packages of Debian trixie, for hosts that are x86_64\n"
         f"  {PART}   0 MB  not fetched yet\n"
     )
-    obtain(pinned(), PART, print)
+    obtain_part(pinned(), PART, print)
     assert kdelta("pin") == 0
     assert f"  {PART}   0 MB  in {pinned().folder / PART}\n" in capsys.readouterr().out
     assert kdelta("pin", "pack", "--output", str(archive)) == 0

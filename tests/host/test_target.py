@@ -13,7 +13,7 @@ import pytest
 from kdelta.host.doctor import checks
 from kdelta.host.emulator import OLDEST_API
 from kdelta.host.gcc import Compiler
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.host.pin import pinned
 from kdelta.host.target import Target, host_target, target, targets
 from kdelta.spec.errors import LabError, UserError
@@ -51,7 +51,7 @@ def test_a_program_is_compiled_for_it(name: str, tmp_path: Path) -> None:
 @every
 @pytest.mark.slow
 def test_the_agent_is_compiled_for_it_without_a_warning(name: str) -> None:
-    assert build("agent", strict=True, by=Compiler(name)).is_file()
+    assert build_part("agent", strict=True, by=Compiler(name)).is_file()
 
 
 def test_the_host_compiles_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_the_doctor_names_a_compiler_that_is_missing(
     script = f'#!/bin/sh\necho "QEMU emulator version 7.2"\necho "{said}"\n'
     path = fake_program("qemu-system-riscv64", script)
     (path.parent / "gcc").symlink_to("/usr/bin/gcc")
-    build("probe", plugin_api=OLDEST_API)
+    build_part("probe", plugin_api=OLDEST_API)
     monkeypatch.setenv("PATH", str(path.parent))
     other = msgspec.structs.replace(pinned(), host="s390x")  # where the host's compiler is used
     monkeypatch.setattr("kdelta.host.doctor.pinned", lambda: other)

@@ -51,7 +51,7 @@ class Boots:
 @pytest.fixture(autouse=True)
 def _no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdelta.lab.lab.base_image", lambda *_: Image())
-    monkeypatch.setattr("kdelta.host.emulator.build", lambda *_, **__: Path("/plugin"))
+    monkeypatch.setattr("kdelta.host.emulator.build_part", lambda *_, **__: Path("/plugin"))
     monkeypatch.setattr("kdelta.host.emulator._plugin_apis", lambda _: (1, 1))
 
 

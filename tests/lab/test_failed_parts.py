@@ -9,7 +9,7 @@ import pytest
 
 from kdelta.counts.model import RunCounts
 from kdelta.guests.job import Job
-from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.effects import Word, compare_runs
 from kdelta.kernels.model import Kernel
 from kdelta.lab import execute as module
 from kdelta.lab.attachments import Recordings
@@ -46,7 +46,7 @@ def executed(
     def counts(outcome: GuestOutcome, _: object) -> RunCounts:
         return counts_of(outcome.messages["region"].decode())
 
-    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "run_guest", run)
     monkeypatch.setattr(module, "_counts", counts)
     monkeypatch.setattr(module, "_sources", lambda *_: object())
     monkeypatch.setattr(module, "_executed", lambda *_: b"")
@@ -77,7 +77,7 @@ def test_operation_that_the_kernel_cannot_run_is_not_comparable_alone(
     assert kept.counts.failed == {"tcp-round-trip": WORDS}
     assert f"tcp-round-trip did not run: {WORDS}" in kept.counts.warnings
     base = RunCounts((*counts_of("tcp-round-trip").regions, *counts_of("getppid").regions))
-    tcp, getppid = compare([base] * 2, [kept.counts] * 2).operations
+    tcp, getppid = compare_runs([base] * 2, [kept.counts] * 2).operations
     assert (tcp.verdict.word, tcp.verdict.reason) == (Word.NOT_COMPARABLE, f"only in base: {WORDS}")
     assert getppid.verdict.word is Word.SAME
 
@@ -119,6 +119,6 @@ def test_an_operation_that_fails_in_any_run_is_not_comparable(
          for ran in side]
         for side in sides
     )  # fmt: skip
-    found = {one.name: one.verdict for one in compare(base, other).operations}
+    found = {one.name: one.verdict for one in compare_runs(base, other).operations}
     assert found["getppid"].word is Word.SAME
     assert (found["tcp"].word, found["tcp"].reason) == (Word.NOT_COMPARABLE, reason)

@@ -77,13 +77,13 @@ def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskingGuests:
     (tmp_path / "place").mkdir()
     monkeypatch.chdir(tmp_path / "place")
     monkeypatch.setattr(found, "names_folder", lambda: tmp_path / "found")
-    monkeypatch.setattr(found, "build", lambda *_, **__: Path("/bin/true"))
+    monkeypatch.setattr(found, "build_part", lambda *_, **__: Path("/bin/true"))
     monkeypatch.setattr(found, "guest_compiler", lambda *_: None)
     return made
 
 
 def work_with_files(guests: AskingGuests, program: Program, *kernels: Kernel) -> Program | None:
-    return asyncio.run(found.with_files(Work(program=program), kernels, guests)).program
+    return asyncio.run(found.with_found_files(Work(program=program), kernels, guests)).program
 
 
 def carried(program: Program | None) -> dict[str, str]:
@@ -149,7 +149,7 @@ class Reads:
 
     @found.in_rounds
     async def study(self, lab: AskingGuests) -> str:
-        work = await found.with_files(Work(program=Program(("true",))), [X86], lab)
+        work = await found.with_found_files(Work(program=Program(("true",))), [X86], lab)
         assert work.program
         job = program_work(work.program, X86, LAB).job
         self.carried.append(carried(work.program))

@@ -12,7 +12,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.lab.request import LabRequest
 from kdelta.lab.run_facts import machine_of, unusual_facts
 from kdelta.lab.smp import must_have_cpus, must_offer_cpus, must_take_turns
-from kdelta.machines.tcg import Guest, command_line
+from kdelta.machines.tcg import Guest, qemu_argv
 from kdelta.report.lines import machine_facts
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.run import MachineOptions, RunStatus
@@ -99,7 +99,7 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("plugin")
 def test_qemu_is_asked_for_cpus_that_take_turns() -> None:
-    argv = command_line(msgspec.structs.replace(TWO), FOLDER, None, count=True)
+    argv = qemu_argv(msgspec.structs.replace(TWO), FOLDER, None, count=True)
     assert argv[:3] == ["env", "LD_PRELOAD=/cache/plugin", "qemu"]
     assert argv[argv.index("-smp") + 1] == "2"
     assert argv[argv.index("-plugin") + 1].endswith(",cpus=2,turns=on")
@@ -109,14 +109,14 @@ def test_qemu_is_asked_for_cpus_that_take_turns() -> None:
 def test_cpus_of_a_terminals_guest_take_no_turns() -> None:
     """Such a guest waits as long as the host says: nothing repeats."""
     guest = msgspec.structs.replace(TWO)
-    argv = command_line(guest, FOLDER, None, count=False, terminal=3)
+    argv = qemu_argv(guest, FOLDER, None, count=False, terminal=3)
     assert argv[0] == "qemu"
     assert argv[argv.index("-plugin") + 1].endswith(",cpus=2")
 
 
 @pytest.mark.usefixtures("plugin")
 def test_qemus_command_for_one_cpu_says_nothing_of_cpus() -> None:
-    argv = command_line(msgspec.structs.replace(GUEST), FOLDER, None, count=True)
+    argv = qemu_argv(msgspec.structs.replace(GUEST), FOLDER, None, count=True)
     assert argv[0] == "qemu"
     assert "-smp" not in argv
     assert "cpus=" not in " ".join(argv)

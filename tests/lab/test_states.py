@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
+from kdelta.infer.effects.effects import Effects, Verdict, Word, compare_runs
 from kdelta.kernels.model import Kernel
 from kdelta.lab.budget import INSNS_A_SECOND, Budget, cost_of_operation
 from kdelta.lab.lab import RunPlan, RunResult
@@ -56,7 +56,7 @@ def _judged(
     lab = OtherMachines(there)
     sides = [[_run(insns, "plain")] * 3 for insns in usual]
     judge = OtherStates(lab, cast(Any, lambda _, names: names), budget)
-    effects = compare(*sides)
+    effects = compare_runs(*sides)
     return asyncio.run(judge.judge(effects, KERNELS, [*sides[0], *sides[1]])), [
         cast("tuple[str, ...]", one.work) for one in lab.made
     ]

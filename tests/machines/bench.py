@@ -25,7 +25,7 @@ from kdelta.kernels.obtain import obtain
 from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_forcing, obtain_snapshot
-from kdelta.machines.tcg import NOTHING_MORE, Guest, Recording, Setting, Snapshot, run
+from kdelta.machines.tcg import NOTHING_MORE, Guest, Recording, Setting, Snapshot, run_guest
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import perturbation
 from kdelta.workloads.catalog import build_workload, find_workload
@@ -144,7 +144,7 @@ def run_job(
                 return found
             snapshot = found
         setting = msgspec.structs.replace(new_setting(seconds), recording=recording)
-        return await run(where, job_archive(job), setting, snapshot)
+        return await run_guest(where, job_archive(job), setting, snapshot)
 
     return asyncio.run(go())
 

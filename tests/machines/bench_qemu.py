@@ -12,7 +12,7 @@ import msgspec
 from kdelta.guests.job import job_archive
 from kdelta.host.lock import work_folder
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Setting, Snapshot, run
+from kdelta.machines.tcg import Guest, Setting, Snapshot, run_guest
 
 from .bench import OLD, SECONDS, counts_of, guest, new_setting, syscalls_job
 from .other_qemu import SUITES, on_host, other_qemu
@@ -52,5 +52,7 @@ async def _measured(rounds: int) -> list[str]:
 async def _used(where: Guest, snapshot: Snapshot) -> float:
     before = children_seconds()
     with work_folder() as work:
-        counts_of(await run(where, job_archive(syscalls_job()), Setting(work, SECONDS), snapshot))
+        counts_of(
+            await run_guest(where, job_archive(syscalls_job()), Setting(work, SECONDS), snapshot)
+        )
     return children_seconds() - before

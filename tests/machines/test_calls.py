@@ -26,7 +26,7 @@ from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest, Program
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run
+from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run_guest
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.run.request import RunRequest
@@ -103,7 +103,7 @@ def _run(name: str, recording: Recording, *, power_on: bool = False) -> Followed
             assert not isinstance(found, GuestOutcome)
             start = found
         setting = msgspec.structs.replace(new_setting(), recording=recording)
-        return await run(where, job_archive(job), setting, start)
+        return await run_guest(where, job_archive(job), setting, start)
 
     outcome = asyncio.run(go())
     binaries = {path[1:]: program.read_bytes() for path, program in programs.items()}
@@ -417,7 +417,7 @@ def _executing(recording: Recording) -> Followed:
         found = await obtain_snapshot(where, new_setting())
         assert not isinstance(found, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=recording)
-        return await run(where, job_archive(job), setting, found)
+        return await run_guest(where, job_archive(job), setting, found)
 
     outcome = asyncio.run(go())
     assert outcome.symbols

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kdelta.machines.chunks import (
-    is_complete,
+    chunk_payloads,
+    is_whole_recording,
     kept_messages,
     merged_messages,
-    payloads,
     read_chunks,
     read_messages,
 )
@@ -34,8 +34,8 @@ def test_file_that_is_cut_anywhere_has_the_chunks_before(tmp_path: Path, kept_by
     found = [(tag, bytes(held)) for tag, held in read_chunks(path)]
     assert found == CHUNKS[: len(found)]
     for tag in {tag for tag, _ in CHUNKS}:
-        assert list(payloads(path, tag)) == [held for other, held in found if other == tag]
-    assert is_complete(path) == (kept_bytes == len(WHOLE))
+        assert list(chunk_payloads(path, tag)) == [held for other, held in found if other == tag]
+    assert is_whole_recording(path) == (kept_bytes == len(WHOLE))
 
 
 def test_messages_of_one_type_are_joined(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_lines_are_those_of_every_access(
         f"-DPLUGIN_API={find_qemu(target('x86_64'), '').plugin_apis[1]}",
     )
     written = tmp_path / "accesses"
-    line_of = tcg.command_line
+    line_of = tcg.qemu_argv
 
     def with_another(*args: object, **kwargs: object) -> list[str]:
         argv = line_of(*args, **kwargs)  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def test_lines_are_those_of_every_access(
 
     where = guest(spec, cpus=2)
     run_pairs("getppid-processes", where=where)  # its snapshot is there from now on
-    monkeypatch.setattr(tcg, "command_line", with_another)
+    monkeypatch.setattr(tcg, "qemu_argv", with_another)
     outcome, _ = run_pairs(*NOT_BLOCKING, where=where)
     assert outcome.counts
     assert outcome.symbols

@@ -22,7 +22,7 @@ from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_
 from kdelta.infer.effects.same import partings
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Recording, run
+from kdelta.machines.tcg import Guest, Recording, run_guest
 from kdelta.spec.run import perturbation
 from tests.machines.bench import (
     ARM,
@@ -231,7 +231,7 @@ def _traced(name: str) -> tuple[RunCounts, tuple[Trace, ...]]:
         assert not isinstance(snapshot, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=Recording("data"))
         job = syscalls_job("getppid", "open-close", "pipe-round-trip")
-        return await run(where, job_archive(job), setting, snapshot)
+        return await run_guest(where, job_archive(job), setting, snapshot)
 
     outcome = asyncio.run(go())
     assert outcome.counts

@@ -6,7 +6,7 @@ import functools
 import pytest
 
 from kdelta.cpus import load_cpu
-from kdelta.cpus.representative import differences
+from kdelta.cpus.representative import paths_not_taken
 from kdelta.infer.effects.same import partings
 from kdelta.machines.outcome import GuestOutcome
 from tests.machines.bench import ARM64, NEW, counts_of, made_as, run_job, syscalls_job
@@ -40,5 +40,5 @@ def test_guest_like_a_cpu_repeats_to_the_last_instruction(name: str) -> None:
 def test_guest_like_a_cpu_differs_in_what_qemu_lacks_alone(name: str) -> None:
     messages = outcomes(name)[0].messages
     info, said = (messages[one].decode() for one in ("cpuinfo", "vulnerabilities"))
-    found = differences(load_cpu(name), info, said)
+    found = paths_not_taken(load_cpu(name), info, said)
     assert [one.text for one in found if not one.path.not_emulated] == []

@@ -16,7 +16,7 @@ from kdelta.guests.job import Job, JobFile, job_archive
 from kdelta.host.native import native_folder
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Recording, run
+from kdelta.machines.tcg import Recording, run_guest
 from kdelta.replay.as_executed import data_misses
 from tests.machines.bench import counts_of, guest, new_setting, process_folder
 
@@ -76,7 +76,7 @@ def _regions() -> dict[str, Trace]:
         snapshot = await obtain_snapshot(where, new_setting())
         assert not isinstance(snapshot, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=Recording("data"))
-        return await run(where, job_archive(job), setting, snapshot)
+        return await run_guest(where, job_archive(job), setting, snapshot)
 
     outcome = asyncio.run(go())
     counts_of(outcome, {"strides": program.read_bytes()})

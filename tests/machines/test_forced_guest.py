@@ -10,8 +10,8 @@ import pytest
 
 from kdelta.cpus import forced, load_cpu
 from kdelta.cpus.cores import flags_of
-from kdelta.cpus.representative import differences, said_of
-from kdelta.infer.effects.effects import compare
+from kdelta.cpus.representative import paths_not_taken, said_of
+from kdelta.infer.effects.effects import compare_runs
 from kdelta.infer.effects.gains import path_gains
 from kdelta.infer.effects.same import partings
 from kdelta.lab.cpus import machine_like
@@ -108,8 +108,8 @@ def test_bounds_of_a_run_have_those_that_were_found_in_the_kernels_code(name: st
     outcome = run_job(syscalls_job("--clock", "getppid", "pipe-round-trip"), made_as(name, OLD))
     counts = counts_of(outcome)
     texts = (outcome.messages[one].decode() for one in ("cpuinfo", "vulnerabilities"))
-    found = differences(load_cpu(name), *texts)
-    gains = path_gains(compare([counts], [counts]), (found, found), (counts, counts))
+    found = paths_not_taken(load_cpu(name), *texts)
+    gains = path_gains(compare_runs([counts], [counts]), (found, found), (counts, counts))
     named = {one.region: one.base for one in gains}
     assert set(named) == set(paths)
     for region, reach in named.items():

@@ -11,7 +11,7 @@ from kdelta.guests.job import job_archive
 from kdelta.machines import snapshots
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Setting, Snapshot, run
+from kdelta.machines.tcg import Guest, Setting, Snapshot, run_guest
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from tests.machines.bench import OLD, guest, new_setting, syscalls_job
@@ -80,6 +80,8 @@ def test_state_that_qemu_cannot_load_is_refused_with_a_way_out(state: str, tmp_p
         where = msgspec.structs.replace(where, memory_mib=256)
     with pytest.raises(LabError, match=f"cannot load the snapshot in {folder}: ") as raised:
         asyncio.run(
-            run(where, job_archive(syscalls_job("getppid")), new_setting(60.0), Snapshot(folder))
+            run_guest(
+                where, job_archive(syscalls_job("getppid")), new_setting(60.0), Snapshot(folder)
+            )
         )
     assert raised.value.hint == "remove that folder, or run with --no-snapshot"

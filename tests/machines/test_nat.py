@@ -16,7 +16,7 @@ from kdelta.guests.job import Job, job_archive
 from kdelta.lab.work import workload_work
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Recording, Snapshot, run
+from kdelta.machines.tcg import Recording, Snapshot, run_guest
 from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.run import RunStatus
 from kdelta.workloads.catalog import find_workload
@@ -188,7 +188,7 @@ def traced(of: Job, spec: str) -> GuestOutcome:
         found = await obtain_snapshot(where, new_setting())
         assert isinstance(found, Snapshot)
         setting = msgspec.structs.replace(new_setting(), recording=Recording("on"))
-        return await run(where, job_archive(of), setting, found)
+        return await run_guest(where, job_archive(of), setting, found)
 
     return asyncio.run(go())
 

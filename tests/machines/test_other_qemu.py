@@ -15,7 +15,7 @@ from kdelta.guests.job import job_archive
 from kdelta.host.emulator import HOST, PIN, find_qemu
 from kdelta.host.target import target, targets
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Snapshot, run
+from kdelta.machines.tcg import Guest, Snapshot, run_guest
 from tests.machines.arm_state import loadable_by
 from tests.machines.bench import (
     ARM,
@@ -78,7 +78,7 @@ def test_a_snapshot_of_an_arm_guest_counts_the_same_in_another(
     taken, own = (_snapshot(one) for one in (ours, theirs))
     found = [
         counts_of(
-            asyncio.run(run(where, job_archive(syscalls_job()), new_setting(), start)),
+            asyncio.run(run_guest(where, job_archive(syscalls_job()), new_setting(), start)),
             arch=ours.arch,
         )
         for where, start in ((ours, taken), (theirs, loadable_by(own, taken, tmp_path / "changed")))

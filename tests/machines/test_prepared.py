@@ -12,7 +12,7 @@ from kdelta.guests.job import Job, handed_over, later_words
 from kdelta.infer.effects.same import partings
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Snapshot, prepare, run
+from kdelta.machines.tcg import Guest, Snapshot, prepare_program, run_guest
 from kdelta.spec.run import RunStatus, perturbation
 from tests.machines.bench import ARM64, NEW, counts_of, guest, guest_program, new_setting
 
@@ -27,7 +27,7 @@ def _job(*later: str, index: int = 1) -> Job:
 
 
 def _counts(where: Guest, job: bytes, start: Snapshot | None) -> RunCounts:
-    outcome = asyncio.run(run(where, job, new_setting(), start))
+    outcome = asyncio.run(run_guest(where, job, new_setting(), start))
     return counts_of(outcome, arch=where.arch)
 
 
@@ -41,7 +41,7 @@ def _ready(where: Guest, job: Job) -> Snapshot | None:
     program = guest_program(where.arch)
     starting = handed_over(msgspec.structs.replace(job, later=job.later and ()))
     return asyncio.run(
-        prepare(where, starting, new_setting(), _quiet(where), stop_address(program))
+        prepare_program(where, starting, new_setting(), _quiet(where), stop_address(program))
     )
 
 
@@ -82,7 +82,7 @@ def test_a_program_that_does_not_ask_is_not_ready() -> None:
 def test_a_wrong_word_is_told() -> None:
     where = guest()
     ready = _ready(where, _job("getppid"))
-    outcome = asyncio.run(run(where, later_words(_job("no-such-call")), new_setting(), ready))
+    outcome = asyncio.run(run_guest(where, later_words(_job("no-such-call")), new_setting(), ready))
     assert isinstance(outcome, GuestOutcome)
     assert outcome.status is RunStatus.WORKLOAD_FAILED
     assert b"an operation that it does not know" in outcome.messages["stderr"]

@@ -24,7 +24,7 @@ from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest, Program
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Recording, run
+from kdelta.machines.tcg import Recording, run_guest
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.run.request import RunRequest
@@ -49,7 +49,7 @@ def _outcome_of(job: Job, recording: Recording) -> GuestOutcome:
         snapshot = await obtain_snapshot(where, new_setting())
         assert not isinstance(snapshot, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=recording)
-        return await run(where, job_archive(job), setting, snapshot)
+        return await run_guest(where, job_archive(job), setting, snapshot)
 
     return asyncio.run(go())
 

@@ -304,7 +304,7 @@ def test_what_is_not_kept_is_made_again(tmp_path: Path, monkeypatch: pytest.Monk
     library = built(tmp_path / "replay.so", "-O1", "-DMOST_KEPT_OF_DATA=9")
     native.library.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(native, "build", lambda *_: library)
+        patched.setattr(native, "build_part", lambda *_: library)
         assert data_misses(trace, cpu).counts.tolist() == known.tolist()
     native.library.cache_clear()
 

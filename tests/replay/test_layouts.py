@@ -14,7 +14,7 @@ from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import (
     aligned,
     as_linked,
-    in_order,
+    chosen_first,
     in_orders,
     ordered,
     shuffles,
@@ -57,7 +57,7 @@ def test_an_aligned_layout_could_be_linked(found: Placement, alignment: int) -> 
 @given(kernels(), st.lists(st.integers(0, 50)))
 def test_what_is_ordered_comes_first_in_that_order(found: Placement, chosen: list[int]) -> None:
     chosen = [index % len(found.functions) for index in chosen]
-    layout = in_order(found, chosen)
+    layout = chosen_first(found, chosen)
     assert_possible(found, layout)
     main = {i: f.group for i, f in enumerate(found.functions) if f.kind == "main"}
     head = list(dict.fromkeys(main[i] for i in chosen if i in main))
@@ -70,7 +70,7 @@ def test_what_is_ordered_comes_first_in_that_order(found: Placement, chosen: lis
 def test_the_order_as_linked_is_the_layout_as_linked(found: Placement) -> None:
     linked = as_linked(found)
     assert linked.tolist() == [function.address for function in found.functions]
-    assert in_order(found, []).tolist() == linked.tolist()
+    assert chosen_first(found, []).tolist() == linked.tolist()
     assert (
         not found.ranges
         or found.ranges[0].alignments[0] != 16
@@ -178,7 +178,7 @@ def test_many_orders_are_each_as_alone() -> None:
     orders = [[i % 6, (i * 5 + 1) % 6] for i in range(40)]
     drawn = in_orders(found, orders)
     for order, layout in zip(orders, drawn, strict=True):
-        assert (layout == in_order(found, order)).all()
+        assert (layout == chosen_first(found, order)).all()
 
 
 @pytest.mark.parametrize("alignment", [0, -16, 3, 48, 8192])

@@ -15,7 +15,7 @@ from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay import search as search_module
 from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import as_linked, ordered
-from kdelta.replay.order import ANNEALED, C3_LARGE, HOT_APART, SHIPPED, PlaceResult, place
+from kdelta.replay.order import ANNEALED, C3_LARGE, HOT_APART, SHIPPED, PlaceResult, place_in_order
 from kdelta.replay.search import CaseJudge, WeightedRegion
 from kdelta.replay.units import units_of
 from kdelta.spec.errors import UserError
@@ -36,7 +36,7 @@ def placed_by(
 ) -> PlaceResult:
     placement = placed(rows, *(trace for trace, _ in cases))
     given = [WeightedRegion(trace, weight) for trace, weight in cases]
-    return place(placement, given, cpu, seed=seed, evaluations=evaluations, layouts=8)
+    return place_in_order(placement, given, cpu, seed=seed, evaluations=evaluations, layouts=8)
 
 
 def own_misses(
@@ -176,7 +176,7 @@ def test_what_is_printed_is_what_a_plain_cache_has() -> None:
     btb = Cache(2, 1, 1)
     cpu = cpu_of(4, 1, btb=btb)
     placement = placed(rows, trace)
-    result = place(placement, [WeightedRegion(trace)], cpu, evaluations=20, layouts=3)
+    result = place_in_order(placement, [WeightedRegion(trace)], cpu, evaluations=20, layouts=3)
     (row,) = result.regions
     assert result.judged == ("l1i", "itlb", "btb")
     layouts = {SHIPPED: as_linked(placement), result.method: ordered(placement, result.order)[0]}
@@ -288,11 +288,11 @@ def test_a_long_trace_is_searched_by_parts_and_judged_whole(
     trace = region(rows, ["a", "b"] * 20 + ["c"], times=50)
     monkeypatch.setattr(search_module, "_MOST_EXECUTED", 256)
     monkeypatch.setattr(search_module, "_WINDOW", 32)
-    short = search_module.shortened(WeightedRegion(trace, 2.0))
+    short = search_module.sampled_case(WeightedRegion(trace, 2.0))
     assert len(short.trace.sequence) == len(short.trace.contexts) == 256
     assert short.weight == 2
     last = msgspec.structs.replace(trace, sequence=np.arange(len(trace.sequence), dtype=np.uint32))
-    kept = search_module.shortened(WeightedRegion(last)).trace.sequence
+    kept = search_module.sampled_case(WeightedRegion(last)).trace.sequence
     assert (kept[0], kept[-1]) == (0, len(trace.sequence) - 1)
     assert (kept[1:] > kept[:-1]).all()
     result = placed_by(rows, [(trace, 1)], cpu_of(4, 1))
@@ -319,4 +319,6 @@ def test_cases_and_placement_must_fit() -> None:
     rows = lines(alpha=1)
     trace = region(rows, ["alpha"])
     with pytest.raises(ValueError, match="2 cases, and a placement of 1"):
-        place(placed(rows, trace), [WeightedRegion(trace), WeightedRegion(trace)], cpu_of(4, 1))
+        place_in_order(
+            placed(rows, trace), [WeightedRegion(trace), WeightedRegion(trace)], cpu_of(4, 1)
+        )

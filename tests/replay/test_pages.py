@@ -6,7 +6,7 @@ import numpy as np
 from kdelta.counts.symbols import parse_symbols
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement, placement_of
-from kdelta.replay.layouts import at_borders, in_order_of, in_text
+from kdelta.replay.layouts import at_borders, in_text, layout_in_order_of
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 
 PAGE = 4096
@@ -33,13 +33,13 @@ def lines(placement: Placement, layout: np.ndarray) -> dict[str, int]:
 
 def test_shared_functions_lie_where_the_other_kernel_has_them() -> None:
     ours, theirs = kernel("a", "b", "c"), kernel("c", "x", "a", "b")
-    assert lines(ours, in_order_of(ours, ours)) == {"a": 0, "b": 1, "c": 2}
-    assert lines(ours, in_order_of(ours, theirs)) == {"a": 2, "b": 3, "c": 0}
+    assert lines(ours, layout_in_order_of(ours, ours)) == {"a": 0, "b": 1, "c": 2}
+    assert lines(ours, layout_in_order_of(ours, theirs)) == {"a": 2, "b": 3, "c": 0}
 
 
 def test_what_one_kernel_alone_has_stays_behind_the_function_before_it() -> None:
     ours, theirs = kernel("new", "a", "b", "more", "c"), kernel("c", "b", "a")
-    assert lines(ours, in_order_of(ours, theirs)) == {
+    assert lines(ours, layout_in_order_of(ours, theirs)) == {
         "new": 1,  # before all that are shared: as far from the first of these
         "a": 2,
         "b": 1,
@@ -50,7 +50,7 @@ def test_what_one_kernel_alone_has_stays_behind_the_function_before_it() -> None
 
 def test_code_that_is_not_executed_does_not_move_the_rest() -> None:
     ours, grown = kernel("a", "b"), kernel("dead", "a", "b")
-    both = [in_order_of(one, ours) for one in (ours, grown)]
+    both = [layout_in_order_of(one, ours) for one in (ours, grown)]
     assert lines(ours, both[0])["b"] == lines(grown, both[1])["b"] == 1
 
 
@@ -58,7 +58,7 @@ def test_kernels_without_a_function_in_common_keep_their_own_order() -> None:
     rows = [(START, "T", "_stext"), (START, "t", "z"), (START + PAGE, "T", "_etext")]
     other = placement_of([trace_of([(START, 8)], [[0]], [0])], parse_symbols(kallsyms(rows)))
     ours = kernel("a", "b")
-    assert in_order_of(ours, other).tolist() == ours.addresses().tolist()
+    assert layout_in_order_of(ours, other).tolist() == ours.addresses().tolist()
 
 
 def test_all_of_the_text_is_moved_by_one_distance_and_nothing_else() -> None:
@@ -79,7 +79,7 @@ def test_all_of_the_text_is_moved_by_one_distance_and_nothing_else() -> None:
 
 def test_orders_take_turns() -> None:
     one = kernel("a", "b", "c")
-    orders = [one.addresses(), in_order_of(one, kernel("c", "b", "a"))]
+    orders = [one.addresses(), layout_in_order_of(one, kernel("c", "b", "a"))]
     found = at_borders(orders, in_text(one), range(6), Cache(1, 8, PAGE))
     for number, layout in enumerate(found):
         relative = layout[:3] - layout[1]

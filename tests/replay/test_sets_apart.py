@@ -12,7 +12,7 @@ from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import ordered
-from kdelta.replay.order import ANNEALED, SETS_APART, Further, PlaceResult, place
+from kdelta.replay.order import ANNEALED, SETS_APART, Further, PlaceResult, place_in_order
 from kdelta.replay.search import CaseJudge, Misses, Start, WeightedRegion
 from kdelta.replay.sets_apart import sets_apart
 from kdelta.replay.units import units_of
@@ -145,7 +145,7 @@ def test_sets_that_cost_too_much_in_another_cache_are_not_kept() -> None:
         return {"l2": 20 * np.array(most, dtype=np.int64)}
 
     def order(further: Further | None) -> PlaceResult:
-        return place(
+        return place_in_order(
             placement, [WeightedRegion(trace)], CPU, evaluations=40, layouts=4, further=further
         )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kdelta.counts.arrays import U64
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache, Replacement
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError, UserError
 
@@ -63,7 +63,7 @@ def test_branches_are_those_of_a_plain_table(
 
 @pytest.mark.slow
 def test_the_library_compiles_without_warnings() -> None:
-    assert build("replay", strict=True).is_file()
+    assert build_part("replay", strict=True).is_file()
 
 
 @pytest.mark.parametrize("kind", ["lines", "branches"])
@@ -108,7 +108,7 @@ def test_of_a_long_trace_few_layouts_are_replayed_at_a_time(
     trace, placed, layouts = looping(50)
     prepared = PreparedTrace(trace, placed)
     called: list[int] = []
-    monkeypatch.setattr("kdelta.replay.native.check", called.append)
+    monkeypatch.setattr("kdelta.replay.native.check_status", called.append)
     found = prepared.replay(layouts, L1I, threads=1)
     assert len(called) == calls
     assert found.total.tolist() == replay(trace, placed, layouts, L1I).total.tolist()

@@ -4,7 +4,7 @@
 import functools
 
 from kdelta.counts.model import Cost, RunCounts
-from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.effects import compare_runs
 from kdelta.report.model import KernelRuns, ReportedRun
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
@@ -137,7 +137,7 @@ def report() -> CompareReport:
                     "6.12.57+deb13-cloud-amd64",
                     (*good, bad),
                 ),
-                compare(
+                compare_runs(
                     [base_counts(shake) for shake in (0, 3, 5)],
                     [other_counts(shake) for shake in (0, 6, 5)],
                 ),

@@ -7,8 +7,8 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.infer.effects.effects import Word, compare
-from kdelta.infer.effects.gate import decide, judge_path
+from kdelta.infer.effects.effects import Word, compare_runs
+from kdelta.infer.effects.gate import decide_gate, judge_path
 from kdelta.infer.profiles.system_calls import KernelCost, PartKind, part_changes
 from kdelta.report.measured import Effect, MeasuredEffects, judge_effect
 from kdelta.report.model import KernelRuns, ReportedRun
@@ -56,7 +56,7 @@ def against_report(
 ) -> AgainstReport:
     """The new program with so many writes, where the old one has 100."""
     shakes = (0, 3, 5)
-    effects = compare(
+    effects = compare_runs(
         [counts(100, shake) for shake in shakes], [counts(writes, shake) for shake in shakes]
     )
     judged = tuple(judge_path(one, margin) for one in effects.operations)
@@ -66,7 +66,7 @@ def against_report(
         old=ProgramSide(("/opt/old/ls", "-l"), side("old"), 2048),
         new=ProgramSide(("./ls", "-l"), side("new"), 2304),
         margin=margin,
-        decision=decide(judged),
+        decision=decide_gate(judged),
         judged=judged,
         regions=tuple(AgainstRegion(one, changes) for one in effects.operations),
         output=(OutputChange("standard output", 3, "-rw-r--r-- a", ""),) if output else (),
@@ -76,7 +76,7 @@ def against_report(
 
 def failed_against() -> AgainstReport:
     """The old program failed."""
-    decision = decide((), ("old: workload-failed: old: exit 2",))
+    decision = decide_gate((), ("old: workload-failed: old: exit 2",))
     old = ProgramSide(("./old",), side("old", failed=True))
     new = ProgramSide(("./new",), side("new"))
     return AgainstReport(MACHINE, old, new, Fraction(0), decision, (), ())
@@ -91,4 +91,4 @@ def timed_report() -> AgainstReport:
     notes = ("timed on this host, AMD EPYC, under 6.12.0, which runs here; 7 pairs of runs",)
     times = MeasuredEffects("times", "nanoseconds", (effect,), " by the clock", notes)
     judged = (*plain.judged, judge_effect(effect, times))
-    return msgspec.structs.replace(plain, times=times, judged=judged, decision=decide(judged))
+    return msgspec.structs.replace(plain, times=times, judged=judged, decision=decide_gate(judged))

@@ -9,7 +9,7 @@ import pytest
 from kdelta.infer.effects.gate import Exit
 from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
 from kdelta.report.document import Table
-from kdelta.studies.against.document import document
+from kdelta.studies.against.document import against_document
 from kdelta.studies.against.model import names_of
 from tests.report.example_against import against_report, failed_against
 from tests.report.shown import shown, stored, unwrapped
@@ -90,7 +90,7 @@ def test_a_margin_decides_the_exit_code(margin: int, exit_code: Exit) -> None:
 
 
 def test_system_calls_add_up_to_the_kernels_work() -> None:
-    found = document(stored("against", against_report()), against_report())
+    found = against_document(stored("against", against_report()), against_report())
     (table,) = (
         block
         for section in found.sections

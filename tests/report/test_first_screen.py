@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, Iterations, LeftWork, RunCounts
-from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.effects import compare_runs
 from kdelta.infer.effects.gains import PathGain, Reach
 from kdelta.report.kind import ALL
 from kdelta.report.model import KernelRuns, Mismatch
@@ -110,7 +110,7 @@ def table(changes: list[int], base: KernelRuns, other: KernelRuns) -> CompareRep
         [run(*(region(name, {own("f"): 100 * (10_000 + more)}) for name, more in rows))] * 2
         for rows in (zip(names, [0] * len(names), strict=True), zip(names, changes, strict=True))
     ]
-    return CompareReport("syscalls", {"name": "tcg"}, base, (Compared(other, compare(*runs)),))
+    return CompareReport("syscalls", {"name": "tcg"}, base, (Compared(other, compare_runs(*runs)),))
 
 
 A, B = sides("deb:linux-image-a=6.1.192-2"), sides("deb:linux-image-b=6.12.117-1", "6.12.117")
@@ -171,7 +171,7 @@ def test_a_change_has_the_decimals_that_its_interval_supports(spread: int, row: 
         [run(region("op", {own("f"): 100 * (insns + more)})) for more in (-far, 0, 0, far)]
         for insns, far in ((10_000, 0), (10_712, spread // 2))
     ]
-    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*runs)),))
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare_runs(*runs)),))
     text = first_screen_of([found])
     assert [line.split()[1:5] for line in text.splitlines() if line.startswith("op ")] == [row]
     assert "in per cent of the base, by all runs, 4 a kernel." in " ".join(text.split())
@@ -219,7 +219,7 @@ def test_a_wide_interval_is_unresolved_and_names_the_runs_it_takes() -> None:
         [run(*(region(name, {own("f"): side[name][at]}) for name in side)) for at in range(2)]
         for side in (base, other)
     ]
-    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*runs)),))
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare_runs(*runs)),))
     text = " ".join(first_screen_of([found]).split())
     assert "unresolved: shaken (-20 to +20%; 8 runs a side would probably decide)" in text
     assert "same within 0.03%: stirred" in text
@@ -258,7 +258,7 @@ def screen_of(base: dict[Function, int], changed: list[dict[Function, int]]) -> 
         [run(region("op", {key: 100 * insns for key, insns in one.items()}, 100)) for one in side]
         for side in ([base] * len(changed), changed)
     ]
-    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare_runs(*sides)),))
     return " ".join(first_screen_of([found]).split())
 
 
@@ -285,7 +285,7 @@ def test_what_is_left_hides_no_other_tasks_of_another_operation() -> None:
         * 4
         for insns in (0, 700)
     ]
-    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare_runs(*sides)),))
     text = " ".join(first_screen_of([found]).split())
     assert "- left to other tasks, instructions: left +700 - other tasks meanwhile, " in text
     assert "meanwhile, instructions: meanwhile +700" in text
@@ -299,7 +299,7 @@ def test_a_row_without_a_word_whose_interval_excludes_zero_says_why() -> None:
         for each in ((1_000,) * 100, (990, 990, 1_100, 990, 1_100) * 20)
         for made in [region("op", {own("f"): sum(each)}, 100)]
     ]
-    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare_runs(*sides)),))
     row = r"op +1000 +1034 +\+3.40% +exact +unresolved: the mean and the median iteration"
     text = first_screen_of([found])
     assert re.search(row, text)
@@ -347,7 +347,7 @@ def test_variants_have_their_certainty_and_what_is_no_plain_instruction() -> Non
 
     base = runs(1_000, 1_000, 1_000, 1_000)
     others = [
-        Compared(KernelRuns(f"image:/{name}", "0" * 64, "", ()), compare(base, found))
+        Compared(KernelRuns(f"image:/{name}", "0" * 64, "", ()), compare_runs(base, found))
         for name, found in (
             ("exact", runs(*[1_100] * 4)),
             ("noisy", runs(1_090, 1_110, 1_090, 1_110)),
@@ -368,7 +368,7 @@ def test_the_same_sum_of_other_functions_is_apart_from_the_same_code() -> None:
              region("up", {own("f"): 100 * more}, 100))] * 4
         for one, more in ((base, 100), ({own("f"): 150, own("g"): 850}, 200))
     ]  # fmt: skip
-    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides)),))
+    found = CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare_runs(*sides)),))
     text = " ".join(first_screen_of([found]).split())
     assert "- same: op-0, op-1, op-2, op-3, op-4, op-5 -" in text
     assert re.search(r"- same in sum: op \((\+50 f|-50 g)\)", text)
@@ -394,7 +394,7 @@ def alike() -> CompareReport:
         run(*one.regions[:2], region("uname", {own("names"): 900}), warnings=one.warnings)
         for one in sides_[1]
     ]
-    return CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare(*sides_)),))
+    return CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, compare_runs(*sides_)),))
 
 
 def test_a_table_that_operations_share_is_printed_once() -> None:

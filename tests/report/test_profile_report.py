@@ -26,11 +26,11 @@ from kdelta.report.model import ReportedRun
 from kdelta.report.text import text_of
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
-from kdelta.studies.diff.document import document as diff_document
+from kdelta.studies.diff.document import diff_document
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.documents import document_text
 from kdelta.studies.forms import text as printed
-from kdelta.studies.profile.document import ON_A_PAGE, FunctionsAsked, document
+from kdelta.studies.profile.document import ON_A_PAGE, FunctionsAsked, profile_document
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.parts import usual_columns
 from kdelta.studies.profile.views_text import changed_lines
@@ -44,12 +44,12 @@ OWN = Selection()
 
 def profile_text(report: ProfileReport, limit: int = 20, by: Sort = Sort.INSNS) -> str:
     asked = FunctionsAsked(limit, by, usual_columns(report, by))
-    return text_of(document(kept_as("profile", report), report, asked))
+    return text_of(profile_document(kept_as("profile", report), report, asked))
 
 
 def functions_of(report: ProfileReport, asked: FunctionsAsked = ON_A_PAGE) -> list[dict[str, str]]:
     """The rows of the table of functions by column, the total last."""
-    found = document(kept_as("profile", report), report, asked).sections
+    found = profile_document(kept_as("profile", report), report, asked).sections
     (table,) = (t for t in blocks(found) if isinstance(t, Table) and t.id == "functions-table")
     heads = [column.title for column in table.columns]
     rows = (*table.rows, table.total)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import CpuCounts, LeftWork, RunCounts
-from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.effects import compare_runs
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.report import figures
 from kdelta.report.kind import ALL
@@ -21,8 +21,7 @@ from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
 from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.forms import text as printed
-from kdelta.studies.run.document import BRIEF, RunDetail
-from kdelta.studies.run.document import document as run_document
+from kdelta.studies.run.document import BRIEF, RunDetail, run_document
 from kdelta.studies.run.model import RunReport
 from tests.report.example import MACHINE, failed_report, report, run_report
 from tests.report.example_cycles import with_cycles
@@ -65,8 +64,8 @@ def several() -> CompareReport:
         machine={"name": "tcg"},
         base=one.base,
         others=(
-            Compared(one.others[0].side, compare(counts, more)),
-            Compared(failed, compare(counts, [])),
+            Compared(one.others[0].side, compare_runs(counts, more)),
+            Compared(failed, compare_runs(counts, [])),
         ),
     )
 
@@ -199,7 +198,7 @@ def test_what_is_printed_adds_up(
     base: list[RunCounts], others: list[RunCounts], functions: int
 ) -> None:
     side = report().base
-    effects = compare(base, others)
+    effects = compare_runs(base, others)
     found = CompareReport("w", MACHINE, side, (Compared(side, effects),))
     text = compare_text(found, functions=functions)
     fits_a_mail(text)

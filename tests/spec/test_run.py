@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.spec.errors import KdeltaError, LabError, UserError
-from kdelta.spec.identity import canonical_json, identity, short
+from kdelta.spec.identity import canonical_json, identity, short_id
 from kdelta.spec.run import PHASE_NS, MachineOptions, Perturbation, perturbation, turn_us
 
 
@@ -62,7 +62,7 @@ def test_identity_is_the_hash_of_sorted_json() -> None:
     # printf '{"a":1,"b":2}' | sha256sum
     expected = "43258cff783fe7036d8a43033f830adfc60ec037382473548ac742b888292777"
     assert identity({"b": 2, "a": 1}) == expected
-    assert short(expected) == "43258cff783f"
+    assert short_id(expected) == "43258cff783f"
 
 
 def test_options_with_another_value_have_another_identity() -> None:

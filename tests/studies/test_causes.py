@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost
-from kdelta.infer.effects.effects import OperationEffect, Word, compare
+from kdelta.infer.effects.effects import OperationEffect, Word, compare_runs
 from kdelta.studies.compare.causes import cause_of, causes
 from tests.synthetic import own, region, run
 
@@ -24,7 +24,7 @@ def effect(base: dict[str, int], other: dict[str, int]) -> OperationEffect:
         [run(region("op", {own(name): Cost(insns) for name, insns in one.items()}, 1))] * 4
         for one in (base | {"same": 100_000}, other | {"same": 100_000})
     ]
-    (found,) = compare(*sides).operations
+    (found,) = compare_runs(*sides).operations
     return found
 
 
@@ -93,7 +93,7 @@ def test_a_cause_is_with_who_alone_calls_it_more_often(
         for insns, one in zip((before, before + 724), calls, strict=True)
         for functions in [{own("memset"): insns} if insns else {}]
     ]
-    (found,) = compare(*sides).operations
+    (found,) = compare_runs(*sides).operations
     assert cause_of(found) == cause
 
 
@@ -104,7 +104,7 @@ def test_a_caller_of_the_same_name_says_nothing() -> None:
             [run(region("op", {own(name): insns}, 1, calls={name: (insns, caller)}))] * 4
             for insns in (100, 300)
         ]
-        (found,) = compare(*sides).operations
+        (found,) = compare_runs(*sides).operations
         assert cause_of(found) == f"+200 {name}" + (", called by alloc" if name == "clear" else "")
 
 
@@ -148,7 +148,7 @@ def called(
         [run(region("op", {own(name): insns for name, insns in one.items()}, 1, calls=calls))] * 4
         for one in (base, other)
     ]
-    (found,) = compare(*sides).operations
+    (found,) = compare_runs(*sides).operations
     return found
 
 
@@ -167,6 +167,6 @@ def test_what_goes_the_other_way_than_the_word_is_in_its_row(
     base: Cost, other: Cost, cause: str
 ) -> None:
     sides = [[run(region("op", {own("f"): one}, 1))] * 4 for one in (base, other)]
-    (found,) = compare(*sides).operations
+    (found,) = compare_runs(*sides).operations
     assert found.verdict.word in (Word.SLOWER, Word.FASTER)
     assert cause_of(found) == cause

@@ -13,8 +13,8 @@ from kdelta.workloads.catalog import (
     UserlandWanted,
     build_workload,
     find_workload,
+    list_workloads,
     load_workload,
-    workloads,
 )
 
 GOOD = """
@@ -65,8 +65,8 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_all_that_come_with_kdelta_load() -> None:
-    assert "syscalls" in workloads()
-    for name, workload in workloads().items():
+    assert "syscalls" in list_workloads()
+    for name, workload in list_workloads().items():
         assert name == workload.name
         assert workload.summary
         assert all(operation.summary for operation in workload.operations)
@@ -75,7 +75,7 @@ def test_all_that_come_with_kdelta_load() -> None:
 @pytest.mark.slow
 def test_all_that_come_with_kdelta_compile_without_a_warning(own_cache: Path) -> None:
     assert own_cache
-    for workload in workloads().values():
+    for workload in list_workloads().values():
         assert build_workload(workload, by=Compiler("x86_64"), strict=True).is_file()
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from kdelta.cli.options import OfProgram
 from kdelta.cli.plain_options import PrintOptions
-from kdelta.cli.profile import LookOptions, asked_work, failed, is_run, selection_of
+from kdelta.cli.profile import LookOptions, asked_work, is_run, run_failed, selection_of
 from kdelta.cli.publish import publish, shown_lab
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.diff import COMPARED
@@ -111,7 +111,7 @@ def diff(
         else _of_kernels(words, asked_work(program, compared.workload, request.regions), request)
     )
     if not isinstance(report, DiffReport):
-        return failed(report)
+        return run_failed(report)
     with open_store() as store:
         publish(store, "diff", [report], printed, shown={"functions": compared.functions})
     return 0

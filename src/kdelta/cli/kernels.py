@@ -13,7 +13,7 @@ from kdelta.cli.output import emit
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.upkeep import pruned_text
 from kdelta.host.cache import GIB, Pruning
-from kdelta.kernels.config.configure import some
+from kdelta.kernels.config.configure import few_items
 from kdelta.kernels.config.kconfig import line_of
 from kdelta.kernels.kbuild.built import BuiltKernel, built_kernels, find_built, load_built
 from kdelta.kernels.kbuild.failure import NoKernel
@@ -22,7 +22,7 @@ from kdelta.kernels.packages.cached import CachedKernel, cached_kernels
 from kdelta.lab.configs import ConfigDifference, compare_configs
 from kdelta.lab.steps import expect_kernels, obtained, refused_of
 from kdelta.spec.errors import UserError
-from kdelta.spec.identity import short
+from kdelta.spec.identity import short_id
 from kdelta.spec.option import Argument, option
 from kdelta.spec.words import parse_kernel_words
 
@@ -42,12 +42,12 @@ def kernels_text(fetched: Sequence[CachedKernel], built: Sequence[BuiltKernel]) 
 
 
 def _release(kernel: CachedKernel | BuiltKernel | Kernel) -> str:
-    return f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}"
+    return f"    release {kernel.release}, {kernel.arch}, identity {short_id(kernel.identity)}"
 
 
 def built_name(kernel: BuiltKernel) -> str:
     """A built kernel by the beginning of its key, and how it was asked for."""
-    return f"{short(kernel.key)}  {kernel.spec}"
+    return f"{short_id(kernel.key)}  {kernel.spec}"
 
 
 def built_text(kernel: Kernel | NoKernel) -> str:
@@ -75,9 +75,11 @@ def _history(built: BuiltKernel) -> list[str]:
     if built.lab:
         lines.append("set for the lab: " + ", ".join(str(flip) for flip in built.lab))
     if built.changed:
-        lines.append(f"granted otherwise: {some(built.changed, _SHOWN)}")
+        lines.append(f"granted otherwise: {few_items(built.changed, _SHOWN)}")
     if built.derived:
-        lines.append(f"follows from the compiler and other options: {some(built.derived, _SHOWN)}")
+        lines.append(
+            f"follows from the compiler and other options: {few_items(built.derived, _SHOWN)}"
+        )
     if built.unknown:
         lines.append(f"not in this tree, and left out: {', '.join(built.unknown)}")
     if built.idle:

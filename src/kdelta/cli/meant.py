@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kdelta.host.target import host_target
 from kdelta.kernels.packages.apt import Apt
-from kdelta.kernels.packages.packages import nearest
+from kdelta.kernels.packages.packages import likely_packages
 from kdelta.kernels.sources.git import object_named
 from kdelta.spec.errors import KdeltaError
 from kdelta.spec.kernel import KernelSpecError, parse_kernel_spec
@@ -81,7 +81,7 @@ def _here(word: str) -> Meant | None:
     found: list[str] = []
     with contextlib.suppress(KdeltaError):  # without apt
         names = Apt.best().names(_PACKAGES)
-        found = nearest(
+        found = likely_packages(
             f"{_PACKAGES}{number}", [one for one in names if host and one.endswith(f"-{host.dpkg}")]
         )
     if found and found[0].startswith((f"{_PACKAGES}{number}.", f"{_PACKAGES}{number}-")):

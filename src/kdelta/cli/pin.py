@@ -11,7 +11,7 @@ from kdelta.cli.output import emit
 from kdelta.cli.plain_options import Verbose
 from kdelta.cli.reading import one_of
 from kdelta.host.command import echo_commands, log_to_stderr
-from kdelta.host.pin import gcc_part, megabytes, obtain, pack, pinned, qemu_part
+from kdelta.host.pin import gcc_part, megabytes_of, obtain_part, pack, pinned, qemu_part
 from kdelta.host.target import targets
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, option
@@ -69,7 +69,7 @@ def pin(
     found = pinned()
     if one_of("ACTION", action, _ACTIONS) == "fetch":
         for part in _parts(asked.arches or [_ARCH], asked.workloads):
-            obtain(found, part, log_to_stderr)
+            obtain_part(found, part, log_to_stderr)
     elif action == "pack":
         if asked.output is None:
             raise UserError("pack needs a file to write", "kdelta pin pack --output FILE")
@@ -79,7 +79,7 @@ def pin(
     width = max(map(len, found.parts))
     here = found.here
     parts = (
-        f"  {part:<{width}} {megabytes(found.of(part)):>3} MB  "
+        f"  {part:<{width}} {megabytes_of(found.of(part)):>3} MB  "
         f"{f'in {found.folder_of(part)}' if part in here else 'not fetched yet'}\n"
         for part in found.parts
     )

@@ -36,11 +36,9 @@ from kdelta.spec.option import Argument, HelpSection, OptionKind, option
 from kdelta.store.model import Run
 from kdelta.store.store import LAST
 from kdelta.studies.documents import document_text
-from kdelta.studies.processes.document import ProcessesReport
-from kdelta.studies.processes.document import document as processes_document
+from kdelta.studies.processes.document import ProcessesReport, processes_document
 from kdelta.studies.processes.study import processes_of_kernel, processes_of_run
-from kdelta.studies.profile.document import FunctionsAsked
-from kdelta.studies.profile.document import document as profile_document
+from kdelta.studies.profile.document import FunctionsAsked, profile_document
 from kdelta.studies.profile.exported import ExportedRun, kernel_recording, run_recording
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.parts import usual_columns
@@ -236,7 +234,7 @@ def profile(
         wanted.write(report, request.selection, source=looked.source)
         return 0
     if not isinstance(report, ProfileReport):
-        return failed(report if isinstance(report, Run) else None)
+        return run_failed(report if isinstance(report, Run) else None)
     stored = _as_stored("profile", "Where do the instructions go", report, columns.functions)
     chosen = columns.columns or usual_columns(report, columns.sort)
     table = FunctionsAsked(columns.functions, columns.sort, tuple(chosen))
@@ -351,7 +349,7 @@ def is_run(words: Sequence[str], workload: str) -> bool:
     return not workload and _RUN.fullmatch(words[0]) is not None
 
 
-def failed(run: Run | None) -> int:
+def run_failed(run: Run | None) -> int:
     """Log which run failed, if one did."""
     if run is not None:
         reason = f": {run.detail}" if run.detail else ""
@@ -399,7 +397,7 @@ def _by_process(
                 spec = _one_kernel(words)
                 run, found = run_async(processes_of_kernel(spec, asked, as_asked))
         if run is None or not found:
-            return failed(run)
+            return run_failed(run)
         wanted = chosen_regions({one.region: one for one in found}, request.regions)
         report = ProcessesReport(reported_run(run, store, stored=True), tuple(wanted.values()))
     stored = _as_stored("processes", "Which processes execute the instructions", report)

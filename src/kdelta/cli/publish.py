@@ -28,8 +28,7 @@ from kdelta.studies.flames import flames_of
 from kdelta.studies.forms import find_form
 from kdelta.studies.forms import html as html_of
 from kdelta.studies.kinds import keep, question_of
-from kdelta.studies.run.document import RunDetail
-from kdelta.studies.run.document import document as run_document
+from kdelta.studies.run.document import RunDetail, run_document
 from kdelta.studies.run.model import RunReport
 
 _Request = TypeVar("_Request")
@@ -46,7 +45,7 @@ def shown_lab(store: Store, *, asks: bool = True) -> Iterator[Lab]:
             yield Lab(store, progress)
         except BaseException as error:
             if asks and (store.is_understood or not is_slip(error)):
-                store.enter_last(refused=words_of(error))
+                store.enter_last(refused=ending_words(error))
             raise
     if asks:
         store.enter_last()
@@ -57,7 +56,7 @@ def is_slip(error: BaseException) -> bool:
     return all(isinstance(one, UserError) for one in leaves(error))
 
 
-def words_of(error: BaseException) -> str:
+def ending_words(error: BaseException) -> str:
     """Return in a line why a command ended by that."""
     known = [str(one) for one in leaves(error) if isinstance(one, Exception)]
     return "; ".join(dict.fromkeys(known)) or "it was interrupted"

@@ -10,8 +10,7 @@ import msgspec
 
 from kdelta.cli.codes import LAB
 from kdelta.cli.output import emit
-from kdelta.host.cache import GIB, Pruning, disk_bytes, limit_bytes, megabytes, usage
-from kdelta.host.cache import prune as prune_cache
+from kdelta.host.cache import GIB, Pruning, disk_bytes, limit_bytes, megabytes, prune_cache, usage
 from kdelta.host.command import log_to_stderr
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import expanded

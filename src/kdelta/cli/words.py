@@ -45,7 +45,7 @@ _ID_LETTERS = 8
 _UNSAFE = re.compile(r"[^\w@%+=:,./~-]")
 
 
-def main(arguments: Sequence[str]) -> None:
+def print_words(arguments: Sequence[str]) -> None:
     """Print what may complete a command line, a line each.
 
     arguments: `bash`, the line as far as the cursor, and the characters that end words there; or

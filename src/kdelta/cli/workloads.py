@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from kdelta.cli.output import emit
 from kdelta.workloads.catalog import Operation, Parameter, Workload
-from kdelta.workloads.catalog import workloads as known_workloads
+from kdelta.workloads.catalog import list_workloads as known_workloads
 
 _NAME = 24
 

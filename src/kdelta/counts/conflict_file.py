@@ -20,7 +20,7 @@ from kdelta.counts.conflicts import (
     CpuAccesses,
     FieldUse,
     Place,
-    added_up,
+    sum_by_cpu,
 )
 from kdelta.counts.memory_names import Address, MemoryMap, MemoryNames, SlabCache
 from kdelta.counts.raw import ChunkColumns, RawRegion, Sources, read_region
@@ -303,7 +303,7 @@ def _joined(lines: Sequence[ContendedLine]) -> ContendedLine:
         any(line.is_true for line in lines),
         first.is_steady,
         sum(line.count for line in lines),
-        tuple(FieldUse(*key, added_up(rows)) for key, rows in uses.items()),
+        tuple(FieldUse(*key, sum_by_cpu(rows)) for key, rows in uses.items()),
         is_placed=all(line.is_placed for line in lines),
     )
 

@@ -101,7 +101,7 @@ class ContendedLine(msgspec.Struct, frozen=True):
     @property
     def cpus(self) -> tuple[CpuAccesses, ...]:
         """Return what each CPU did to them."""
-        return added_up([use.cpus for use in self.uses])
+        return sum_by_cpu([use.cpus for use in self.uses])
 
     @property
     def accesses(self) -> int:
@@ -109,7 +109,7 @@ class ContendedLine(msgspec.Struct, frozen=True):
         return sum(one.total for one in self.cpus)
 
 
-def added_up(rows: Sequence[Sequence[CpuAccesses]]) -> tuple[CpuAccesses, ...]:
+def sum_by_cpu(rows: Sequence[Sequence[CpuAccesses]]) -> tuple[CpuAccesses, ...]:
     """Return the sum by CPU of one row or more."""
     return tuple(sum(column, CpuAccesses()) for column in zip(*rows, strict=True))
 

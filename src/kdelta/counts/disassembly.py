@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from elftools.elf.enums import ENUM_E_MACHINE
 
-from kdelta.host.command import run
+from kdelta.host.command import run_program
 from kdelta.host.emulator import binutils_command
 from kdelta.host.files import lab_errors
 from kdelta.host.lock import work_folder
@@ -87,7 +87,7 @@ def _disassembled(
                 elf_of(blocks, symbols, machine=ENUM_E_MACHINE[of.elf_machine], bits=of.bits)
             )
         objdump = binutils_command(of, "objdump")
-        said = run([*objdump, "-d", "-z", "-w", "--no-show-raw-insn", path])
+        said = run_program([*objdump, "-d", "-z", "-w", "--no-show-raw-insn", path])
     if not said.ok:
         raise LabError(f"{objdump[-1]} cannot read what was executed: {said.last_words(1)}")
     found: list[dict[int, str]] = [{} for _ in blocks]

@@ -14,7 +14,7 @@ from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import Symbol, kallsyms_file, parse_kallsyms
 from kdelta.host.files import FileContent, FileState
 from kdelta.machines.arch import ImageMap
-from kdelta.machines.chunks import payloads, require_complete
+from kdelta.machines.chunks import chunk_payloads, require_complete
 from kdelta.spec.errors import LabError
 
 _SEEN = np.dtype([("address", "<u8"), ("bytes", "<u4")])
@@ -113,7 +113,7 @@ def _touched_by_boot(
 def _kernel_blocks(path: Path, base: int, image: ImageMap, physical: int) -> npt.NDArray[np.void]:
     """What was translated of the kernel, at the addresses that its symbols have."""
     require_complete(path)
-    blocks = np.frombuffer(b"".join(payloads(path, b"SEEN")), _SEEN)
+    blocks = np.frombuffer(b"".join(chunk_payloads(path, b"SEEN")), _SEEN)
     # Below `physical` the difference wraps around, and is too large.
     early = blocks[blocks["address"] - np.uint64(physical) < np.uint64(image.bytes)].copy()
     early["address"] += np.uint64((base - physical) & _ALL_BITS)

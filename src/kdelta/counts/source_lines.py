@@ -12,7 +12,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from kdelta.host.command import run
+from kdelta.host.command import run_program
 from kdelta.host.emulator import binutils_command
 from kdelta.host.files import lab_errors
 from kdelta.host.lock import work_folder
@@ -140,7 +140,7 @@ def _addr2line(path: Path, section: str, addresses: Sequence[int], arch: str) ->
         with lab_errors("writing", asked):
             asked.write_text("".join(f"0x{address:x}\n" for address in addresses))
         in_section = ["-j", section] if section else []
-        said = run([*tool, "-a", "-f", "-i", "-e", path, *in_section, f"@{asked}"])
+        said = run_program([*tool, "-a", "-f", "-i", "-e", path, *in_section, f"@{asked}"])
     rows = _parsed(said.stdout)
     if not said.ok or len(rows) != len(addresses):
         raise LabError(f"{tool[-1]} cannot read {path}: {said.last_words(1)}")

@@ -68,7 +68,7 @@ def cpu_of_machine(cpus: Iterable[CPU], cpuinfo: str) -> HostCPU:
     known = [(core, _cpu_of(every, core)) for core in cores]
     core, cpu = known[0]
     if cpu is None:
-        near = ", ".join(one.name for one in nearest(every, core.arch, core.numbers))
+        near = ", ".join(one.name for one in nearest_cpus(every, core.arch, core.numbers))
         raise UserError(
             f"no CPU file is of this machine's core: {core.text}",
             f"the nearest are {near}: name one" if near else "docs/cpus.md describes a file",
@@ -113,7 +113,7 @@ def with_core(
     return found[0] if found else None
 
 
-def nearest(cpus: Iterable[CPU], arch: str, pair: tuple[int, int]) -> list[CPU]:
+def nearest_cpus(cpus: Iterable[CPU], arch: str, pair: tuple[int, int]) -> list[CPU]:
     """Return the CPUs of an architecture whose numbers are the nearest, the nearest first."""
 
     def distance(core: Core) -> tuple[int, int]:

@@ -44,7 +44,7 @@ def features() -> Mapping[str, Feature]:
     return {one.name: one for one in found}
 
 
-def words_of(forced: Iterable[Feature]) -> dict[int, int]:
+def feature_words(forced: Iterable[Feature]) -> dict[int, int]:
     """Return the words of the kernel's features in which these are set, by their index."""
     words: dict[int, int] = {}
     for one in forced:

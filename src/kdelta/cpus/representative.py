@@ -27,7 +27,7 @@ def said_of(vulnerabilities: str) -> dict[str, str]:
     return {name.strip(): words.strip() for name, colon, words in lines if colon}
 
 
-def parts_of(words: str) -> list[str]:
+def divided(words: str) -> list[str]:
     """Return the parts of what a file says, which semicolons divide."""
     return [part.strip() for part in words.split(";")]
 
@@ -39,7 +39,7 @@ def without_microcode(words: str) -> str:
     "Vulnerable: No microcode" is such a part: nothing is executed. "Clear CPU buffers attempted, no
     microcode" and "Safe RET, no microcode" are not: all is executed as it is with microcode.
     """
-    for part in parts_of(words):
+    for part in divided(words):
         rest, found = _NO_MICROCODE.subn("", part)
         if found and not _NO_MITIGATION.sub("", rest):
             return part
@@ -59,7 +59,9 @@ class Difference(msgspec.Struct, frozen=True):
         return f"{self.path.name}: {self.path.otherwise} ({', '.join(self.signs)}){reason}"
 
 
-def differences(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tuple[Difference, ...]:
+def paths_not_taken(
+    cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str
+) -> tuple[Difference, ...]:
     """The CPU's paths that the kernel of a guest did not take, in the order of the CPU's file.
 
     cpuinfo_text, vulnerabilities_text: the guest's /proc/cpuinfo, and a line `name: words` for each
@@ -75,7 +77,7 @@ def differences(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tuple
 def not_taken(forced: Iterable[Feature], cpuinfo: str, vulnerabilities: str) -> tuple[str, ...]:
     """Return the signs by which a guest's kernel did not take what was forced, in words.
 
-    cpuinfo, vulnerabilities: as for `differences`.
+    cpuinfo, vulnerabilities: as for `paths_not_taken`.
     """
     flags, said = flags_of(cpuinfo), said_of(vulnerabilities)
     signs = []
@@ -109,7 +111,7 @@ def _strange(words: str, foreign: Sequence[str], wanted: str | None) -> str:
     is lost for want of microcode, which the CPU has. A kernel older than a vulnerability says
     nothing of it.
     """
-    for part in parts_of(words):
+    for part in divided(words):
         if any(one.lower() in part.lower() for one in foreign):
             return part
     return without_microcode(words) if wanted and wanted != NOT_AFFECTED else ""

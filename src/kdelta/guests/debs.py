@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import run
+from kdelta.host.command import run_program
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, remove, sha256_file, write_json
 from kdelta.host.lock import locked
-from kdelta.host.manifest import published, whole_record
+from kdelta.host.manifest import published_folder, whole_record
 from kdelta.host.target import target
 from kdelta.kernels.packages.apt import Apt, Offer, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
@@ -200,7 +200,7 @@ class Debs(Packages):
             if self._kept(deb):
                 return
             self._log(f"downloading {deb.package} {deb.version} for {self._dpkg}")
-            with published(folder, self._log) as partial:
+            with published_folder(folder, self._log) as partial:
                 archive = self._apt.download(deb.package, deb.version, partial, self._log)
                 found = sha256_file(archive)
                 if found != deb.sha256:
@@ -208,7 +208,7 @@ class Debs(Packages):
                         f"{archive.name} is not what the package lists say: its SHA-256 is {found}",
                         "the mirror or the network damages files; try again",
                     )
-                unpack(archive, partial / _ROOT)
+                unpack_deb(archive, partial / _ROOT)
                 remove(archive)
                 write_json(partial / _RECORD, deb)
 
@@ -218,8 +218,10 @@ class Debs(Packages):
         self.names = [f"{one.package}={one.version}" for one in self.taken]
 
 
-def unpack(archive: Path, folder: Path) -> None:
+def unpack_deb(archive: Path, folder: Path) -> None:
     """Unpacks a .deb, without what no program loads; LabError when it is damaged."""
-    run(["dpkg-deb", "-x", archive, folder]).or_raise(f"the package {archive.name} is damaged")
+    run_program(["dpkg-deb", "-x", archive, folder]).or_raise(
+        f"the package {archive.name} is damaged"
+    )
     for name in _UNNEEDED:
         remove(folder / name)

@@ -53,7 +53,7 @@ class HostFile(msgspec.Struct, frozen=True):
         """Return it as in an archive; UserError if it cannot be read."""
         content, hole = os.fsencode(self.target), 0
         if self.content:
-            with opened(self.path) as file:
+            with open_host_file(self.path) as file:
                 content = read_same(file, self.path, self.modified_ns)
         elif self.is_hole:
             hole = self.size_bytes
@@ -63,7 +63,7 @@ class HostFile(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[BinaryIO]:
+def open_host_file(path: str) -> Iterator[BinaryIO]:
     """A file, to be read; UserError if that is not possible. A pipe that came in its place is not
     waited for.
     """

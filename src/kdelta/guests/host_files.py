@@ -10,7 +10,7 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from kdelta.guests.host_file import HostFile, opened
+from kdelta.guests.host_file import HostFile, open_host_file
 from kdelta.guests.libraries import asked_interpreter
 from kdelta.spec.errors import UserError
 from kdelta.spec.limits import GUEST_FILES as MAX_ENTRIES
@@ -160,7 +160,7 @@ class HostFiles:
         if path in self._started:
             return
         self._started.add(path)
-        with opened(path) as file:
+        with open_host_file(path) as file:
             start = file.read(256)
             words = start[2:].split(b"\n")[0].split()
             try:

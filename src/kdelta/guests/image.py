@@ -15,9 +15,9 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import FileState, lab_errors, remove, sha256_state, write_atomic
 from kdelta.host.gcc import Compiler
 from kdelta.host.in_use import use
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.kernels.objects.elf import read_elf
-from kdelta.workloads.catalog import build_workload, workloads
+from kdelta.workloads.catalog import build_workload, list_workloads
 
 _CONSOLE = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
 _FOLDERS = (
@@ -43,10 +43,10 @@ def base_image(by: Compiler, log: Callable[[str], None] = quiet, cpus: int = 1) 
     """
     programs = {
         workload.program.lstrip("/"): build_workload(workload, log, by=by)
-        for workload in workloads().values()
+        for workload in list_workloads().values()
         if workload.image == "small"
     }
-    agent = build("agent", log, by=by, defines=("SEVERAL_CPUS",) if cpus > 1 else ())
+    agent = build_part("agent", log, by=by, defines=("SEVERAL_CPUS",) if cpus > 1 else ())
     states = tuple((path, FileState.of(program)) for path, program in programs.items())
     content, identity = _content(FileState.of(agent), states)
     path = cache_dir("guests") / f"base-{by.arch}-{identity[:32]}.cpio"

@@ -18,13 +18,13 @@ import msgspec
 
 from kdelta.guests.job import JobFile
 from kdelta.guests.userland import Userland
-from kdelta.host.command import Log, quiet, run
+from kdelta.host.command import Log, quiet, run_program
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, remove, write_atomic
 from kdelta.host.gcc import Compiler, compiler_identity
 from kdelta.host.lock import fill_once
 from kdelta.host.machine import cores
-from kdelta.host.pin import Pin, gcc_part, obtain
+from kdelta.host.pin import Pin, gcc_part, obtain_part
 from kdelta.kernels.config.kconfig import parse_config
 from kdelta.kernels.kbuild.failure import first_error, lab_failure
 from kdelta.kernels.kbuild.toolchain import FIXED, build_environment
@@ -127,7 +127,7 @@ class Preparation:
                 if program.name in _TOOLS:
                     self._script(program.name, program)
         if pin := self._by.pin:
-            tree = obtain(pin, gcc_part(self._by.arch), quiet)
+            tree = obtain_part(pin, gcc_part(self._by.arch), quiet)
             self._script(HOST_COMPILER, compiler, helpers, *_of_programs(tree))
             cc1 = next(file.host for file in programs if file.host.name == "cc1")
             self._script("collect2", cc1.with_name("collect2"))
@@ -165,7 +165,7 @@ class Preparation:
         env = build_environment(self._folder)
         env["PATH"] = f"{self._bin}:{env['PATH']}"
         argv = ["make", "-s", f"-j{cores()}", *make_words(self._wanted), *targets]
-        done = run(argv, cwd=self._work, env=env)
+        done = run_program(argv, cwd=self._work, env=env)
         if done.ok:
             return
         lines = [*done.stderr.splitlines(), *done.stdout.splitlines()]
@@ -275,7 +275,7 @@ def _source(wanted: KernelTreeWanted, log: Log) -> Source:
 
 
 def _pinned_source(pin: Pin, part: str, log: Log) -> Source:
-    packed = next(obtain(pin, part, log).glob("usr/src/linux-source-*.tar.*"))
+    packed = next(obtain_part(pin, part, log).glob("usr/src/linux-source-*.tar.*"))
     source = source_of(TreeSpec(str(packed)), log)
     assert not isinstance(source, PatchFailure)
     return source

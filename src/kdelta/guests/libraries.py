@@ -13,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
 from kdelta.guests.job import JobFile, check_guest_path
-from kdelta.host.command import run
+from kdelta.host.command import run_program
 from kdelta.host.files import expanded, user_errors
 from kdelta.host.target import Target, target, targets
 from kdelta.spec.errors import UserError
@@ -40,7 +40,7 @@ def carry(argv: list[str], files: list[JobFile], arch: str = "x86_64") -> Carrie
     or cannot run in the guest.
     """
     of = target(arch)
-    program = find_program(argv[0])
+    program = path_of_command(argv[0])
     needed = dict.fromkeys(program_files(program, of))
     for carried in files:
         if carried.mode & 0o111 and (interpreter := _interpreter(carried.host, of)):
@@ -55,7 +55,7 @@ def carry(argv: list[str], files: list[JobFile], arch: str = "x86_64") -> Carrie
     return Carried((str(program), *argv[1:]), (*files, *found), env)
 
 
-def find_program(word: str) -> Path:
+def path_of_command(word: str) -> Path:
     """Return the absolute path of what a shell would start; UserError if it would start nothing."""
     if "/" not in word:
         if found := shutil.which(word):
@@ -145,11 +145,11 @@ def _script_interpreter(path: Path, of: Target) -> list[Path]:
     if line.endswith(b"\r\n"):
         raise UserError(f"{path}: its #! line ends with a carriage return", f"dos2unix {path}")
     try:
-        programs = [find_program(words[0])]
+        programs = [path_of_command(words[0])]
         if programs[0].name == "env":
             # env -S and assignments may stand before the program.
             names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-            programs += map(find_program, names[:1])
+            programs += map(path_of_command, names[:1])
     except UserError as error:
         raise UserError(
             f"{path} is a script whose interpreter is missing: {error.message}",
@@ -199,7 +199,7 @@ def _loaded(program: Path, interpreter: str, of: Target) -> list[Path]:
     if not Path(interpreter).is_file():
         raise UserError(f"{program} wants a loader that this host does not have: {interpreter}")
     named = {name: os.environ[name] for name in (LOADER_PATH,) if name in os.environ}
-    result = run([interpreter, "--list", program], env=named)
+    result = run_program([interpreter, "--list", program], env=named)
     missing = re.findall(r"^\s*(\S+) => not found", result.stdout, re.MULTILINE)
     missing += re.findall(r"shared libraries: (\S+): cannot open", result.stderr)
     if missing:

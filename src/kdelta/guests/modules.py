@@ -87,7 +87,7 @@ class _ModuleTree:
                 f"no module {name}{needed_by} in {self._folder}",
                 f"the nearest: {', '.join(near)}" if near else "",
             )
-        path = unpacked(self._paths[name])
+        path = unpacked_module(self._paths[name])
         info = module_info(path)
         for needed in _words(info, "depends"):
             self.add(needed, ordered, (*above, name))
@@ -131,7 +131,7 @@ def _normal(name: str) -> str:
     return name.replace("-", "_")
 
 
-def unpacked(path: Path) -> Path:
+def unpacked_module(path: Path) -> Path:
     """The module as the kernel can load it: itself, or its unpacked copy in the cache."""
     if path.suffix == ".ko":
         return path

@@ -28,7 +28,7 @@ _BUSYBOX_WANTED = UserlandWanted(packages=("busybox-static",), programs=(_BUSYBO
 _TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo")
 
 
-def shell(files: list[JobFile], arch: str, log: Log) -> Carried:
+def carried_shell(files: list[JobFile], arch: str, log: Log) -> Carried:
     """Return a shell for guests of that architecture, with tools and with these files: the one that
     is /bin/sh among them, else this host's, else busybox of the distribution's packages.
 

@@ -23,7 +23,7 @@ from kdelta.guests.job import JobFile
 from kdelta.guests.libraries import asked_interpreter
 from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
-from kdelta.host.pin import Pin, obtain
+from kdelta.host.pin import Pin, obtain_part
 from kdelta.host.sealed import read_record, write_record
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
@@ -56,7 +56,7 @@ class _KeptDebs(msgspec.Struct, frozen=True):
 def pinned_userland(wanted: UserlandWanted, pin: Pin, part: str, log: Log) -> Userland:
     """The files of `wanted` out of that part of a pin, which is fetched unless the cache has it."""
     packages = Packages([f"{one.package}={one.version}" for one in pin.of(part)])
-    packages.add(f"of {part}", obtain(pin, part, log))
+    packages.add(f"of {part}", obtain_part(pin, part, log))
     return assembled(packages, wanted)
 
 

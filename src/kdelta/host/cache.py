@@ -184,7 +184,7 @@ class Pruning(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-def prune(wanted: Pruning, log: Log) -> list[Cached]:
+def prune_cache(wanted: Pruning, log: Log) -> list[Cached]:
     """Remove that, what is made again fastest first; return what was removed, or would be. What a
     process uses or builds in stays.
     """
@@ -203,12 +203,12 @@ def prune(wanted: Pruning, log: Log) -> list[Cached]:
 def keep_limit() -> None:
     """Remove what is made again fastest until the cache is within its limit."""
     keep_snapshots()
-    prune(Pruning(limit=limit_bytes()), quiet)
+    prune_cache(Pruning(limit=limit_bytes()), quiet)
 
 
 def keep_snapshots() -> None:
     """Remove the snapshots that were used longest ago, beyond their share of the limit."""
-    prune(Pruning(limit=limit_bytes() * SNAPSHOT_SHARE, kind=SNAPSHOT), quiet)
+    prune_cache(Pruning(limit=limit_bytes() * SNAPSHOT_SHARE, kind=SNAPSHOT), quiet)
 
 
 def _is_wanted(one: Cached, wanted: Pruning, total: int) -> bool:

@@ -17,7 +17,7 @@ from typing import IO
 
 import msgspec
 
-from kdelta.host.environment import environment
+from kdelta.host.environment import environ_with
 from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError
 from kdelta.spec.visible import visible
@@ -128,7 +128,7 @@ def package_hint(*packages: str) -> str:
     return f"on Debian or Ubuntu: sudo apt-get install {' '.join(packages)}"
 
 
-def run(
+def run_program(
     argv: Sequence[str | Path],
     *,
     cwd: Path | None = None,
@@ -137,7 +137,7 @@ def run(
     name: str = "",
     tied: bool = False,
 ) -> Result:
-    """Run a program to its end, without standard input, in `environment(env)`. LabError, with its
+    """Run a program to its end, without standard input, in `environ_with(env)`. LabError, with its
     `name` if another starts it, when it is missing or takes longer than `seconds`; its own failure
     is in the result. tied: it is killed if kdelta is.
     """
@@ -147,7 +147,7 @@ def run(
         done = subprocess.run(
             [program, *(str(word) for word in argv[1:])],
             cwd=cwd,
-            env=environment(env),
+            env=environ_with(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -185,7 +185,7 @@ def piped(
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(
             [program, *(str(word) for word in argv[1:])],
-            env=environment(),
+            env=environ_with(),
             stdin=source or subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from kdelta.host.command import install_hint, log_to_stderr, run
+from kdelta.host.command import install_hint, log_to_stderr, run_program
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.emulator import PIN, find_qemu
-from kdelta.host.pin import check_source, gcc_part, megabytes, must_run_here, pinned, qemu_part
+from kdelta.host.pin import check_mirror, gcc_part, megabytes_of, must_run_here, pinned, qemu_part
 from kdelta.host.target import Target, host_libc, target, targets
 from kdelta.spec.errors import KdeltaError, LabError
 
@@ -81,7 +81,7 @@ def _is_to_be_fetched(part: str) -> bool:
     if os.uname().machine != pinned().host or part in pinned().here:
         return False
     try:
-        check_source()
+        check_mirror()
     except LabError:
         return False
     return True
@@ -93,15 +93,15 @@ def _pin() -> str:
     must_run_here(pin)
     usual = pin.of(qemu_part("x86_64"), gcc_part("x86_64"))
     if qemu_part("x86_64") not in pin.here:
-        check_source()
+        check_mirror()
     state = f"in {pin.folder}: {', '.join(pin.here)}" if pin.here else "not fetched yet"
-    return f"QEMU {pin.title}, {megabytes(usual)} MB for x86-64: {state}"
+    return f"QEMU {pin.title}, {megabytes_of(usual)} MB for x86-64: {state}"
 
 
 def _compiler() -> str:
     if missing := _missing(_COMPILERS):
         raise LabError(f"{', '.join(missing)} missing", install_hint(*missing))
-    return run(["gcc", "--version"]).stdout.partition("\n")[0]
+    return run_program(["gcc", "--version"]).stdout.partition("\n")[0]
 
 
 def _target(of: Target, path: str) -> str:
@@ -123,7 +123,7 @@ def _apt() -> str:
                 f"{program} is missing: deb: kernels cannot be fetched here",
                 "name kernels as PATH, git:PATH@REV, image:PATH, rpm:FILE or pkg:FILE",
             )
-    count = len(run(["apt-cache", "pkgnames", "linux-image-"]).stdout.split())
+    count = len(run_program(["apt-cache", "pkgnames", "linux-image-"]).stdout.split())
     if count == 0:
         raise LabError("apt knows no kernel package", "sudo apt-get update")
     return f"apt knows {count} kernel packages"
@@ -153,7 +153,7 @@ def _building() -> str:
 
 
 def _has_header(name: str) -> bool:
-    return run(["gcc", "-E", "-include", name, "-x", "c", os.devnull]).ok
+    return run_program(["gcc", "-E", "-include", name, "-x", "c", os.devnull]).ok
 
 
 def _disk() -> str:
@@ -217,7 +217,7 @@ _CHECKS: tuple[_Row, ...] = (
         lambda: _optional(
             "ld.lld",
             "ld.lld missing: functions cannot be put in another order (+order:, +shuffle:)",
-            lambda: run(["ld.lld", "--version"]).stdout.partition("\n")[0],
+            lambda: run_program(["ld.lld", "--version"]).stdout.partition("\n")[0],
         ),
     ),
     ("disk", True, _disk),

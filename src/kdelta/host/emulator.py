@@ -11,16 +11,16 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Log, Result, find_program, log_once, quiet, run
+from kdelta.host.command import Log, Result, find_program, log_once, quiet, run_program
 from kdelta.host.files import FileState, sha256_state
 from kdelta.host.gcc import Compiler
 from kdelta.host.loading import library_folders, loading
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.host.pin import (
     Pin,
     binutils_part,
     gcc_part,
-    obtain,
+    obtain_part,
     pinned,
     qemu_part,
     read_archive,
@@ -116,7 +116,7 @@ class HostQemu(msgspec.Struct, frozen=True):
     def run(self, *words: str, seconds: float = _SECONDS) -> Result:
         """Run it to its end with these words. LabError, which names it, if it takes longer."""
         name = f"QEMU {self.program.path}"
-        return run([*self.argv, *words], seconds=seconds, name=name, tied=True)
+        return run_program([*self.argv, *words], seconds=seconds, name=name, tied=True)
 
     def plugin(self, log: Log = quiet) -> Path:
         """The path of kdelta's plugin for it, compiled unless the cache has it."""
@@ -172,7 +172,7 @@ def binutils_command(of: Target, name: str, log: Log = quiet) -> list[str]:
     part = binutils_part(of.name)
     if of.is_host or why_lacking(pinned(), part, log):
         return [of.tool(name)]
-    tree = obtain(pinned(), part, log)
+    tree = obtain_part(pinned(), part, log)
     return [*loading(tree), str(tree / "usr/bin" / of.tool(name))]
 
 
@@ -203,7 +203,7 @@ def _at(of: Target, place: Path, path: str) -> HostQemu:
 
 
 def _in_pin(of: Target, pin: Pin, log: Log, archive: Path | None = None) -> HostQemu:
-    found = _at(of, obtain(pin, qemu_part(of.name), log, archive), PIN)
+    found = _at(of, obtain_part(pin, qemu_part(of.name), log, archive), PIN)
     return msgspec.structs.replace(found, parts=(), pin=pin)
 
 
@@ -231,7 +231,7 @@ def _usual(of: Target, log: Log) -> HostQemu:
 def why_lacking(pin: Pin, part: str, log: Log, archive: Path | None = None) -> KdeltaError | None:
     """Return why that part of the pin cannot be used, tried once; None when it is there."""
     try:
-        obtain(pin, part, log, archive)
+        obtain_part(pin, part, log, archive)
     except KdeltaError as error:
         return error
     return None
@@ -316,7 +316,7 @@ def _plugin_apis(qemu: HostQemu) -> tuple[int, int]:
 def _built(name: str, qemu: HostQemu, api: int, log: Log = quiet) -> Path:
     """A plugin for it. The host's C library may be newer than that which a pin is run with."""
     by = Compiler("x86_64", qemu.pin) if qemu.pin else Compiler()
-    return build(name, log, by=by, plugin_api=api)
+    return build_part(name, log, by=by, plugin_api=api)
 
 
 def _probed(qemu: HostQemu, api: int) -> Result:

@@ -27,7 +27,7 @@ FIXED = {"LANGUAGE": "", "LC_ALL": "C"}
 """What every program finds, so that what it says can be read by a program."""
 
 
-def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+def environ_with(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a program of the host, with what its caller sets."""
     passed = {name: os.environ[name] for name in PASSES if name in os.environ}
     return {**passed, **FIXED, **(more or {})}

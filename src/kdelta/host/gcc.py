@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Result, find_program, quiet, run
+from kdelta.host.command import Result, find_program, quiet, run_program
 from kdelta.host.files import sha256_file
 from kdelta.host.loading import loading
-from kdelta.host.pin import Pin, gcc_part, obtain
+from kdelta.host.pin import Pin, gcc_part, obtain_part
 from kdelta.host.target import HOST_COMPILER, Target, host_libc, target
 from kdelta.spec.errors import LabError
 
@@ -63,19 +63,19 @@ class Compiler(msgspec.Struct, frozen=True):
             return _Steps(self.pin, target(self.arch), flags, folder).compile(sources, output)
         find_program("ld")
         argv = [self._program, *flags, "-o", str(output), *sources]
-        return run(argv, cwd=folder), argv
+        return run_program(argv, cwd=folder), argv
 
 
 @functools.cache
 def compiler_identity(compiler: str = HOST_COMPILER) -> str:
     """The hash of what a compiler of the host reports of itself."""
     # The last line names version and package; the rest is how it was configured.
-    return hashlib.sha256(run([compiler, "-v"]).stderr.encode()).hexdigest()
+    return hashlib.sha256(run_program([compiler, "-v"]).stderr.encode()).hexdigest()
 
 
 @functools.cache
 def _version(compiler: str) -> str:
-    return run([compiler, "--version"]).stdout.partition("\n")[0]
+    return run_program([compiler, "--version"]).stdout.partition("\n")[0]
 
 
 class _Steps:
@@ -85,7 +85,7 @@ class _Steps:
         self._of = of
         self._flags = flags
         self._folder = folder
-        self._tree = obtain(pin, gcc_part(of.name), quiet)
+        self._tree = obtain_part(pin, gcc_part(of.name), quiet)
         self._loading = list(loading(self._tree))
         self._own = self._found(f"usr/lib/gcc*/{of.triple}/*/crtbeginT.o").parent
         folders = (f"usr/lib/{of.triple}", f"usr/{of.triple}/lib")
@@ -110,11 +110,11 @@ class _Steps:
                     continue
                 assembly = to.with_suffix(".s")
                 for argv in (self._cc1(source, assembly), self._as(assembly, to)):
-                    result = run(argv, cwd=self._folder)
+                    result = run_program(argv, cwd=self._folder)
                     if not result.ok:
                         return result, argv
             argv = self._ld(objects, output)
-            return run(argv, cwd=self._folder), argv
+            return run_program(argv, cwd=self._folder), argv
 
     def _cc1(self, source: str, output: Path) -> list[str]:
         cc1 = self._found(f"usr/libexec/gcc*/{self._of.triple}/*/cc1")

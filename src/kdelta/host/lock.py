@@ -18,7 +18,7 @@ from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, open_regular
 from kdelta.host.in_use import use
-from kdelta.host.manifest import has_manifest, is_whole, published, write_manifest
+from kdelta.host.manifest import has_manifest, is_whole, published_folder, write_manifest
 from kdelta.spec.errors import LabError
 
 WAITING = "waiting for another kdelta"
@@ -64,7 +64,7 @@ def fill_once(
         return wanted
     with locked(folder.name, doing, log):
         if not _is_usable(folder, wanted, adopted=adopted):
-            with published(folder, log) as partial:
+            with published_folder(folder, log) as partial:
                 fill(partial)
             use(folder)
     return wanted

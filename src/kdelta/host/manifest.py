@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Folders of the cache: `published` is where they come from, and `damage_found` is asked before
-they are used. A manifest says what a folder held when it was made.
+"""Folders of the cache: `published_folder` is where they come from, and `damage_found` is asked
+before they are used. A manifest says what a folder held when it was made.
 
 The manifest lies next to the folder, so that the folder holds nothing but what it is for.
 """
@@ -124,7 +124,7 @@ def whole_record(folder: Path, name: str, kind: type[T], is_of: Callable[[T], bo
 
 
 @contextlib.contextmanager
-def published(folder: Path, log: Log) -> Iterator[Path]:
+def published_folder(folder: Path, log: Log) -> Iterator[Path]:
     """Gives an empty folder to fill, as `new_folder` does, and keeps what it then holds in its
     manifest. What is there already and damaged is set aside, and named.
     """

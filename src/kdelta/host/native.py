@@ -71,7 +71,7 @@ def native_folder() -> Path:
     raise LabError("kdelta's C sources are missing", "install kdelta again")
 
 
-def build(
+def build_part(
     name: str,
     log: Callable[[str], None] = quiet,
     *,

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from kdelta.host.command import Log, run
+from kdelta.host.command import Log, run_program
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import (
     PARTIAL,
@@ -36,7 +36,7 @@ from kdelta.host.files import (
 )
 from kdelta.host.lock import fill_once, locked
 from kdelta.spec.errors import LabError, UserError
-from kdelta.spec.identity import identity, short
+from kdelta.spec.identity import identity, short_id
 
 PIN_URL = "KDELTA_PIN_URL"
 """The variable with where the files are: an address below which there is pool/, or an archive of
@@ -166,7 +166,7 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         if _is_tool(part):
             return self.folder / part
-        return self.folder / f"{part}-{short(identity([one.sha256 for one in self.of(part)]))}"
+        return self.folder / f"{part}-{short_id(identity([one.sha256 for one in self.of(part)]))}"
 
     @property
     def here(self) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def _digest(pin: Pin) -> str:
         for one in pin.packages
     )
     kept = tuple(one for one in tools if one.parts)
-    return short(identity(msgspec.structs.replace(pin, packages=kept)))
+    return short_id(identity(msgspec.structs.replace(pin, packages=kept)))
 
 
 def _is_tool(part: str) -> bool:
@@ -254,7 +254,7 @@ def pack(pin: Pin, path: Path, log: Log, parts: Sequence[str] = ()) -> None:
                 archive.addfile(member, deb)
 
 
-def obtain(pin: Pin, part: str, log: Log, archive: Path | None = None) -> Path:
+def obtain_part(pin: Pin, part: str, log: Log, archive: Path | None = None) -> Path:
     """The folder that this part of it is unpacked in. Unless the cache has it, it is fetched: from
     that archive, or from where KDELTA_PIN_URL or apt's configuration say. LabError if that fails.
     """
@@ -285,12 +285,12 @@ def _debs(pin: Pin, wanted: Sequence[Package], log: Log, archive: Path | None = 
     with locked(doing, doing, log):
         lacking = [one for one in wanted if not _is_whole(one, debs / one.name)]
         if lacking:
-            log(f"{doing} ({megabytes(lacking)} MB)")
+            log(f"{doing} ({megabytes_of(lacking)} MB)")
             with (
                 partial_folder(debs.with_name(_DEBS + PARTIAL)) as partial,
                 lab_errors("writing in", partial),
             ):
-                fetch(lacking, partial, archive)
+                fetch_packages(lacking, partial, archive)
                 for one in lacking:
                     (partial / one.name).replace(debs / one.name)
     return debs
@@ -300,7 +300,7 @@ def _is_whole(package: Package, path: Path) -> bool:
     return path.is_file() and sha256_file(path) == package.sha256
 
 
-def megabytes(packages: Iterable[Package]) -> int:
+def megabytes_of(packages: Iterable[Package]) -> int:
     """What is downloaded of these packages, in MB."""
     return round(sum(one.bytes for one in packages) / 1e6)
 
@@ -315,7 +315,7 @@ def must_run_here(pin: Pin) -> None:
         )
 
 
-def fetch(packages: Sequence[Package], folder: Path, archive: Path | None = None) -> None:
+def fetch_packages(packages: Sequence[Package], folder: Path, archive: Path | None = None) -> None:
     """Fetches the packages' files into a folder; LabError if one is missing or has other bytes."""
     source = _fetch_from(archive, packages, folder) if archive else _fetch(packages, folder)
     for one in packages:
@@ -399,7 +399,7 @@ def _fetch_from_mirrors(packages: Sequence[Package], folder: Path) -> str:
         # As root apt drops to a user that cannot write into the caller's cache.
         options = ("-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3")
         argv = [_APT_HELPER, *options, "download-file", *files]
-        result = run(argv, seconds=_SECONDS)
+        result = run_program(argv, seconds=_SECONDS)
         if result.ok:
             return mirror
         errors = (one for one in result.stderr.splitlines() if one.startswith("E: "))
@@ -409,7 +409,7 @@ def _fetch_from_mirrors(packages: Sequence[Package], folder: Path) -> str:
     raise _cannot_fetch(said)
 
 
-def check_source() -> None:
+def check_mirror() -> None:
     """Raise LabError if no place is known from which a pin could be fetched."""
     if not os.environ.get(PIN_URL):
         mirrors()
@@ -419,7 +419,9 @@ def mirrors() -> list[str]:
     """The mirrors of Debian that apt is configured with; LabError if there are none."""
     if shutil.which("apt-get") is None or not Path(_APT_HELPER).exists():
         raise _cannot_fetch("this host has no apt, which knows the mirrors", _name_one())
-    said = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])
+    said = run_program(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    )
     found = dict.fromkeys(uri.rstrip("/") for uri in said.stdout.split())
     found |= dict.fromkeys(address for uri in found for address in _listed(uri))
     debian = [uri for uri in found if uri.endswith("/debian")]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kdelta.host.command import echo_command, find_program
-from kdelta.host.environment import environment
+from kdelta.host.environment import environ_with
 from kdelta.host.files import lab_errors
 from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError
@@ -72,7 +72,7 @@ def _started(
         process = subprocess.Popen(
             ["sh", "-c", _GUARD, "sh", *argv],
             cwd=cwd,
-            env=environment(env),
+            env=environ_with(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.arch.files import tables
-from kdelta.host.command import package_hint, run
+from kdelta.host.command import package_hint, run_program
 from kdelta.spec.errors import LabError, UserError
 
 HOST_COMPILER = "gcc"
@@ -109,7 +109,7 @@ def host_target() -> Target | None:
 
 def static_libc_of(compiler: str, name: str, hint: str) -> Path:
     """Where that compiler has its static C library; LabError, with that hint, when it has none."""
-    said = run([compiler, "-print-file-name=libc.a"]).stdout.strip()
+    said = run_program([compiler, "-print-file-name=libc.a"]).stdout.strip()
     if not Path(said).is_absolute():
         raise LabError(f"the static C library for {name} is missing", hint)
     return Path(said)

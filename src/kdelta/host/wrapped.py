@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from kdelta.host.environment import environment
+from kdelta.host.environment import environ_with
 from kdelta.host.files import FileState, sha256_state
 
 _REPORTED = re.compile(r"^runs-as ([0-9a-f]*) ([0-9a-f]*) ([0-9a-f]*)$", re.MULTILINE)
@@ -29,7 +29,7 @@ def what_runs(reported: str, argv: Sequence[str], program: FileState) -> tuple[s
     for word in argv:
         if word in added:
             added.remove(word)
-    ours = environment()
+    ours = environ_with()
     assigned = [one for one in argv if re.match(r"\w+=", one)]
     own = [
         one

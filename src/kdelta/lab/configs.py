@@ -7,7 +7,7 @@ from kdelta.counts.executed import decode_executed
 from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors
 from kdelta.infer.reach.alive import BuiltSide
-from kdelta.infer.reach.reach import NotExcluded, reach
+from kdelta.infer.reach.reach import NotExcluded, reach_of_units
 from kdelta.kernels.config.kconfig import Config, OptionFlip, explain_diff, parse_config
 from kdelta.kernels.kbuild.built import DIGEST, BuiltKernel
 from kdelta.kernels.kbuild.workbench import workbench
@@ -42,7 +42,9 @@ def compare_configs(one: BuiltKernel, other: BuiltKernel) -> ConfigDifference:
     ]
     with workbench(one, quiet) as bench:
         mentions = bench.mentions()
-    found = reach(sides[0], sides[1], {flip.option: [flip.option] for flip in flips}, mentions)
+    found = reach_of_units(
+        sides[0], sides[1], {flip.option: [flip.option] for flip in flips}, mentions
+    )
     said = {
         name: f"reaches {len(one.alive)} executed of {one.objects} objects"
         if isinstance(one, NotExcluded)

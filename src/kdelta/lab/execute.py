@@ -24,7 +24,7 @@ from kdelta.lab.smp import must_have_cpus
 from kdelta.lab.unseen import must_have_seen
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.outcome import GuestOutcome
-from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, prepare, run
+from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, prepare_program, run_guest
 from kdelta.spec.run import RunStatus, perturbation
 
 _TICKS = re.compile("[0-9]{1,18}")
@@ -152,7 +152,7 @@ async def _prepared(ready: Ready, setting: Setting) -> Ready:
         return ready
     job = msgspec.structs.replace(ready.work.parts[0].jobs[0], later=())
     mine = msgspec.structs.replace(setting, folder=setting.folder / "prepared")
-    start = await prepare(
+    start = await prepare_program(
         ready.guest, ready.handed_over(job), mine, ready.start, ready.work.asks_at
     )
     return msgspec.structs.replace(ready, start=start) if start else ready
@@ -186,7 +186,7 @@ async def _guest(
     """
     mine = msgspec.structs.replace(setting, folder=setting.folder / name)
     async with slots:
-        outcome = await run(ready.guest, ready.handed_over(job), mine, ready.start)
+        outcome = await run_guest(ready.guest, ready.handed_over(job), mine, ready.start)
         must_have_cpus(ready.kernel, ready.guest, outcome.messages)
         must_be_taken(ready.kernel, outcome.messages)
         must_be_forced(ready.kernel, ready.guest, outcome.messages)

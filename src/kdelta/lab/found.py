@@ -23,14 +23,14 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from kdelta.guests.cpio import archive
-from kdelta.guests.host_file import carried_bytes, opened
+from kdelta.guests.host_file import carried_bytes, open_host_file
 from kdelta.guests.host_files import NO_TEXT, is_text
 from kdelta.guests.job import Job, JobFile, job_identity
-from kdelta.guests.libraries import LOADER_PATH, find_program
+from kdelta.guests.libraries import LOADER_PATH, path_of_command
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import read_json, write_json
 from kdelta.host.interrupt import interruptible
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.kernels.model import Kernel
 from kdelta.lab.failed_program import WAITING
 from kdelta.lab.lab import Lab
@@ -77,7 +77,7 @@ class _Record(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys((*itertools.chain(*self.guests.values()), *self.read)))
 
 
-async def with_files(work: Work, kernels: Sequence[Kernel], lab: Lab) -> Work:
+async def with_found_files(work: Work, kernels: Sequence[Kernel], lab: Lab) -> Work:
     """Return the work whose program has the names of its files, found on each of the kernels that
     can be used for that: all kernels get the files that it asked for on any. A workload stays as it
     is.
@@ -135,7 +135,7 @@ def names_folder() -> Path:
 
 async def with_all_files(works: Sequence[Work], kernels: Sequence[Kernel], lab: Lab) -> list[Work]:
     """Do that for several works."""
-    return [await with_files(one, kernels, lab) for one in works]
+    return [await with_found_files(one, kernels, lab) for one in works]
 
 
 async def _found(program: Program, kernels: Sequence[Kernel], lab: Lab) -> Program | None:
@@ -218,7 +218,7 @@ async def _asked(program: Program, kernel: Kernel, lab: Lab) -> tuple[str, ...] 
 def _finder_work(program: Program, kernel: Kernel, lab: Lab) -> RunPlan:
     log = lab.progress.log
     by = guest_compiler(kernel.arch, lab.request.machine, log)
-    finder = JobFile(build("find_files", log, by=by), FINDER, 0o755)
+    finder = JobFile(build_part("find_files", log, by=by), FINDER, 0o755)
     job = program_job(program, kernel)
     files = host_files(program, job.files)
     job = msgspec.structs.replace(
@@ -231,10 +231,10 @@ def script_note(word: str) -> str:
     """Return that a name of the PATH leads to a script, such as a shim of a version manager, since
     its interpreter is counted, too; empty for all else.
     """
-    path = find_program(word)
+    path = path_of_command(word)
     if "/" in word:
         return ""
-    with opened(str(path)) as file:
+    with open_host_file(str(path)) as file:
         if file.read(2) != b"#!":
             return ""
     other = shutil.which(word, path=GUEST_PATH)

@@ -14,9 +14,9 @@ from kdelta.guests.job import Job, JobFile, check_size
 from kdelta.guests.libraries import (
     LOADER_PATH,
     carry,
-    find_program,
     is_static,
     parse_file_option,
+    path_of_command,
     program_files,
     target_of,
 )
@@ -50,7 +50,7 @@ def check_program(program: Program, arches: Iterable[str] = ()) -> None:
     given = [found.host for text in program.files for found in parse_file_option(text)]
     word = program.command[0]
     try:
-        path = find_program(word)
+        path = path_of_command(word)
     except UserError as error:
         raise shell_meant(program.command) or error from None
     check_size({*given, path})  # before they are read

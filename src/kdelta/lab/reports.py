@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS
-from kdelta.cpus.representative import differences
+from kdelta.cpus.representative import paths_not_taken
 from kdelta.infer.effects.marks import marked_regions
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.model import Kernel
@@ -82,7 +82,7 @@ def _config(kernel: Kernel | None) -> Config | None:
         return None
 
 
-def machine_facts(done: Sequence[RunResult], store: Store) -> Facts:
+def facts_of_machine(done: Sequence[RunResult], store: Store) -> Facts:
     """The machine's facts, the CPU's name as a guest saw it, and the default CPU if it is that."""
     if not done:
         return {}
@@ -128,7 +128,7 @@ def unlike(cpu: CPU, done: RunResult, store: Store, who: str = "kernel") -> tupl
     if done.counts is None:
         return ()
     names = ("cpuinfo", "vulnerabilities")
-    found = differences(cpu, *(attachment(done.run, name, store) for name in names))
+    found = paths_not_taken(cpu, *(attachment(done.run, name, store) for name in names))
     marks = marked_regions(found, done.counts)
     return tuple(
         Mismatch(

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the command line asks of any study: how runs are made, and of what program."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from kdelta.host.machine import cores
 from kdelta.machines.tcg import CallsMode, Recording
 from kdelta.spec.option import HelpSection, OptionKind, option
 from kdelta.spec.run import MachineOptions, Mode
-
-
-def cores() -> int:
-    """Return on how many cores of this host kdelta may run."""
-    return len(os.sched_getaffinity(0))
 
 
 class LabRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,10 +8,10 @@ import msgspec
 from kdelta.guests.image import stop_address
 from kdelta.guests.job import Job, JobFile, handed_over
 from kdelta.guests.libraries import carry, parse_file_option
-from kdelta.guests.shell import shell, terminal_description
+from kdelta.guests.shell import carried_shell, terminal_description
 from kdelta.host.command import Log, echo_line, log_to_stderr
 from kdelta.host.interrupt import interruptible
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of, check_kernels
@@ -22,7 +22,7 @@ from kdelta.lab.program import check_program
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import LabRequest, Program
 from kdelta.machines.outcome import GuestOutcome
-from kdelta.machines.tcg import Guest, Setting, Snapshot, prepare
+from kdelta.machines.tcg import Guest, Setting, Snapshot, prepare_program
 from kdelta.machines.terminal import Screen, use_terminal
 from kdelta.spec.errors import LabError
 from kdelta.spec.kernel import parse_kernel_spec
@@ -95,7 +95,7 @@ async def prepare_shell(request: ShellRequest, folder: Path, lab: Lab) -> ShellG
         step = f"open a shell in {kernel.title}"
         setting = Setting(folder / "prepared", seconds, echo=echo_line)
         progress.begin(step)
-        ready = await prepare(guest, archive, setting, start, stop_address(helper))
+        ready = await prepare_program(guest, archive, setting, start, stop_address(helper))
         progress.end(step, "ready" if ready else "failed")
         archive, start = (b"", ready) if ready else (archive, start)
     return ShellGuest(kernel, guest, archive, start, folder, seconds)
@@ -105,7 +105,7 @@ def _job(
     request: ShellRequest, kernel: Kernel, serial: str, progress: Progress
 ) -> tuple[Job, Path]:
     """What the guest runs, and the program of it that has the terminal."""
-    helper = build(
+    helper = build_part(
         "terminal",
         progress.log,
         by=guest_compiler(kernel.arch, request.lab.machine, progress.log),
@@ -115,7 +115,7 @@ def _job(
     if command := list(request.program.command):
         carried = carry(command, files, kernel.arch)
     else:
-        carried = shell(files, kernel.arch, progress.log)
+        carried = carried_shell(files, kernel.arch, progress.log)
     typed = request.standard_input is None
     own = [JobFile(helper, _HELPER, 0o755)]
     own += [] if request.standard_input is None else [JobFile(request.standard_input, _INPUT)]

@@ -19,7 +19,7 @@ from kdelta.host.files import lab_errors
 from kdelta.machines.chunks import HEAD
 from kdelta.machines.outcome import GuestOutcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import emulator
-from kdelta.machines.tcg import Guest, Setting, Snapshot, command_line, to_the_end, write_inputs
+from kdelta.machines.tcg import Guest, Setting, Snapshot, qemu_argv, to_the_end, write_inputs
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 
@@ -35,7 +35,7 @@ async def run_answering(
 ) -> GuestOutcome:
     """Run a job uncounted, and answer what its program asks. What `answer` raises ends the run."""
     write_inputs(guest, setting, b"")
-    argv = command_line(guest, setting.folder, snapshot, count=False)
+    argv = qemu_argv(guest, setting.folder, snapshot, count=False)
     setting.echo(shlex.join(argv))
     began = asyncio.get_running_loop().time()
     async with open_pipes(setting.folder, answer) as pipes:

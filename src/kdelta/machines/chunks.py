@@ -20,7 +20,7 @@ _FACTS = {
 
 
 def read_chunks(path: Path) -> Iterator[tuple[bytes, memoryview]]:
-    """Each chunk's tag and payload, in order. Stops quietly at a cut end: `is_complete` tells."""
+    """Yield each chunk's tag and payload, in order; those of a cut file up to where it is whole."""
     view = memoryview(path.read_bytes())
     at = 0
     while at + HEAD.size <= len(view):
@@ -32,7 +32,7 @@ def read_chunks(path: Path) -> Iterator[tuple[bytes, memoryview]]:
         at += size
 
 
-def payloads(path: Path, wanted: bytes) -> Iterator[bytes]:
+def chunk_payloads(path: Path, wanted: bytes) -> Iterator[bytes]:
     """The payloads of the chunks with that tag; the others are not read from the file."""
     with path.open("rb", buffering=0) as file:
         size_of_file = os.fstat(file.fileno()).st_size
@@ -47,9 +47,9 @@ def payloads(path: Path, wanted: bytes) -> Iterator[bytes]:
             at += size
 
 
-def is_complete(path: Path) -> bool:
+def is_whole_recording(path: Path) -> bool:
     """Whether the plugin wrote its last chunk: otherwise QEMU died or the disk filled up."""
-    return next(payloads(path, b"END "), None) is not None
+    return next(chunk_payloads(path, b"END "), None) is not None
 
 
 def read_messages(path: Path) -> dict[str, bytes]:
@@ -57,7 +57,7 @@ def read_messages(path: Path) -> dict[str, bytes]:
     agent's facts the first. Nothing, where the file is not there.
     """
     messages: dict[str, list[bytes]] = {}
-    for payload in payloads(path, b"MSG ") if path.exists() else ():
+    for payload in chunk_payloads(path, b"MSG ") if path.exists() else ():
         kind, _, rest = payload.partition(b"\n")
         name = kind.decode("ascii", "replace")
         if name not in _FACTS or name not in messages:
@@ -87,7 +87,7 @@ def _kept_messages(file: FileState) -> Mapping[str, bytes]:
 
 def require_complete(path: Path) -> None:
     """LabError when the file is cut short or not there at all."""
-    if not path.exists() or not is_complete(path):
+    if not path.exists() or not is_whole_recording(path):
         raise LabError(
             f"the counts in {path} are cut short", "look whether the disk is full, then run again"
         )

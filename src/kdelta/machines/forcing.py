@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.cpus.forced import Feature, features, words_of
+from kdelta.cpus.forced import Feature, feature_words, features
 from kdelta.machines.process import Debugger
 
 _START, _ARRAY = "start_kernel", "cpu_caps_set"
@@ -57,7 +57,7 @@ class Forcing(msgspec.Struct, frozen=True):
 
     async def write(self, debugger: Debugger) -> None:
         """Write the words; the guest is at start_kernel()."""
-        for word, value in sorted(words_of(self.features).items()):
+        for word, value in sorted(feature_words(self.features).items()):
             data = value.to_bytes(_WORD_BYTES, "little")
             await debugger.write(self.array + _WORD_BYTES * word, data)
 

@@ -26,7 +26,7 @@ async def _keep_memory_out(qemu: Emulator) -> None:
     await qemu.command("migrate-set-capabilities", capabilities=[capability])
 
 
-async def save(qemu: Emulator, path: Path) -> None:
+async def save_state(qemu: Emulator, path: Path) -> None:
     """Write the stopped guest's state and end QEMU; LabError when it cannot be (a full disk)."""
     await _keep_memory_out(qemu)
     partial = shlex.quote(str(path.with_name(path.name + PARTIAL)))
@@ -59,7 +59,7 @@ def not_written(path: Path) -> LabError:
     )
 
 
-async def load(qemu: Emulator, folder: Path) -> None:
+async def load_state(qemu: Emulator, folder: Path) -> None:
     """Load the state of the snapshot in that folder; LabError when QEMU cannot load it."""
     state = folder / STATE
     await _keep_memory_out(qemu)

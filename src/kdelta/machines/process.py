@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from qemu.qmp import ExecuteError, QMPClient, QMPError
 
-from kdelta.host.environment import environment
+from kdelta.host.environment import environ_with
 from kdelta.host.files import lab_errors
 from kdelta.host.tie import tie_to
 from kdelta.spec.errors import LabError
@@ -147,7 +147,7 @@ class Emulator:
             complaints = (self._folder / "stderr").open("wb")
         with complaints as stderr:
             self._process = await asyncio.create_subprocess_exec(
-                *argv, cwd=self._folder, env=environment(), stdin=asyncio.subprocess.DEVNULL,
+                *argv, cwd=self._folder, env=environ_with(), stdin=asyncio.subprocess.DEVNULL,
                 stdout=stderr, stderr=stderr, pass_fds=passed, preexec_fn=lambda: _confine(parent),
                 start_new_session=True,
             )  # fmt: skip

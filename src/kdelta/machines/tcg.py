@@ -21,7 +21,7 @@ from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.chunks import kept_messages, merged_messages, read_messages, require_complete
 from kdelta.machines.device_tree import DeviceTreeFile
 from kdelta.machines.forcing import Forcing, numbers_of
-from kdelta.machines.migration import STATE, load, not_written, save
+from kdelta.machines.migration import STATE, load_state, not_written, save_state
 from kdelta.machines.outcome import GuestOutcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
 from kdelta.spec.errors import LabError
@@ -258,7 +258,7 @@ def _memory(guest: Guest, ram: Path, *, shared: bool) -> list[str]:
     ]  # fmt: skip
 
 
-def command_line(
+def qemu_argv(
     guest: Guest,
     folder: Path,
     snapshot: Snapshot | None,
@@ -321,7 +321,7 @@ def _explain_start(error: LabError, guest: Guest) -> LabError:
 
 async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
     """Load the snapshot and let the guest go on; LabError when QEMU cannot load it."""
-    await load(qemu, snapshot.folder)
+    await load_state(qemu, snapshot.folder)
     await qemu.command("cont")
 
 
@@ -333,7 +333,7 @@ async def _started(
     on the way names the version that cannot do it.
     """
     recording = setting.recording if count else NOTHING_MORE
-    argv = command_line(
+    argv = qemu_argv(
         guest, setting.folder, snapshot, count=count, recording=recording, keep=not count
     )
     setting.echo(shlex.join(argv))
@@ -370,7 +370,7 @@ async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
         if ended == "stopped":
             setting.log("saves its snapshot")
             await qemu.debugger.pause()
-            await save(qemu, folder / STATE)
+            await save_state(qemu, folder / STATE)
         code = qemu.exit_code
     if code == -signal.SIGBUS:  # the file that is the guest's memory could not grow
         raise not_written(folder)
@@ -391,7 +391,7 @@ async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
     return GuestOutcome(status, detail, console, took, messages)
 
 
-async def prepare(
+async def prepare_program(
     guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot, stop_address: int
 ) -> Snapshot | None:
     """Take a snapshot in the setting's folder of a job's program when it asks what it is to do: it
@@ -401,12 +401,12 @@ async def prepare(
     found = Snapshot(setting.folder, after=snapshot)
     await in_thread(copy_sparse, snapshot.ram, found.ram)
     async with _started(guest, setting, snapshot, count=False) as qemu:
-        await load(qemu, snapshot.folder)
+        await load_state(qemu, snapshot.folder)
         setting.log("prepares its program")
         if await _run_to(qemu, guest, stop_address) != "stopped":
             return None
         await qemu.debugger.pause()
-        await save(qemu, found.state)
+        await save_state(qemu, found.state)
     require_complete(setting.folder / "counts")
     with lab_errors("writing in", setting.folder):
         (setting.folder / "counts").rename(found.boot)
@@ -430,7 +430,7 @@ async def to_the_end(
 ) -> tuple[str, str]:
     """Return how the boot ended ("stopped" is well), and how the run did."""
     if snapshot:
-        await load(qemu, snapshot.folder)
+        await load_state(qemu, snapshot.folder)
         await _shorten_turns(qemu, guest.turn_us)
         await qemu.command("cont")
     else:
@@ -444,7 +444,7 @@ async def to_the_end(
     return "stopped", await qemu.wait_exit()
 
 
-async def run(
+async def run_guest(
     guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | None
 ) -> GuestOutcome:
     """Run a job in a guest, from its snapshot or from power-on."""

@@ -20,7 +20,7 @@ from kdelta.machines.tcg import (
     Setting,
     Snapshot,
     boot_to,
-    command_line,
+    qemu_argv,
     resume,
     write_inputs,
 )
@@ -173,7 +173,7 @@ async def _connected(
     ours, theirs = socket.socketpair()
     with ours, theirs:
         fd = theirs.fileno()
-        argv = command_line(guest, setting.folder, start, count=False, terminal=fd)
+        argv = qemu_argv(guest, setting.folder, start, count=False, terminal=fd)
         setting.echo(shlex.join(argv))
         async with emulator(
             argv, setting.folder, math.inf, debugged=start is None, inherited=(fd,)

@@ -27,7 +27,7 @@ from kdelta.replay.simulate import (
     Kind,
     PlacedBlocks,
     PreparedTrace,
-    check_cache,
+    check_cache_size,
     check_trace,
     native_columns,
     native_trace,
@@ -95,7 +95,7 @@ def data_misses(
         counts=native.pointer(counts),
     )
     given = native_trace(columns)
-    native.check(native.library().replay_data(ctypes.byref(given), ctypes.byref(asked)))
+    native.check_status(native.library().replay_data(ctypes.byref(given), ctypes.byref(asked)))
     return DataMisses(counts, known_kinds(cpu, trace))
 
 
@@ -124,7 +124,7 @@ def _check(trace: Trace, cpu: CPU) -> None:
     check_trace(trace if trace.physical is not None else _with_physical(trace), data=True)
     for cache in _caches(cpu, l2=True):
         if cache is not None:
-            check_cache(cache)
+            check_cache_size(cache)
     check_lines(cpu.l1d, trace.data_line_bytes)
 
 

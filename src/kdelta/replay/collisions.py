@@ -101,7 +101,7 @@ def _rows(trace: PreparedTrace, job: native.NativeJob) -> np.ndarray[tuple[int],
     found = ctypes.POINTER(native.NativeCollision)()
     n = ctypes.c_uint64()
     library = native.library()
-    native.check(
+    native.check_status(
         library.replay_collisions(
             trace.plan, ctypes.byref(job), ctypes.byref(found), ctypes.byref(n)
         )

@@ -20,7 +20,7 @@ from kdelta.replay.kernel_text import (
     TextPiece,
     after_what,
     kernel_text,
-    plain,
+    linker_name,
 )
 from kdelta.replay.simulate import PlacedBlocks
 from kdelta.spec.errors import UserError
@@ -160,7 +160,7 @@ def placement_of(
         for a in sections.is_assembler
     ]
     functions = [
-        _function(piece, text, int(number), (own.get(plain(piece.name), 0), aligned), details)
+        _function(piece, text, int(number), (own.get(linker_name(piece.name), 0), aligned), details)
         for piece, number, aligned in zip(pieces, numbers, least, strict=True)
     ]
     outside = _Outside(symbols, text, functions)
@@ -311,7 +311,7 @@ def _function(
         kind=piece.kind,
         why_not=piece.why_not,
         is_assembler=least > 0 or (after in details.fixups and after not in details.weak),
-        is_compiled=plain(piece.name) in details.compiled,
+        is_compiled=linker_name(piece.name) in details.compiled,
     )
 
 
@@ -432,7 +432,7 @@ def _indexes(
     found = by_key(
         (name, index)
         for index, one in enumerate(functions)
-        for name in dict.fromkeys((one.name, plain(one.name), *aliases.get(one.name, ())))
+        for name in dict.fromkeys((one.name, linker_name(one.name), *aliases.get(one.name, ())))
     )
     return {name: tuple(indexes) for name, indexes in found.items()}
 

@@ -22,7 +22,7 @@ from kdelta.replay.simulate import (
     PlacedBlocks,
     PreparedTrace,
     ReplayWork,
-    check_cache,
+    check_cache_size,
     check_trace,
     native_columns,
     native_trace,
@@ -54,7 +54,7 @@ class PreparedHierarchy:
     def __init__(
         self, trace: Trace, placed: PlacedBlocks, l1d: Cache, *, warm: bool = True
     ) -> None:
-        check_cache(l1d)
+        check_cache_size(l1d)
         check_trace(trace, data=True)
         check_lines(l1d, trace.data_line_bytes)
         left, self._l1d_misses = _filtered(trace, l1d, warm=warm)
@@ -106,7 +106,7 @@ def check_levels(l1i: Cache, l1d: Cache, l2: Cache, *, data_line_bytes: int) -> 
     lines: known before anything is run.
     """
     for cache in (l1i, l1d, l2):
-        check_cache(cache)
+        check_cache_size(cache)
     check_lines(l1d, data_line_bytes)
     _check_sizes(l1i.line_bytes, l1d.line_bytes, l2.line_bytes)
 
@@ -137,7 +137,7 @@ def _filtered(trace: Trace, l1d: Cache, *, warm: bool) -> tuple[Trace, U64]:
     found = native.NativeFiltered()
     library = native.library()
     given = native_trace(columns)
-    native.check(
+    native.check_status(
         library.replay_filter(
             ctypes.byref(given), ctypes.byref(cache), warm * native.WARM, ctypes.byref(found)
         )

@@ -15,7 +15,7 @@ from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import Symbol
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.objects import LOCAL, CodePiece
-from kdelta.replay.kernel_text import Details, TextPiece, after_what, is_nameless, plain
+from kdelta.replay.kernel_text import Details, TextPiece, after_what, is_nameless, linker_name
 
 _TEXT = ".text"
 _OWN = re.compile(r"\.text\.\w")
@@ -172,7 +172,7 @@ def _owners(pieces: Sequence[TextPiece], objects: Sequence[ObjectDigest]) -> lis
     }
     found: list[str] = []
     for piece in pieces:
-        owners = paths.get(plain(piece.name))
+        owners = paths.get(linker_name(piece.name))
         # A label that no object names is of that before it, and so is code of its section without
         # a name; other such code is of a section of its own (.text.fixup).
         before = found[-1] if found else ""
@@ -197,7 +197,7 @@ def _merged_sections(pieces: Sequence[TextPiece], objects: Sequence[ObjectDigest
     besides = _weak_ones(pieces, several)
     found: list[str] = []
     for index, piece in enumerate(pieces):
-        name = plain(pieces[besides.get(index, index)].name)
+        name = linker_name(pieces[besides.get(index, index)].name)
         before = found[-1] if found else ""
         section = known.get(name, "" if is_nameless(name) else before)
         found.append("" if piece.why_not else section)
@@ -213,7 +213,7 @@ def _weak_ones(pieces: Sequence[TextPiece], several: Collection[str]) -> dict[in
         index: [
             other
             for other in (index + 1, index - 1)
-            if 0 <= other < len(pieces) and plain(pieces[other].name) in several
+            if 0 <= other < len(pieces) and linker_name(pieces[other].name) in several
         ]
         for index, piece in enumerate(pieces)
         if is_nameless(piece.name)

@@ -107,7 +107,7 @@ def nameless(after: str) -> str:
 
 def after_what(name: str) -> str:
     """The function that nameless code is linked after, by a linker's name; "" of named code."""
-    return plain(name.partition("]")[0][len("[after ") :]) if is_nameless(name) else ""
+    return linker_name(name.partition("]")[0][len("[after ") :]) if is_nameless(name) else ""
 
 
 def is_nameless(name: str) -> bool:
@@ -115,7 +115,7 @@ def is_nameless(name: str) -> bool:
     return name.startswith("[")
 
 
-def plain(name: str) -> str:
+def linker_name(name: str) -> str:
     """The name that a linker knows: without the number of one of several functions."""
     return name.partition("#")[0]
 
@@ -168,7 +168,7 @@ def kernel_text(
     _keep_special(pieces, start, sections)
     alignments = _kinds(pieces, sections, alignment or _LARGEST_ALIGNMENT)
     for piece in pieces:
-        piece.joined = piece.joined and plain(piece.name) not in details.alignments
+        piece.joined = piece.joined and linker_name(piece.name) not in details.alignments
     trimmed = _trimmed(pieces, sizes or {}, alignments, details)
     return KernelText(start, end, list(trimmed), alignments)
 
@@ -251,7 +251,7 @@ def _begin_earlier(
     """Gives functions what is before them in their section, if it is not of the one before."""
     extents = _extents(pieces, sizes, details.heads)
     for (piece, after), size in zip(itertools.pairwise(pieces), extents, strict=False):
-        start = after.entry - details.leads.get(plain(after.name), 0)
+        start = after.entry - details.leads.get(linker_name(after.name), 0)
         if piece.entry + max(size, 1) <= start < after.start:
             piece.end = after.start = start
 
@@ -263,7 +263,7 @@ def _extents(
     found = []
     entries: dict[str, int] = {}
     for piece in pieces:
-        name = plain(piece.name)
+        name = linker_name(piece.name)
         entries[name] = piece.entry
         known = sizes.get(name, ())
         size = max((one for one in known if piece.entry + one <= piece.end), default=0)
@@ -294,7 +294,7 @@ def _trimmed(
         most = _LARGEST_ALIGNMENT if is_last else alignments[piece.kind]
         end = piece.entry + size
         padding = piece.end - end
-        least = 0 if is_last else details.alignments.get(plain(after.name), 0)
+        least = 0 if is_last else details.alignments.get(linker_name(after.name), 0)
         if least and -(-end // least) * least == piece.end:
             piece.end = end
             continue
@@ -307,8 +307,8 @@ def _trimmed(
         elif padding and (least or most >= _LEAST_ALIGNED) and not is_last:
             step = min(most, least or most)
             begin = -(-end // step) * step
-            fixup = details.fixups.get(plain(piece.name), 0)
-            behind = details.weak.get(plain(piece.name), ())
+            fixup = details.fixups.get(linker_name(piece.name), 0)
+            behind = details.weak.get(linker_name(piece.name), ())
             until = min(piece.end, begin + fixup) if fixup and not behind else piece.end
             for number, (low, high) in enumerate(_parts(begin, until, behind, step), 1):
                 name = nameless(piece.name) + (f"#{number}" if number > 1 else "")

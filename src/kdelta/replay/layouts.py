@@ -114,10 +114,10 @@ def ordered(placement: Placement, names: Iterable[str]) -> tuple[U64, tuple[str,
         ]
         chosen.update(dict.fromkeys(movable))
         unusable.update({} if movable else {name: None})
-    return in_order(placement, list(chosen)), tuple(unusable)
+    return chosen_first(placement, list(chosen)), tuple(unusable)
 
 
-def in_order(placement: Placement, chosen: Sequence[int]) -> U64:
+def chosen_first(placement: Placement, chosen: Sequence[int]) -> U64:
     """These functions (indexes) first, each in its range, then the others in the order they had.
 
     A group moves with that of its functions which comes first. Functions that do not move are
@@ -380,7 +380,7 @@ def _pass_holes(starts: U64, part: TextRange, orders: I64, moved: U64, alignment
                 starts[row, at:] += _up(np.array(inside), alignment)
 
 
-def in_order_of(one: Placement, other: Placement) -> U64:
+def layout_in_order_of(one: Placement, other: Placement) -> U64:
     """Where the functions of one kernel would lie in the order of another: shape (n_functions,).
 
     Functions of .text that both have, by name, lie where the other has them; what only the one has

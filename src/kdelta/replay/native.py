@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.cpus.model import Cache, Replacement
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.spec.errors import LabError
 
 LINES, BRANCHES, HIERARCHY = 0, 1, 2
@@ -143,7 +143,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library, compiled at its first use."""
-    return declared(ctypes.CDLL(str(build("replay"))), _FUNCTIONS)
+    return declared(ctypes.CDLL(str(build_part("replay"))), _FUNCTIONS)
 
 
 def declared(loaded: ctypes.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> ctypes.CDLL:
@@ -186,7 +186,7 @@ def log2(power: int) -> int:
     return power.bit_length() - 1
 
 
-def check(status: int) -> None:
+def check_status(status: int) -> None:
     """Raises LabError for what the library reports."""
     if status == TOO_MANY_LINES:
         raise LabError(

@@ -17,8 +17,8 @@ from kdelta.replay.search import (
     Misses,
     Start,
     WeightedRegion,
+    cycle_weights,
     search,
-    weights_of,
 )
 from kdelta.replay.sets_apart import sets_apart
 from kdelta.replay.transitions import PAGE_BYTES, by_density, by_first_use, c3, transitions
@@ -107,7 +107,7 @@ class PlaceResult(msgspec.Struct, frozen=True):
         )
 
 
-def place(
+def place_in_order(
     placement: Placement,
     cases: Sequence[WeightedRegion],
     cpu: CPU,
@@ -192,7 +192,7 @@ def _rules_of_thumb(
 ) -> dict[str, I64]:
     """By method, the orders of the units that need no search."""
     traces = [case.trace for case in cases]
-    graph = transitions(traces, placement, units.of_function, weights_of(cases).tolist())
+    graph = transitions(traces, placement, units.of_function, cycle_weights(cases).tolist())
     found = {
         HOT_APART: np.arange(len(units.names)),
         FIRST_USE: by_first_use(graph, len(units.names)),

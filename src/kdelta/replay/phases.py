@@ -171,7 +171,7 @@ def _split(
     )
     found = native.NativeSplit()
     library = native.library()
-    native.check(library.replay_split(ctypes.byref(phases), ctypes.byref(found)))
+    native.check_status(library.replay_split(ctypes.byref(phases), ctypes.byref(found)))
     try:
         return (
             native.copied(found.changes, found.n_changes, _CHANGE),

@@ -61,7 +61,7 @@ class CaseJudge:
         self._by_order = moves[np.argsort(unit_of[moves], kind="stable")]
         self._begins = np.flatnonzero(np.diff(unit_of[self._by_order], prepend=-1))
         self._prices = {str(kind): price.exposed for kind, price in cpu.misses.items()}
-        self._weights = weights_of(cases) / cpu.cycles_per_insn
+        self._weights = cycle_weights(cases) / cpu.cycles_per_insn
 
     def misses(self, layouts: U64, kinds: Iterable[MissKind] | None = None) -> Misses:
         """The misses of each region's own work under each layout, of these kinds or of all."""
@@ -126,7 +126,7 @@ def _own(prepared: PreparedTrace, layouts: U64, cache: Cache, kind: MissKind) ->
     return found.total[:, OWN].astype(np.int64)
 
 
-def weights_of(cases: Sequence[WeightedRegion]) -> F64:
+def cycle_weights(cases: Sequence[WeightedRegion]) -> F64:
     """What one cycle of each region counts, (n_cases,): so that all weights are 1 together, and
     each region's instructions are all of it."""
     weights = np.array([case.weight for case in cases], dtype=np.float64)
@@ -136,7 +136,7 @@ def weights_of(cases: Sequence[WeightedRegion]) -> F64:
     return found
 
 
-def shortened(case: WeightedRegion) -> WeightedRegion:
+def sampled_case(case: WeightedRegion) -> WeightedRegion:
     """The case with so much of its trace that it can be replayed thousands of times: windows of it,
     at equal distances. Most traces are short enough as they are."""
     trace = case.trace
@@ -180,7 +180,7 @@ def search(
     came of it, the first of equals. With one start there is nothing to choose. At most
     `evaluations` orders are judged, but one for each start.
     """
-    short = [shortened(case) for case in cases]
+    short = [sampled_case(case) for case in cases]
     judges = [CaseJudge(short, start.units, cpu, kinds) for start in starts]
     found = [BestOrder(start.order, np.inf, 0) for start in starts]
     used = 0

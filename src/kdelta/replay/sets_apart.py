@@ -16,7 +16,7 @@ import numpy as np
 from kdelta.counts.arrays import F64, I64, U64
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement, TextRange
-from kdelta.replay.kernel_text import is_nameless, plain
+from kdelta.replay.kernel_text import is_nameless, linker_name
 from kdelta.replay.search import CaseJudge, Start
 from kdelta.replay.units import Units, units_of
 
@@ -197,7 +197,7 @@ class _Filler:
                 and not is_nameless(name)
                 # What looks like code before it may be padding that it asks for.
                 and not is_nameless(placement.functions[max(0, function - 1)].name)
-                and len(placement.indexes[plain(name)]) == 1
+                and len(placement.indexes[linker_name(name)]) == 1
             ):
                 size = _up(int(part.bytes[group]), int(part.alignments[group]))
                 self._by_size.setdefault(size, []).append(function)

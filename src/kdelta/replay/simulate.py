@@ -124,7 +124,7 @@ def _check_code(trace: Trace) -> None:
         raise _damaged(trace, "its sequence has a context that is not there")
 
 
-def check_cache(cache: Cache) -> None:
+def check_cache_size(cache: Cache) -> None:
     """Raises UserError for a cache that is too large to be replayed."""
     if cache.sets > MOST_SETS or cache.ways > MOST_WAYS:
         raise UserError(
@@ -256,7 +256,7 @@ class PreparedTrace:
         columns |= {"sizes": sizes, "functions": function, "offsets": offset}
         plan: int | None = native.library().replay_plan(ctypes.byref(native_trace(columns)))
         if not plan:
-            native.check(native.NO_MEMORY)
+            native.check_status(native.NO_MEMORY)
         return plan or 0
 
     def work(self) -> ReplayWork:
@@ -266,7 +266,7 @@ class PreparedTrace:
     def checked(self, layouts: U64, *caches: Cache) -> U64:
         """The layouts as the library wants them. UserError and ValueError as of `replay`."""
         for cache in caches:
-            check_cache(cache)
+            check_cache_size(cache)
         return self._extents.checked(layouts)
 
     def replay(
@@ -371,4 +371,4 @@ def run_in_parts(
         job.layouts = native.pointer(layouts[part])
         job.total = native.pointer(total[part])
         job.by_function = native.pointer(None if by_function is None else by_function[part])
-        native.check(run(ctypes.byref(job)))
+        native.check_status(run(ctypes.byref(job)))

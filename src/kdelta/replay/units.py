@@ -13,7 +13,7 @@ import numpy as np
 from kdelta.counts.arrays import I64, U64, Flags
 from kdelta.counts.by_key import by_key
 from kdelta.replay.functions import Placement, TextRange
-from kdelta.replay.kernel_text import is_nameless, plain
+from kdelta.replay.kernel_text import is_nameless, linker_name
 from kdelta.replay.layouts import in_orders, middle_of
 from kdelta.replay.simulate import PlacedBlocks
 
@@ -71,7 +71,7 @@ def units_of(placement: Placement, padding: Sequence[Sequence[int]] = ()) -> Uni
     for filling in padding:
         groups = [functions[index].group for index in filling]
         merged.append(groups)
-        spoken.update((functions[i].group, (plain(functions[i].name),)) for i in filling)
+        spoken.update((functions[i].group, (linker_name(functions[i].name),)) for i in filling)
     units = [[*dict.fromkeys(name for group in unit for name in spoken.get(group, ()))]
              for unit in merged]  # fmt: skip
     small, kept = _small(placement, {group for unit in merged for group in unit}, nameless)
@@ -99,7 +99,7 @@ def _names(placement: Placement, members: Sequence[int]) -> tuple[str, ...]:
     """
     named = [i for i in members if not is_nameless(placement.functions[i].name)]
     ran = [i for i in named if placement.executed[i]]
-    return tuple(dict.fromkeys(plain(placement.functions[i].name) for i in ran or named[:1]))
+    return tuple(dict.fromkeys(linker_name(placement.functions[i].name) for i in ran or named[:1]))
 
 
 def _as_ordered(placement: Placement, names: Sequence[str]) -> list[int]:

@@ -30,7 +30,7 @@ from kdelta.report.lines import machine_facts
 from kdelta.report.model import Facts as MachineFacts
 from kdelta.report.model import KernelRuns, Mismatch, ReportedRun
 from kdelta.report.stored import Stored
-from kdelta.spec.identity import short
+from kdelta.spec.identity import short_id
 from kdelta.store.model import moment_text
 
 
@@ -44,7 +44,7 @@ def kernel_fact(side: KernelRuns) -> str:
     """Return a kernel in a line: its spec, release and identity."""
     if side.failure:
         return f"{side.spec}: no kernel"
-    return f"{side.spec} ({side.release}, identity {short(side.identity)})"
+    return f"{side.spec} ({side.release}, identity {short_id(side.identity)})"
 
 
 def run_side(*runs: ReportedRun) -> KernelRuns:

@@ -20,6 +20,6 @@ def identity(thing: Any) -> str:
     return hashlib.sha256(canonical_json(thing)).hexdigest()
 
 
-def short(full_identity: str) -> str:
+def short_id(full_identity: str) -> str:
     """As much of an identity as a person needs to see."""
     return full_identity[:12]

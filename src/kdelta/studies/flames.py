@@ -10,7 +10,7 @@ from kdelta.counts.profile import Profile
 from kdelta.host.command import quiet
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.lab.cpus import lab_like
-from kdelta.lab.found import with_files
+from kdelta.lab.found import with_found_files
 from kdelta.lab.lab import PROFILES, Lab, profiles_of
 from kdelta.lab.work import Work
 from kdelta.report.flame import Flame, flames
@@ -50,7 +50,7 @@ async def _record(request: CompareRequest, lab: Lab) -> None:
             found = followed.kernel(spec)
             kernels += [] if isinstance(found, NoKernel) else [found]
     work = Work(request.workload, request.operations, request.program)
-    work = await with_files(work, kernels, lab)
+    work = await with_found_files(work, kernels, lab)
     works = work.plans(kernels, request.lab, lab.progress.log)
     settled = await followed.settled(kernels, works)
     await settled.runs(kernels, works)

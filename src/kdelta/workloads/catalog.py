@@ -185,7 +185,7 @@ class Workload(Description, frozen=True, kw_only=True):
 
 
 @functools.cache
-def workloads() -> Mapping[str, Workload]:
+def list_workloads() -> Mapping[str, Workload]:
     """All workloads that come with kdelta, by name."""
     here = Path(__file__).parent
     paths = sorted(here.glob("*/workload*.toml"), key=lambda path: (path.parent, path.stem))
@@ -197,7 +197,7 @@ def find_workload(name: str) -> Workload:
     """Return the workload of that name; UserError with the nearest if there is none. Behind a colon
     it can be given parameters, as in NAME:PARAMETER=NUMBER,..., which are then part of its name.
     """
-    known = workloads()
+    known = list_workloads()
     plain, colon, given = name.partition(":")
     if plain not in known:
         raise _unknown("workload", plain, list(known))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Log, run
+from kdelta.host.command import Log, run_program
 from kdelta.host.dirs import cache_dir
 from kdelta.host.environment import FIXED
 from kdelta.host.files import lab_errors, sha256_file, write_atomic, write_json
@@ -104,7 +104,7 @@ def _build(
         for path in files:
             shutil.copyfile(path, place / path.name)
     with module_build(kernel, log) as (argv, env):
-        result = run([*argv, f"M={place}", "modules"], env=env)
+        result = run_program([*argv, f"M={place}", "modules"], env=env)
     module = place / f"{side.module}.ko"
     if not result.ok or not module.is_file():
         raise _failure(side, kernel, result.stdout + result.stderr)
@@ -128,7 +128,7 @@ def _strip(module: Path, output: Path, of: Target) -> None:
     """Without what tells where it was built: the same module each time."""
     objcopy = of.tool("objcopy")
     words = ["--strip-debug", "--remove-section=.note.gnu.build-id"]
-    run([objcopy, *words, module, output]).or_raise(f"stripping {module.name} failed")
+    run_program([objcopy, *words, module, output]).or_raise(f"stripping {module.name} failed")
 
 
 def _flags_of(source: Path) -> UserFlags:
@@ -151,7 +151,7 @@ def _compile(
     argv = [*flags.compiler, *flags.kept, include, "-c", "-o", str(shared), side.flags_of]
     others = [name for name in workload.sources if name != side.flags_of]
     flags_of_link = (*COMMON_FLAGS, *STATIC_FLAGS, *workload.cflags, "-DKERNEL_FLAGS", include)
-    result = run(argv, cwd=workload.folder)
+    result = run_program(argv, cwd=workload.folder)
     if result.ok:
         result, _ = by.compile([*others, str(shared)], flags_of_link, output, workload.folder)
     if not result.ok:

@@ -15,7 +15,7 @@ from kdelta.infer.cycles.lost_paths import (
     region_without,
 )
 from kdelta.infer.cycles.placement_model import CodeChange, ComparedRegion
-from kdelta.infer.effects.effects import Effects, OperationEffect, Word, compare
+from kdelta.infer.effects.effects import Effects, OperationEffect, Word, compare_runs
 from tests.infer.drawn import amount
 from tests.synthetic import own, region, run
 
@@ -38,7 +38,7 @@ def runs(insns: int, verw: int, **functions: int) -> tuple[RunCounts, ...]:
 
 
 def operation(base: tuple[RunCounts, ...], other: tuple[RunCounts, ...]) -> OperationEffect:
-    effects: Effects = compare(base, other)
+    effects: Effects = compare_runs(base, other)
     return effects.operations[0]
 
 

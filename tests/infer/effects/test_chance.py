@@ -20,7 +20,7 @@ from kdelta.infer.effects.chance import (
     wanting_runs,
     with_operations,
 )
-from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.effects import Word, compare_runs
 from kdelta.infer.effects.estimate import (
     CLEAR,
     ERROR,
@@ -37,10 +37,10 @@ pytestmark = pytest.mark.long
 
 
 def doubted(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:
-    effects = compare(base, other)
+    effects = compare_runs(base, other)
     assert effects.operations[0].verdict.word in {Word.SLOWER, Word.FASTER}, "there is a verdict"
     found = by_chance(effects, base, other)
-    assert by_chance(compare(other, base), other, base) == found, "whichever is the base"
+    assert by_chance(compare_runs(other, base), other, base) == found, "whichever is the base"
     return found
 
 
@@ -94,7 +94,7 @@ def test_medians_with_a_spread_must_be_clear_of_it() -> None:
 def test_the_mean_may_have_more_spread_than_the_median() -> None:
     base = [steady(1000 + by, 250 * by, TIMER) for by in range(3)]
     others = [steady(1017 + by, 250 * by, TIMER) for by in range(3)]
-    mean = compare(base, others).operations[0].costs
+    mean = compare_runs(base, others).operations[0].costs
     assert mean is not None
     assert mean.insns.effect.low > 0
     assert mean.insns.effect.half_width > mean.median_insns.effect.half_width == 4
@@ -119,7 +119,7 @@ def test_many_runs_decide_by_their_mean() -> None:
     base, others = ([steady(1000, more, TIMER) for more in row] for row in (range(8), range(9, 17)))
     assert doubted(base, others) == ()
     assert doubted(base[:6], others[:2]) == ("op",)
-    effect = compare(base, others).operations[0]
+    effect = compare_runs(base, others).operations[0]
     assert effect.costs is not None
     insns = effect.costs.insns.effect
     # Variance 6 a side, so a standard error of sqrt(6/8 + 6/8), and 14 degrees of freedom.
@@ -138,13 +138,13 @@ def test_looks_share_the_error() -> None:
 def test_same_of_few_varying_runs_is_left_to_more() -> None:
     """Three runs of two equally frequent levels are alike in one of four cases."""
     base = [steady(1000, by, TIMER) for by in (0, 1, 0)]
-    effects = compare(base, base)
+    effects = compare_runs(base, base)
     assert effects.operations[0].verdict.word is Word.SAME
     chance = by_chance(effects, base, base)
     assert chance == ("op",)
     assert wanting_runs(effects, chance) == {"op": ENOUGH}
     many = base * 3
-    assert by_chance(compare(many, many), many, many) == ()
+    assert by_chance(compare_runs(many, many), many, many) == ()
 
 
 def test_same_median_of_four_runs_is_the_same_where_a_timer_adds_little() -> None:
@@ -152,7 +152,7 @@ def test_same_median_of_four_runs_is_the_same_where_a_timer_adds_little() -> Non
         return [steady(insns, timer * (at % 2), TIMER) for at in range(runs)]
 
     def found(base: list[RunCounts], other: list[RunCounts]) -> tuple[str, ...]:
-        effects = compare(base, other)
+        effects = compare_runs(base, other)
         assert effects.operations[0].verdict.word is Word.SAME
         return by_chance(effects, base, other)
 
@@ -167,7 +167,7 @@ def test_same_median_of_four_runs_is_the_same_where_a_timer_adds_little() -> Non
 def test_a_difference_in_the_same_code_takes_runs_that_agree() -> None:
     def found(runs: int) -> tuple[str, ...]:
         base, other = [steady(1000)] * runs, [steady(1000, 16)] * runs
-        effects = compare(base, other)
+        effects = compare_runs(base, other)
         assert by_chance(effects, base, other) == ()
         return by_chance(effects, base, other, same_code=("op",))
 
@@ -177,10 +177,10 @@ def test_a_difference_in_the_same_code_takes_runs_that_agree() -> None:
 
 def test_no_verdict_no_doubt() -> None:
     base = [steady(1000, 0, TIMER)] * 3
-    assert by_chance(compare(base, base), base, base) == ()
-    assert by_chance(compare(base[:1], [steady(9)]), base[:1], [steady(9)]) == ()
+    assert by_chance(compare_runs(base, base), base, base) == ()
+    assert by_chance(compare_runs(base[:1], [steady(9)]), base[:1], [steady(9)]) == ()
     alone = [run(region("only", {own("f"): 5}))]
-    assert by_chance(compare(base, alone), base, alone) == ()
+    assert by_chance(compare_runs(base, alone), base, alone) == ()
 
 
 def test_better_runs_take_the_place_of_the_first() -> None:
@@ -191,8 +191,8 @@ def test_better_runs_take_the_place_of_the_first() -> None:
     first = [both(100, "never quiet")] * 3, [both(200)] * 3
     more = [run(region("b", {own("f"): 100}))] * 8, [run(region("b", {own("f"): 100}))] * 8
     effects = with_operations(
-        compare(*first),
-        compare(*more).operations,
+        compare_runs(*first),
+        compare_runs(*more).operations,
         [*first[0], *more[0]],
         [*first[1], *more[1], run(warnings=("a word",))],
     )
@@ -242,7 +242,7 @@ def test_two_values_without_a_difference(often: float) -> None:
             base, other = (
                 [steady(1000, 265 * it, TIMER * it) for it in part] for part in _halves(row)
             )
-            effects = compare(base, other)
+            effects = compare_runs(base, other)
             said = effects.operations[0].verdict.word in {Word.SLOWER, Word.FASTER}
             words[runs] += said
             if said and runs == 3:

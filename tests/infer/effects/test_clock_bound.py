@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.infer.effects.clock_bound import times_more
-from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.effects import Word, compare_runs
 from tests.synthetic import interrupts, own, region, run, user
 
 LOOP = {("bench", "main"): 600_000, ("libc.so.6", "getppid"): 400_000}
@@ -97,7 +97,7 @@ def whole(loops: int, each: int) -> list[RunCounts]:
 
 
 def test_a_total_of_more_iterations_is_not_comparable_and_has_the_figure_of_one() -> None:
-    (found,) = compare(whole(100_000, 400), whole(102_500, 390)).operations
+    (found,) = compare_runs(whole(100_000, 400), whole(102_500, 390)).operations
     assert found.verdict.word is Word.NOT_COMPARABLE
     assert found.verdict.reason == (
         "a clock ends it: the other run did 2.5 % more iterations, and each executes -2.45 %; "
@@ -106,5 +106,5 @@ def test_a_total_of_more_iterations_is_not_comparable_and_has_the_figure_of_one(
 
 
 def test_as_many_iterations_have_their_verdict() -> None:
-    (found,) = compare(whole(100_000, 400), whole(100_000, 390)).operations
+    (found,) = compare_runs(whole(100_000, 400), whole(100_000, 390)).operations
     assert found.verdict.word is Word.FASTER

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kdelta.counts.model import LeftWork, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.deferred import WITH_OTHERS, leaves_work, left_work
-from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, compare
-from kdelta.infer.effects.gate import Exit, decide, judge_path
+from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, compare_runs
+from kdelta.infer.effects.gate import Exit, decide_gate, judge_path
 from kdelta.report.model import KernelRuns
 from kdelta.studies.compare.answer import LEAST, pair_of, path_text
 from kdelta.studies.compare.causes import cause_of
@@ -30,7 +30,7 @@ def runs(insns: int, elsewhere: list[int]) -> list[RunCounts]:
 
 
 def effect(base: tuple[int, list[int]], changed: tuple[int, list[int]]) -> OperationEffect:
-    (found,) = compare(runs(*base), runs(*changed)).operations
+    (found,) = compare_runs(runs(*base), runs(*changed)).operations
     return found
 
 
@@ -77,7 +77,7 @@ def test_a_word_that_other_tasks_made_is_that_of_the_sum(
     assert found.costs
     if not found.verdict.reason.startswith("with what"):
         return
-    (alone,) = compare(runs(10_000, [0] * MANY), runs(own_insns, [0] * MANY)).operations
+    (alone,) = compare_runs(runs(10_000, [0] * MANY), runs(own_insns, [0] * MANY)).operations
     assert alone.verdict.word is not found.verdict.word
     whole = own_insns - 10_000 + found.costs.background.effect.value
     sign = {Word.SLOWER: whole > 50, Word.FASTER: whole < -50, Word.SAME: abs(whole) <= 50}
@@ -88,10 +88,10 @@ def test_a_gate_takes_the_sum_and_names_it() -> None:
     found = effect((10_000, [0] * MANY), (9_000, [1_500] * MANY))
     judged = judge_path(found, Fraction(0))
     assert judged.region == "op -10% instructions, +1500 in other tasks"
-    assert decide([judged]).exit is Exit.SLOWER
+    assert decide_gate([judged]).exit is Exit.SLOWER
     assert judge_path(found, Fraction(1, 10)).word is Word.SAME
     moved = effect((10_000, [0] * MANY), (9_000, [1_000] * MANY))
-    assert decide([judge_path(moved, Fraction(0))]).exit is Exit.NOT_SLOWER
+    assert decide_gate([judge_path(moved, Fraction(0))]).exit is Exit.NOT_SLOWER
 
 
 def test_a_small_change_of_its_own_does_not_hide_what_other_tasks_do() -> None:
@@ -165,7 +165,7 @@ def test_what_is_left_counts_and_not_what_is_done_meanwhile(
     own_insns: int, left: list[int | None], word: Word
 ) -> None:
     base = with_left(10_000, [None] * len(left), elsewhere=5_000)
-    (found,) = compare(base, with_left(own_insns, left)).operations
+    (found,) = compare_runs(base, with_left(own_insns, left)).operations
     assert found.verdict.word is word
     assert found.costs
     assert found.costs.left
@@ -183,7 +183,7 @@ def test_what_was_not_counted_on_a_side_that_leaves_work_is_no_zero(
     base = [run(region("op", {own("f"): 999_900, own(calls): 100}, 100))] * MANY
     counted = with_left(9_000, [1_000] * MANY)
     for sides in ((base, counted), (counted, base)):
-        (found,) = compare(*sides).operations
+        (found,) = compare_runs(*sides).operations
         assert found.costs
         assert bool(found.costs.left) is is_known
         assert (found.verdict.word is Word.SAME) is is_known
@@ -200,13 +200,15 @@ def test_regions_of_one_name_leave_the_sum() -> None:
 def test_what_other_tasks_decide_is_no_small_change_on_the_screen() -> None:
     sides = [runs(10_000, [one] * MANY) for one in (0, 590)]
     base, other = (KernelRuns(f"image:{name}", "0" * 64, "", ()) for name in "ab")
-    report = CompareReport("w", {}, base, (Compared(other, compare(*sides)),))
+    report = CompareReport("w", {}, base, (Compared(other, compare_runs(*sides)),))
     text = path_text(pair_of(report, report.others[0], LEAST))
     assert "1 slower. Slower by most: op 0% (+590 in other tasks" in text.replace("+0.00%", "0%")
 
 
 def test_a_small_change_of_few_runs_is_open_where_more_is_left() -> None:
-    (found,) = compare(with_left(10_000, [None] * 4), with_left(10_010, [1_000] * 4)).operations
+    (found,) = compare_runs(
+        with_left(10_000, [None] * 4), with_left(10_010, [1_000] * 4)
+    ).operations
     assert found.verdict.word is Word.UNRESOLVED
     assert found.verdict.runs_needed == MANY
 
@@ -217,7 +219,7 @@ def test_a_gate_does_not_pass_what_is_open_if_more_is_left() -> None:
         [one for insns in noisy for one in with_left(insns, [left])] for left in (None, 1_000, 0)
     ]
     for other_side, bounded in ((sides[1], False), (sides[2], True)):
-        (found,) = compare(sides[0], other_side, margin=Fraction(0)).operations
+        (found,) = compare_runs(sides[0], other_side, margin=Fraction(0)).operations
         judged = judge_path(
             replace(found, verdict=Verdict(Word.UNRESOLVED)), Fraction(0), Fraction(1, 100)
         )

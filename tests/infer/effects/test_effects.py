@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, RunCounts
-from kdelta.infer.effects.effects import Effects, OperationEffect, Verdict, Word, check, compare
+from kdelta.infer.effects.effects import (
+    Effects,
+    OperationEffect,
+    Verdict,
+    Word,
+    check_sums,
+    compare_runs,
+)
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.functions import FunctionChange, FunctionEffect
 from kdelta.spec.errors import LabError
@@ -77,7 +84,7 @@ def three(*costs: dict[Function, int | Cost], iterations: int = 100) -> list[Run
 
 
 def test_one_added_instruction_is_one() -> None:
-    operation = only(compare(three({own("f"): 33700}), three({own("f"): 33800})))
+    operation = only(compare_runs(three({own("f"): 33700}), three({own("f"): 33800})))
     assert operation.verdict.word is Word.SLOWER
     assert operation.costs is not None
     assert operation.costs.insns.effect == value(1)
@@ -86,21 +93,21 @@ def test_one_added_instruction_is_one() -> None:
 
 
 def test_faster() -> None:
-    operation = only(compare(three({own("f"): 33800}), three({own("f"): 33700})))
+    operation = only(compare_runs(three({own("f"): 33800}), three({own("f"): 33700})))
     assert operation.verdict.word is Word.FASTER
     assert operation.base == value(338)
     assert operation.other == value(337)
 
 
 def test_the_same_is_within_zero() -> None:
-    operation = only(compare(three({own("f"): 33800}), three({own("f"): 33800})))
+    operation = only(compare_runs(three({own("f"): 33800}), three({own("f"): 33800})))
     assert operation.verdict == same_within(0)
 
 
 def test_a_spread_over_zero_is_same_only_within_the_margin() -> None:
     base = three({own("f"): 1000}, {own("f"): 1100}, {own("f"): 1200})
     others = three({own("f"): 1100}, {own("f"): 1200}, {own("f"): 1300})
-    operation = only(compare(base, others))
+    operation = only(compare_runs(base, others))
     assert operation.base == Estimate(Fraction(11), Fraction(10), Fraction(12), 3, Fraction(1))
     assert operation.costs is not None
     assert operation.costs.insns.effect == Estimate(Fraction(1), Fraction(-3), Fraction(5), 3)
@@ -108,22 +115,22 @@ def test_a_spread_over_zero_is_same_only_within_the_margin() -> None:
     reason = "-27.3 to +45.5%; 8 runs a side would probably decide"
     unresolved = Verdict(Word.UNRESOLVED, reason=reason, runs_needed=8)
     assert operation.verdict == unresolved
-    (wide,) = compare(base, others, margin=Fraction(5, 11)).operations
+    (wide,) = compare_runs(base, others, margin=Fraction(5, 11)).operations
     assert wide.verdict == same_within(5)
-    (narrow,) = compare(base, others, margin=Fraction(49, 110)).operations
+    (narrow,) = compare_runs(base, others, margin=Fraction(49, 110)).operations
     assert narrow.verdict == unresolved
-    (no_margin,) = compare(base, base, margin=Fraction(0)).operations
+    (no_margin,) = compare_runs(base, base, margin=Fraction(0)).operations
     assert no_margin.verdict.word is Word.UNRESOLVED
 
 
 def test_a_spread_that_does_not_reach_zero() -> None:
     base = three({own("f"): 1000}, {own("f"): 1100}, {own("f"): 1100})
     others = three({own("f"): 1300}, {own("f"): 1300}, {own("f"): 1400})
-    assert only(compare(base, others)).verdict.word is Word.SLOWER
+    assert only(compare_runs(base, others)).verdict.word is Word.SLOWER
 
 
 def test_one_run_a_side_resolves_nothing() -> None:
-    operation = only(compare(three({own("f"): 100})[:1], three({own("f"): 900})))
+    operation = only(compare_runs(three({own("f"): 100})[:1], three({own("f"): 900})))
     assert operation.verdict.word is Word.UNRESOLVED
     assert "one run" in operation.verdict.reason
     assert operation.costs is not None
@@ -134,31 +141,31 @@ def test_one_run_a_side_resolves_nothing() -> None:
 def test_an_operation_of_one_side_is_not_comparable() -> None:
     both = region("getppid", {own("f"): 100})
     more = region("io_uring", {own("g"): 500}, iterations=10)
-    effects = compare([run(both)] * 3, [run(both, more)] * 3)
+    effects = compare_runs([run(both)] * 3, [run(both, more)] * 3)
     assert [one.name for one in effects.operations] == ["getppid", "io_uring"]
     missing = effects.operations[1]
     assert (missing.verdict.word, missing.verdict.reason) == (Word.NOT_COMPARABLE, "only in other")
     assert (missing.base, missing.other) == (None, value(50))
-    swapped = compare([run(both, more)] * 3, [run(both)] * 3).operations[1]
+    swapped = compare_runs([run(both, more)] * 3, [run(both)] * 3).operations[1]
     assert (swapped.verdict.reason, swapped.base) == ("only in base", value(50))
 
 
 def test_an_operation_that_failed_in_some_runs_says_so() -> None:
     one = region("op", {own("f"): 100})
-    operation = only(compare([run(one), run(one), run()], [run(one)] * 3))
+    operation = only(compare_runs([run(one), run(one), run()], [run(one)] * 3))
     assert operation.notes == ("succeeded in 2 of 3 runs of base",)
     assert operation.costs is not None
     assert operation.costs.insns.base.n == 2
 
 
 def test_no_runs_at_all() -> None:
-    assert compare([], []) == Effects((), (), ())
-    operation = only(compare([], three({own("f"): 100})))
+    assert compare_runs([], []) == Effects((), (), ())
+    operation = only(compare_runs([], three({own("f"): 100})))
     assert operation.verdict.word is Word.NOT_COMPARABLE
 
 
 def test_different_numbers_of_iterations_are_compared_by_mean_and_said() -> None:
-    operation = only(compare(three({own("f"): 1000}), three({own("f"): 500}, iterations=50)))
+    operation = only(compare_runs(three({own("f"): 1000}), three({own("f"): 500}, iterations=50)))
     assert operation.verdict == same_within(0)
     assert operation.notes == ("iterations differ: 100 in base, 50 in other",)
 
@@ -168,7 +175,7 @@ def test_kernel_user_and_kinds_apart() -> None:
     others = three(
         {own("f"): Cost(1100, 0, 300, 100, 0, {"wrmsr": 100}), user("__vdso_time", "[vdso]"): 700}
     )
-    costs = only(compare(base, others)).costs
+    costs = only(compare_runs(base, others)).costs
     assert costs is not None
     assert costs.kernel_insns.effect == value(1)
     assert costs.user_insns.effect == value(2)
@@ -184,7 +191,7 @@ def test_kernel_user_and_kinds_apart() -> None:
 def test_functions_added_removed_changed_and_same() -> None:
     base = three({own("gone"): 500, own("less"): 300, own("same"): 100})
     others = three({own("new"): 900, own("less"): 200, own("same"): 100})
-    operation = only(compare(base, others))
+    operation = only(compare_runs(base, others))
     assert [(one.name, one.change) for one in operation.functions] == [
         ("new", FunctionChange.ADDED),
         ("gone", FunctionChange.REMOVED),
@@ -197,7 +204,7 @@ def test_functions_added_removed_changed_and_same() -> None:
 def test_a_compilers_suffix_makes_no_function_new() -> None:
     base = three({own("fget.isra.0"): 500, own("fget.isra.0.cold"): 100, own("fget"): 50})
     others = three({own("fget.constprop.1.part.0"): 600})
-    found = function(only(compare(base, others)), "fget")
+    found = function(only(compare_runs(base, others)), "fget")
     assert found.change is FunctionChange.CHANGED
     assert found.cost.effect.value == Fraction(-1, 2)
 
@@ -207,7 +214,7 @@ def test_code_that_went_from_a_module_into_the_image_is_one_function() -> None:
         {own("ext4_read", "[ext4]"): 500, own("init", "[a]"): 100, own("init", "[b]"): 100}
     )
     others = three({own("ext4_read"): 400, own("init"): 100})
-    operation = only(compare(base, others))
+    operation = only(compare_runs(base, others))
     moved = function(operation, "ext4_read")
     assert (moved.origin, moved.moved_from) == ("kernel", "[ext4]")
     assert moved.change is FunctionChange.CHANGED
@@ -228,7 +235,7 @@ def test_interrupts_and_other_tasks_have_rows_of_their_own() -> None:
         }
         return [run(region("op", cost, 100, clock_ticks=10**8))] * 3
 
-    effects = compare(side(4000), side(6000))
+    effects = compare_runs(side(4000), side(6000))
     assert [row.context for row in effects.background] == ["interrupts", "other"]
     ticks, tasks = effects.background
     assert ticks.rate.base == value(40_000)
@@ -248,7 +255,7 @@ def test_interrupts_and_other_tasks_have_rows_of_their_own() -> None:
 def test_the_median_stands_besides_the_mean() -> None:
     steady = region("op", {own("f"): 10_000}, iterations=100)
     refill = region("op", {own("f"): 10_099}, iterations=1)
-    costs = only(compare([run(steady)] * 3, [run(steady, refill)] * 3)).costs
+    costs = only(compare_runs([run(steady)] * 3, [run(steady, refill)] * 3)).costs
     assert costs is not None
     assert costs.median_insns.effect == value(0)
     assert costs.insns.effect.value > 0
@@ -256,23 +263,23 @@ def test_the_median_stands_besides_the_mean() -> None:
 
 def test_warnings_once_each() -> None:
     noisy = run(region("op", {}), warnings=("never quiet",))
-    effects = compare([noisy, noisy], [noisy])
+    effects = compare_runs([noisy, noisy], [noisy])
     assert effects.warnings == ("base: never quiet (2 runs)", "other: never quiet")
 
 
 def test_what_does_not_add_up_is_an_error() -> None:
-    effects = compare(three({own("f"): 100}), three({own("f"): 200}))
+    effects = compare_runs(three({own("f"): 100}), three({own("f"): 200}))
     operation = only(effects)
     broken = OperationEffect(
         operation.name, operation.verdict, operation.base, operation.other, operation.costs, ()
     )
     with pytest.raises(LabError, match="op, base: the functions add up to 0"):
-        check(Effects((broken,), ()))
+        check_sums(Effects((broken,), ()))
 
 
 @given(sides, sides)
 def test_functions_and_sides_add_up(base: list[RunCounts], others: list[RunCounts]) -> None:
-    effects = compare(base, others)
+    effects = compare_runs(base, others)
     for operation in effects.operations:
         costs = operation.costs
         if costs is None:
@@ -297,8 +304,8 @@ def test_swapping_the_sides_negates(base: list[RunCounts], others: list[RunCount
         Word.MIXED: Word.MIXED,
         Word.NOT_STEADY: Word.NOT_STEADY,
     }
-    forth = {one.name: one for one in compare(base, others).operations}
-    back = {one.name: one for one in compare(others, base).operations}
+    forth = {one.name: one for one in compare_runs(base, others).operations}
+    back = {one.name: one for one in compare_runs(others, base).operations}
     assert forth.keys() == back.keys()
     for name, operation in forth.items():
         mirrored = back[name]
@@ -315,7 +322,7 @@ def test_swapping_the_sides_negates(base: list[RunCounts], others: list[RunCount
 
 @given(runs, st.integers(2, 4))
 def test_a_kernel_and_itself_are_the_same_exactly(one: RunCounts, n: int) -> None:
-    effects = compare([one] * n, [one] * n)
+    effects = compare_runs([one] * n, [one] * n)
     for operation in effects.operations:
         # Passes of one name that differ make a region that is not steady.
         if operation.verdict.word is not Word.NOT_STEADY:
@@ -330,7 +337,7 @@ def test_a_kernel_and_itself_are_the_same_exactly(one: RunCounts, n: int) -> Non
 
 @given(sides, sides)
 def test_intervals_hold_their_values(base: list[RunCounts], others: list[RunCounts]) -> None:
-    for operation in compare(base, others).operations:
+    for operation in compare_runs(base, others).operations:
         if operation.costs is None:
             continue
         for one in (operation.costs.insns, operation.costs.median_insns):

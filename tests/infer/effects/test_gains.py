@@ -6,7 +6,7 @@ import pytest
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus import load_cpu
 from kdelta.cpus.representative import Difference
-from kdelta.infer.effects.effects import Effects, Word, compare
+from kdelta.infer.effects.effects import Effects, Word, compare_runs
 from kdelta.infer.effects.gains import PathGain, Reach, path_gains, turns, with_gains
 from tests.synthetic import own, region, run
 
@@ -33,7 +33,7 @@ def runs(rest: int, switch: int = 80, switches: int = 2, sysrets: int = 4) -> tu
 def judged(
     base: tuple[RunCounts, ...], other: tuple[RunCounts, ...], cpu: str = "zen4"
 ) -> tuple[Effects, tuple[PathGain, ...]]:
-    effects = compare(base, other)
+    effects = compare_runs(base, other)
     found = lacking(cpu)
     gains = path_gains(effects, (found, found), (base[0], other[0]))
     return with_gains(effects, gains, cpu), gains
@@ -82,7 +82,7 @@ def test_on_skylake_each_return_to_the_program_counts_as_well() -> None:
 
 def test_a_kernel_that_took_the_path_gains_nothing() -> None:
     base, other = runs(900), runs(900, switch=100)
-    effects = compare(base, other)
+    effects = compare_runs(base, other)
     (gain,) = path_gains(effects, ((), lacking("zen4")), (base[0], other[0]))
     assert (gain.base, gain.other) == (Reach(), Reach(0, 166))
 

@@ -7,7 +7,7 @@ import pytest
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.chance import ENOUGH
-from kdelta.infer.effects.effects import Effects, Word, compare
+from kdelta.infer.effects.effects import Effects, Word, compare_runs
 from kdelta.infer.effects.history import LEFT_OPEN, overall_change, step_effects
 from tests.infer.timed_runs import TIMER, steady
 from tests.synthetic import own, region, run
@@ -40,7 +40,7 @@ CHANCE = [steady(1000, 953 + by, TIMER) for by in range(3)]
 
 
 def test_what_chance_may_have_made_is_open() -> None:
-    assert compare(BASE, CHANCE).operations[0].verdict.word is Word.SLOWER
+    assert compare_runs(BASE, CHANCE).operations[0].verdict.word is Word.SLOWER
     (found,) = step_effects(BASE, CHANCE).operations
     assert (found.verdict.word, found.verdict.reason) == (Word.UNRESOLVED, LEFT_OPEN)
 
@@ -70,7 +70,7 @@ def test_too_few_runs_alone_decide_nothing(runs: int) -> None:
 
 
 def test_all_operations_together() -> None:
-    effects = compare(costs(a=1000, b=500), costs(a=2000, b=500))
+    effects = compare_runs(costs(a=1000, b=500), costs(a=2000, b=500))
     found = overall_change(effects)
     assert found is not None
     assert found.value == pytest.approx(math.sqrt(2))
@@ -78,8 +78,8 @@ def test_all_operations_together() -> None:
 
 
 def test_operations_weigh_the_same_however_long_they_are() -> None:
-    one = overall_change(compare(costs(a=1000000, b=10), costs(a=1000000, b=20)))
-    other = overall_change(compare(costs(a=1000000, b=10), costs(a=2000000, b=10)))
+    one = overall_change(compare_runs(costs(a=1000000, b=10), costs(a=1000000, b=20)))
+    other = overall_change(compare_runs(costs(a=1000000, b=10), costs(a=2000000, b=10)))
     assert one is not None
     assert other is not None
     assert one.value == pytest.approx(other.value)
@@ -88,7 +88,7 @@ def test_operations_weigh_the_same_however_long_they_are() -> None:
 def test_the_ends_are_those_of_the_intervals() -> None:
     base = [run(region("a", {own("f"): 1000 + by})) for by in (0, 10, 20)]
     other = [run(region("a", {own("f"): 1100 + by})) for by in (0, 10, 20)]
-    effects = compare(base, other)
+    effects = compare_runs(base, other)
     found = overall_change(effects)
     costs = effects.operations[0].costs
     assert found is not None
@@ -101,21 +101,21 @@ def test_the_ends_are_those_of_the_intervals() -> None:
 
 def test_nothing_moved_is_exactly_one() -> None:
     many = {f"op{number}": 1000 + 37 * number for number in range(40)}
-    found = overall_change(compare(costs(**many), costs(**many)))
+    found = overall_change(compare_runs(costs(**many), costs(**many)))
     assert found is not None
     assert (found.value, found.low, found.high) == (1.0, 1.0, 1.0)
 
 
 def test_what_costs_nothing_is_left_out() -> None:
-    found = overall_change(compare(costs(a=0, b=500), costs(a=5, b=1000)))
+    found = overall_change(compare_runs(costs(a=0, b=500), costs(a=5, b=1000)))
     assert found is not None
     assert found.value == pytest.approx(2)
-    assert overall_change(compare(costs(a=0), costs(a=5))) is None
-    assert overall_change(compare(costs(a=1), costs(b=1))) is None
+    assert overall_change(compare_runs(costs(a=0), costs(a=5))) is None
+    assert overall_change(compare_runs(costs(a=1), costs(b=1))) is None
 
 
 def test_an_interval_that_reaches_below_nothing() -> None:
     base = [run(region("a", {own("f"): by})) for by in (100, 5000, 90000)]
-    found = overall_change(compare(base, base[::-1]))
+    found = overall_change(compare_runs(base, base[::-1]))
     assert found is not None
     assert found.low == 0.0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.effects import Word, compare_runs
 from kdelta.infer.effects.levels import CLEAR_GAP, FEWEST_RUNS, StateLevels, state_levels
 from tests.synthetic import own, region, run
 
@@ -60,7 +60,7 @@ def test_levels_are_named_where_they_leave_a_row_open() -> None:
     def side(values: Sequence[int]) -> list[RunCounts]:
         return [run(region("op", {own("f"): one}, iterations=1)) for one in values]
 
-    (effect,) = compare(side(UNIX_6_1), side(UNIX_6_12)).operations
+    (effect,) = compare_runs(side(UNIX_6_1), side(UNIX_6_12)).operations
     assert effect.verdict.word is Word.UNRESOLVED
     assert effect.verdict.reason.endswith("; runs have two levels (--all)")
     assert effect.notes == (

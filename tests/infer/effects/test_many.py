@@ -6,7 +6,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.effects.intervals import discoveries, error_of_each
+from kdelta.infer.effects.intervals import count_discoveries, error_of_each
 
 # The 15 of the paper's example (thrombolysis): at 5 % it takes four, Bonferroni three.
 PAPER = [
@@ -18,17 +18,17 @@ chances = st.lists(st.floats(0, 1), max_size=30)
 
 
 def test_the_papers_example() -> None:
-    assert discoveries(PAPER) == 4
+    assert count_discoveries(PAPER) == 4
     assert sum(chance <= 0.05 / 15 for chance in PAPER) == 3
 
 
 def test_a_later_one_may_carry_earlier_ones() -> None:
-    assert discoveries([0.04, 0.045, 0.049]) == 3
-    assert discoveries([0.04, 0.045, 0.051]) == 0
+    assert count_discoveries([0.04, 0.045, 0.049]) == 3
+    assert count_discoveries([0.04, 0.045, 0.051]) == 0
 
 
 def test_nothing_asked_nothing_found() -> None:
-    assert discoveries([]) == 0
+    assert count_discoveries([]) == 0
     assert error_of_each(0, 0) == 0.05
 
 
@@ -36,7 +36,7 @@ def test_nothing_asked_nothing_found() -> None:
 def test_those_taken_are_those_whose_chance_is_no_more_than_their_interval_may_miss(
     found: list[float],
 ) -> None:
-    taken = discoveries(found)
+    taken = count_discoveries(found)
     error = error_of_each(taken, len(found))
     assert 0.05 * (1 / max(1, len(found))) <= error <= 0.05
     assert sum(chance <= error for chance in found) == taken
@@ -44,8 +44,8 @@ def test_those_taken_are_those_whose_chance_is_no_more_than_their_interval_may_m
 
 @given(chances)
 def test_a_hopeless_question_costs_and_a_sure_one_is_found(found: list[float]) -> None:
-    assert discoveries([*found, 1.0]) <= discoveries(found)
-    assert discoveries([*found, 0.0]) >= discoveries(found) + 1
+    assert count_discoveries([*found, 1.0]) <= count_discoveries(found)
+    assert count_discoveries([*found, 0.0]) >= count_discoveries(found) + 1
 
 
 def test_few_of_what_is_found_is_wrong() -> None:
@@ -54,7 +54,7 @@ def test_few_of_what_is_found_is_wrong() -> None:
     for _ in range(2000):
         nothing = [chance.random() for _ in range(30)]
         real = [chance.random() / 1000 for _ in range(10)]
-        error = error_of_each(discoveries(nothing + real), 40)
+        error = error_of_each(count_discoveries(nothing + real), 40)
         wrong = sum(one <= error for one in nothing)
         wrong_share.append(wrong / max(1, wrong + sum(one <= error for one in real)))
     mean = sum(wrong_share) / len(wrong_share)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.chance import NO_CODE, SAME_CODE_RUNS, by_chance, first_verdicts
-from kdelta.infer.effects.effects import MARGIN, OperationEffect, Verdict, Word, compare
+from kdelta.infer.effects.effects import MARGIN, OperationEffect, Verdict, Word, compare_runs
 from kdelta.infer.effects.estimate import FEWEST_PAIRS, MANY_PAIRS, PAIR_LOOKS, TIMES, Estimate
 from kdelta.infer.effects.pairs import paired_effect
 from kdelta.spec.run import boot_of
@@ -53,7 +53,7 @@ def side(
 def effect(
     base: Sequence[RunCounts], other: Sequence[RunCounts], *, alike: bool = True
 ) -> OperationEffect:
-    (one,) = compare(base, other, alike=alike).operations
+    (one,) = compare_runs(base, other, alike=alike).operations
     return one
 
 
@@ -181,7 +181,7 @@ def test_a_difference_that_no_iteration_shows_takes_pairs(
         ]
 
     base, other = runs(0), runs(30)
-    effects = compare(base, other, alike=True)
+    effects = compare_runs(base, other, alike=True)
     assert effects.operations[0].verdict.word is Word.SLOWER
     same = ("op",) if same_code else ()
     assert (by_chance(effects, base, other, same_code=same) == ()) is firm
@@ -201,7 +201,7 @@ def test_a_difference_in_each_iteration_takes_four_pairs() -> None:
 
     for pairs in (3, 4):
         base, other = runs(0, pairs), runs(1, pairs)
-        found = by_chance(compare(base, other, alike=True), base, other)
+        found = by_chance(compare_runs(base, other, alike=True), base, other)
         assert found == (("op",) if pairs < 4 else ())
 
 

@@ -4,7 +4,7 @@
 import pytest
 
 from kdelta.infer.effects.chance import MOVED, of_relinked
-from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.effects import Word, compare_runs
 from tests.synthetic import interrupts, own, region, run
 
 
@@ -17,7 +17,7 @@ def test_a_path_that_addresses_moved_is_placement_only(change: int) -> None:
         )
         for by in (0, change)
     ]
-    plain = compare([runs[0]] * 2, [runs[1]] * 2)
+    plain = compare_runs([runs[0]] * 2, [runs[1]] * 2)
     assert plain.operations[0].verdict.word is (Word.SLOWER if change > 0 else Word.FASTER)
     found = of_relinked(plain, ("moved", "still"))
     moved, still = found.operations
@@ -33,7 +33,7 @@ def test_other_code_keeps_its_verdicts() -> None:
         run(region("a", {own("f"): 100 + by}, 10), region("b", {own("f"): 100 + by}, 10))
         for by in (0, 7)
     ]
-    plain = compare([runs[0]] * 2, [runs[1]] * 2)
+    plain = compare_runs([runs[0]] * 2, [runs[1]] * 2)
     assert of_relinked(plain, ()) is plain
     words = [one.verdict.word for one in of_relinked(plain, ("b",)).operations]
     assert words == [Word.SLOWER, Word.PLACEMENT_ONLY]

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Iterations, RegionCounts, RunCounts
-from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.effects import Word, compare_runs
 from kdelta.infer.effects.steady import RELEVANT, has_iterations, levels
 from tests.synthetic import own, region
 
@@ -104,7 +104,7 @@ def added(series: list[int], insns: int, first: int, last: int) -> list[int]:
 def word_of(base: list[int], *others: list[int]) -> Word:
     """The verdict on three runs of each side, that of the other with these series in turn."""
     runs = [RunCounts((of(others[i % len(others)]),)) for i in range(3)]
-    (found,) = compare([RunCounts((of(base),))] * 3, runs).operations
+    (found,) = compare_runs([RunCounts((of(base),))] * 3, runs).operations
     return found.verdict.word
 
 
@@ -150,7 +150,7 @@ def test_cost_of_each_nth_iteration_is_measured_as_its_mean(
     cost = max(10 * period, sum(series) * cost_percent // (100 * len(series)))
     planted = [value + cost * (i % period == 0) for i, value in enumerate(series)]
     runs = [RunCounts((of(one),)) for one in (series, planted)]
-    (found,) = compare([runs[0]] * 3, [runs[1]] * 3).operations
+    (found,) = compare_runs([runs[0]] * 3, [runs[1]] * 3).operations
     assert found.costs is not None
     assert float(found.costs.insns.effect.value) == pytest.approx(cost / period, rel=0.02)
     # What blocks of a series differ by is up to 0.4 % of its mean.
@@ -201,7 +201,8 @@ def test_region_that_was_run_for_longer_is_not_faster_since_it_begins_once() -> 
 
     base = runs(344, 4000)
     words = [
-        compare(base, runs(insns, 8000)).operations[0].verdict.word for insns in (343, 344, 345)
+        compare_runs(base, runs(insns, 8000)).operations[0].verdict.word
+        for insns in (343, 344, 345)
     ]
     assert words == [Word.FASTER, Word.SAME, Word.SLOWER]
 
@@ -211,7 +212,7 @@ def test_two_levels_that_take_turns_give_no_firm_word() -> None:
     base = of([1000] * 1000)
     other = of([1000 + 100 * (i // 700 % 2) for i in range(1000)])
     runs = [RunCounts((base,))] * 3, [RunCounts((other,))] * 3
-    (found,) = compare(*runs).operations
+    (found,) = compare_runs(*runs).operations
     assert found.verdict.word is Word.NOT_STEADY
     assert found.verdict.reason == "other: 1000 instructions, from iteration 687 on 1096"
 
@@ -231,14 +232,14 @@ def test_pairs_that_differ_steadily_are_judged_whatever_levels_both_have(
         [RunCounts((of(series),), perturbation=index) for index in range(1, 7)]
         for series in (base, other)
     )
-    (found,) = compare(*sides, alike=True).operations
+    (found,) = compare_runs(*sides, alike=True).operations
     assert found.verdict.word is word
 
 
 def test_mean_and_median_of_two_signs_give_no_firm_word() -> None:
     base = of([1000] * 1000)
     rare = of(([990] * 24 + [2000]) * 40)
-    (found,) = compare([RunCounts((base,))] * 3, [RunCounts((rare,))] * 3).operations
+    (found,) = compare_runs([RunCounts((base,))] * 3, [RunCounts((rare,))] * 3).operations
     assert found.verdict.word is Word.UNRESOLVED
     assert found.verdict.reason == "the mean and the median iteration differ in sign"
 

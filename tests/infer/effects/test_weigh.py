@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, RunCounts, plain_kind
-from kdelta.infer.effects.effects import OperationEffect, Word, compare, weighed
-from kdelta.infer.effects.gate import Exit, decide, judge_path
+from kdelta.infer.effects.effects import OperationEffect, Word, compare_runs, weighed
+from kdelta.infer.effects.gate import Exit, decide_gate, judge_path
 from kdelta.infer.effects.weigh import all_weights, terms_text
 from tests.synthetic import own, region, run
 
@@ -45,7 +45,7 @@ def counts(insns: int, specials: dict[str, int], string_bytes: int = 0) -> list[
 
 
 def effect(base: list[RunCounts], other: list[RunCounts]) -> OperationEffect:
-    (found,) = compare(base, other).operations
+    (found,) = compare_runs(base, other).operations
     return found
 
 
@@ -162,7 +162,7 @@ def test_the_word_follows_the_sign_of_the_cycles_and_turns_with_the_sides(
 )
 def test_a_gate_takes_the_word(other: tuple[int, dict[str, int]], exit_code: Exit) -> None:
     judged = judge_path(effect(counts(400, {}), counts(*other)), Fraction(0))
-    assert decide([judged]).exit is exit_code
+    assert decide_gate([judged]).exit is exit_code
 
 
 def test_a_gate_names_what_is_slower_besides_instructions() -> None:

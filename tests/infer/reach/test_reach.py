@@ -13,7 +13,7 @@ from kdelta.infer.reach.reach import (
     compare_objects,
     differences_that_matter,
     objects_to_recompile,
-    reach,
+    reach_of_units,
 )
 from kdelta.kernels.config.mentions import EVERYTHING, Mention, Mentions
 from kdelta.kernels.objects.digest import ANY_OPTION, GeneratedFile
@@ -31,7 +31,7 @@ def test_what_is_ruled_out_changes_nothing_that_is_executed(
     program: Program, a: frozenset[str]
 ) -> None:
     b = EVERY - a
-    found = reach(program.side(a), program.side(b), UNITS, program.mentions())
+    found = reach_of_units(program.side(a), program.side(b), UNITS, program.mentions())
     ruled_out = {unit for unit, verdict in found.items() if isinstance(verdict, Excluded)}
     event(f"{len(ruled_out)} ruled out")
     for unit in ruled_out:
@@ -48,7 +48,7 @@ def test_what_recompiling_clears_changes_nothing_that_is_executed(
     program: Program, a: frozenset[str]
 ) -> None:
     side = program.side(a)
-    found = reach(side, program.side(EVERY - a), UNITS, program.mentions())
+    found = reach_of_units(side, program.side(EVERY - a), UNITS, program.mentions())
     for unit, verdict in found.items():
         if not isinstance(verdict, NotExcluded):
             continue
@@ -79,7 +79,7 @@ def _only(program: Program, mentions: Mentions | None = None) -> Excluded | NotE
     """What becomes of CONFIG_A between a config without options and one with CONFIG_A."""
     sides = program.side(NOTHING), program.side(frozenset({"CONFIG_A"}))
     units = {"A": ("CONFIG_A",)}
-    return reach(*sides, units, mentions or program.mentions())["A"]
+    return reach_of_units(*sides, units, mentions or program.mentions())["A"]
 
 
 def test_dead_object_is_ruled_out_and_counted() -> None:
@@ -121,7 +121,7 @@ def test_object_that_another_unit_brings_is_decided_where_it_is() -> None:
     program = _program(brought)
     both = frozenset({"CONFIG_A", "CONFIG_B"})
     units = {"A": ("CONFIG_A",), "B": ("CONFIG_B",)}
-    found = reach(program.side(NOTHING), program.side(both), units, program.mentions())
+    found = reach_of_units(program.side(NOTHING), program.side(both), units, program.mentions())
     kept, brings = found["A"], found["B"]
     assert isinstance(kept, NotExcluded)
     assert isinstance(brings, NotExcluded)
@@ -130,7 +130,7 @@ def test_object_that_another_unit_brings_is_decided_where_it_is() -> None:
     assert objects_to_recompile(kept, program.digest(NOTHING)) == []
     assert _matters(program, both, "CONFIG_A", set(kept.only_b))
     # What only A has is decided there, whatever removes it.
-    back = reach(program.side(both), program.side(NOTHING), units, program.mentions())["A"]
+    back = reach_of_units(program.side(both), program.side(NOTHING), units, program.mentions())["A"]
     assert isinstance(back, NotExcluded)
     assert (back.only_b, back.undecided) == ((), ())
     assert objects_to_recompile(back, program.digest(both)) == ["live.o"]
@@ -170,7 +170,7 @@ def test_linker_script_keeps_a_unit_until_it_is_made_again() -> None:
         side = _program().side(NOTHING)
         side.digest.generated[script] = GeneratedFile(text, options, script)
         sides.append(side)
-    found = reach(sides[0], sides[0], {"A": options}, Mentions({}))["A"]
+    found = reach_of_units(sides[0], sides[0], {"A": options}, Mentions({}))["A"]
     assert isinstance(found, NotExcluded)
     assert objects_to_recompile(found, sides[0].digest) == [script]
     same = differences_that_matter(sides[0], sides[0].digest, ())
@@ -187,8 +187,8 @@ def test_generated_file_of_unknown_making_counts_if_it_differs() -> None:
         side.digest.generated[path] = GeneratedFile(text, frozenset({ANY_OPTION}), "prepare")
         sides.append(side)
     units = {"A": ("CONFIG_A",)}
-    assert isinstance(reach(sides[0], sides[0], units, Mentions({}))["A"], Excluded)
-    assert isinstance(reach(sides[0], sides[1], units, Mentions({}))["A"], NotExcluded)
+    assert isinstance(reach_of_units(sides[0], sides[0], units, Mentions({}))["A"], Excluded)
+    assert isinstance(reach_of_units(sides[0], sides[1], units, Mentions({}))["A"], NotExcluded)
 
 
 def test_generated_file_that_only_new_objects_include_is_reached_by_who_brings_them() -> None:
@@ -199,13 +199,13 @@ def test_generated_file_that_only_new_objects_include_is_reached_by_who_brings_t
     del a.digest.generated[path]
     b.digest.generated[path] = GeneratedFile("text", frozenset({ANY_OPTION}), path)
     units = {"A": ("CONFIG_A",), "B": ("CONFIG_B",)}
-    found = reach(a, b, units, program.mentions())
+    found = reach_of_units(a, b, units, program.mentions())
     assert isinstance(found["A"], Excluded)
     assert isinstance(found["B"], NotExcluded)
     # An object that A has too may come to include it with any unit.
     name, other = next((n, o) for n, o in b.digest.objects.items() if n in a.digest.objects)
     b.digest.objects[name] = msgspec.structs.replace(other, generated=frozenset({path}))
-    kept = reach(a, b, units, program.mentions())["A"]
+    kept = reach_of_units(a, b, units, program.mentions())["A"]
     assert isinstance(kept, NotExcluded)
 
 
@@ -214,7 +214,7 @@ def test_dead_object_that_another_unit_brings_is_looked_at_where_it_is() -> None
     program = _program(brought)
     both = frozenset({"CONFIG_A", "CONFIG_B"})
     units = {"A": ("CONFIG_A",), "B": ("CONFIG_B",)}
-    kept = reach(program.side(NOTHING), program.side(both), units, program.mentions())["A"]
+    kept = reach_of_units(program.side(NOTHING), program.side(both), units, program.mentions())["A"]
     assert isinstance(kept, NotExcluded)
     assert (kept.unseen, kept.only_b, kept.undecided) == ((), ("new.o",), ())
 

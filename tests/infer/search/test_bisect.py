@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.infer.effects.estimate import estimate
-from kdelta.infer.search.bisect import Bisect, begin, never_alike
+from kdelta.infer.search.bisect import Bisect, begin_bisect, never_alike
 from kdelta.infer.search.search_model import (
     Alike,
     BisectAnswer,
@@ -110,7 +110,7 @@ def searched(
         world.parents, good or names[0], names[-1], frozenset(ruled_out), clues or Clues()
     )
     ends = world.measured(history.good), world.measured(history.bad)
-    search = begin(history, *ends, wants, alike)
+    search = begin_bisect(history, *ends, wants, alike)
     asked: list[str] = []
     while builds := search.next_builds():
         (commit,) = builds[0].flips

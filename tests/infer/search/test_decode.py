@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kdelta.infer.effects.estimate import Adds, Estimate, estimate
 from kdelta.infer.search.coded import code_sets
-from kdelta.infer.search.decode import Term, decode
+from kdelta.infer.search.decode import Term, decode_differences
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import (
     NOTHING,
@@ -57,7 +57,7 @@ def coded(planted: Planted, spread: int = 0) -> dict[FlipSet, dict[str, dict[str
 
 
 def found(planted: Planted, spread: int = 0) -> dict[Term, Fraction]:
-    effects = decode(NAMES, coded(planted, spread)).effects()
+    effects = decode_differences(NAMES, coded(planted, spread)).effects()
     return {term: regions["r"] for term, regions in effects.items()}
 
 
@@ -78,7 +78,7 @@ def test_what_too_many_do_in_one_function_is_left_open_and_given_to_none() -> No
         "f": {only("u1"): 3, only("u5"): 10, only("u7"): 31, only("u12"): 100},
         "g": {only("u1"): 4},
     }
-    decoding = decode(NAMES, coded(planted))
+    decoding = decode_differences(NAMES, coded(planted))
     assert decoding.open == {"r": {"f": 144}}
     assert decoding.effects() == {only("u1"): {"r": 4}}
 
@@ -97,7 +97,7 @@ def test_what_two_do_only_together() -> None:
     # Some other unit may be in just the kernels that have both: one with both alone tells.
     kernels = coded(planted)
     kernels[both] = kernel(planted, both)
-    effects = decode(NAMES, kernels).effects()
+    effects = decode_differences(NAMES, kernels).effects()
     assert effects[both] == {"r": 50}
     assert set(effects) == {only(one), only(two), both}
 
@@ -105,7 +105,7 @@ def test_what_two_do_only_together() -> None:
 def test_a_spread_is_nobodys_doing() -> None:
     planted: Planted = {f"f{i}": {} for i in range(30)}
     kernels = coded(planted, spread=2)
-    decoding = decode(NAMES, kernels)
+    decoding = decode_differences(NAMES, kernels)
     assert sum(abs(value) for row in decoding.effects().values() for value in row.values()) < 30
 
 
@@ -121,7 +121,7 @@ def test_functions_that_come_and_go() -> None:
         if "u6" in flips:
             parts["r"]["new"] = Estimate(Fraction(30), Fraction(30), Fraction(30), 3)
             del parts["r"]["f"]
-    assert decode(NAMES, kernels).effects() == {only("u6"): {"r": 30 - BASE}}
+    assert decode_differences(NAMES, kernels).effects() == {only("u6"): {"r": 30 - BASE}}
 
 
 def measured(planted: Planted, flips: FlipSet) -> Measured:

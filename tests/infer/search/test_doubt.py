@@ -13,8 +13,8 @@ from kdelta.counts.model import (
 from kdelta.infer.effects.chance import ENOUGH, is_doubtful, region_runs
 from kdelta.infer.effects.estimate import MEAN, ZERO, Estimate, is_seen, mean_percent
 from kdelta.infer.effects.paths import function_paths, region_paths
-from kdelta.infer.search.additive import ObservedKernels, difference, less
-from kdelta.infer.search.bisect import begin as begin_bisect
+from kdelta.infer.search.additive import ObservedKernels, less, minus
+from kdelta.infer.search.bisect import begin_bisect
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import Candidate, FlipSet, History, Measured
 from kdelta.infer.search.series import begin_series
@@ -46,7 +46,7 @@ X, Y = frozenset({"X"}), frozenset({"Y"})
 def test_a_difference_that_chance_may_have_made_is_none_for_a_search() -> None:
     held = kernels(PLAIN, TIMED)
     assert held.same(A, X)
-    effect = held.estimates(difference(X, A))["open"]
+    effect = held.estimates(minus(X, A))["open"]
     assert effect.value == Fraction(953, 100)
     assert effect.low <= 0 < effect.high
     assert held.doubted == {A, X}
@@ -55,7 +55,7 @@ def test_a_difference_that_chance_may_have_made_is_none_for_a_search() -> None:
 def test_a_difference_that_iterations_tell_is_one() -> None:
     held = kernels(PLAIN, REAL)
     assert not held.same(A, X)
-    effect = held.estimates(difference(X, A))["open"]
+    effect = held.estimates(minus(X, A))["open"]
     assert effect.low == effect.high == 16
     assert held.doubted == set()
 
@@ -82,7 +82,7 @@ def test_a_sum_is_as_doubtful_as_its_parts() -> None:
     effect = held.estimates(both)["open"]
     assert effect.value == 16 + Fraction(953, 100)
     assert effect.low == 16
-    rest = held.estimates(less(both, difference(Y, A)))["open"]
+    rest = held.estimates(less(both, minus(Y, A)))["open"]
     assert rest.low <= 0 <= rest.high
 
 
@@ -90,7 +90,7 @@ def test_lookups_by_address_are_in_no_verdict() -> None:
     looking = [steady(1000, lookups=70_000)] * 3
     assert region_runs(looking)["open"][~0].cost("own").insns == 100_000
     assert kernels(PLAIN, looking).same(A, X)
-    assert is_seen(kernels(PLAIN, REAL).estimates(difference(X, A))["open"])
+    assert is_seen(kernels(PLAIN, REAL).estimates(minus(X, A))["open"])
 
 
 def test_one_run_of_each_tells_nothing() -> None:
@@ -141,12 +141,12 @@ def test_the_mean_has_the_range_of_the_means_of_runs() -> None:
     base = [regions_of(1000 + by, 1000 - by) for by in (0, 2, 4)]
     other = [regions_of(1100 + by, 1100 - by) for by in (0, 2, 4)]
     held = kernels(base, other)
-    found = held.with_mean(difference(X, A))
+    found = held.with_mean(minus(X, A))
     assert found["r0"].high - found["r0"].low == 16
     assert found[MEAN].value == mean_of(found, held).value
     assert found[MEAN].high - found[MEAN].low < Fraction(1, 100)
     assert mean_of(found, held).high - mean_of(found, held).low > 1, "ranges add"
-    account = held.mean_sum(difference(X, A), difference(X, A))
+    account = held.mean_sum(minus(X, A), minus(X, A))
     assert account is not None
     assert account.whole == found[MEAN]
     assert account.remainder.value == 0
@@ -162,15 +162,15 @@ def mean_of(found: dict[str, Estimate], held: ObservedKernels) -> Estimate:
 def test_a_region_that_varies_in_one_kernel_is_in_no_mean() -> None:
     base = [regions_of(1000, 500)] * 3
     other = [regions_of(1000, many) for many in (500, 505, 506)]
-    found = kernels(base, other).with_mean(difference(X, A))
+    found = kernels(base, other).with_mean(minus(X, A))
     assert found[MEAN].value == 0, "only r0 is in it"
     fine = kernels(base, [regions_of(1000, many) for many in (500, 502, 504)])
-    assert fine.with_mean(difference(X, A))[MEAN].value == Fraction(1, 5)
+    assert fine.with_mean(minus(X, A))[MEAN].value == Fraction(1, 5)
 
 
 def test_a_mean_is_as_doubtful_as_its_regions() -> None:
     timed = [RunCounts((*TIMED[0].regions,))] * 3
-    found = kernels(PLAIN, timed).with_mean(difference(X, A))
+    found = kernels(PLAIN, timed).with_mean(minus(X, A))
     assert found[MEAN].value == Fraction(953, 1000)
     assert found[MEAN].low <= 0
 
@@ -178,8 +178,8 @@ def test_a_mean_is_as_doubtful_as_its_regions() -> None:
 def test_without_runs_there_is_no_mean_of_runs() -> None:
     plain = [msgspec.structs.replace(measured(side), runs={}) for side in (PLAIN, REAL)]
     held = ObservedKernels(zip([A, X], plain, strict=True))
-    assert MEAN not in held.with_mean(difference(X, A))
-    assert held.mean_sum(difference(X, A), {}) is None
+    assert MEAN not in held.with_mean(minus(X, A))
+    assert held.mean_sum(minus(X, A), {}) is None
 
 
 def shaken(more: int, by: Sequence[int] = range(8)) -> list[RunCounts]:
@@ -196,7 +196,7 @@ def test_what_a_perturbation_moves_in_all_kernels_cancels_with_runs_enough() -> 
     """Two parts and the whole: A counts twice in what is left over."""
     sides = [shaken(more) for more in (0, 10, 20, 30)]
     both = {X: 1, Y: 1, A: -2}
-    whole = difference(X | Y, A)
+    whole = minus(X | Y, A)
     held = kernels(*sides)
     account = held.mean_sum(whole, both)
     assert account is not None
@@ -215,7 +215,7 @@ def test_a_run_that_failed_in_the_middle_shifts_no_pair() -> None:
         [one for one in shaken(more, range(ENOUGH + 2)) if one.perturbation != missing]
         for more, missing in ((0, 2), (10, None), (20, 5), (30, 2))
     ]
-    whole, both = difference(X | Y, A), {X: 1, Y: 1, A: -2}
+    whole, both = minus(X | Y, A), {X: 1, Y: 1, A: -2}
     account = kernels(*sides).mean_sum(whole, both)
     assert account is not None
     assert account.remainder.exact
@@ -226,7 +226,7 @@ def test_a_run_that_failed_in_the_middle_shifts_no_pair() -> None:
 def test_what_perturbations_move_otherwise_in_one_kernel_does_not_cancel() -> None:
     by = (7, 0, 6, 1, 5, 2, 4, 3)
     held = kernels(shaken(0), shaken(10), shaken(20), shaken(30, by))
-    account = held.mean_sum(difference(X | Y, A), {X: 1, Y: 1, A: -2})
+    account = held.mean_sum(minus(X | Y, A), {X: 1, Y: 1, A: -2})
     assert account is not None
     assert account.remainder.low < -Fraction(1, 4) < Fraction(1, 4) < account.remainder.high
     assert account.remainder.n == ENOUGH
@@ -242,11 +242,11 @@ def test_kernels_that_are_alike_are_judged_by_pairs() -> None:
     )
     assert apart.same(A, X)
     assert not alike.same(A, X)
-    found = alike.with_mean(difference(X, A))
+    found = alike.with_mean(minus(X, A))
     assert found["r0"].exact
     assert found["r0"].value == 1
     assert found[MEAN].exact
-    left = alike.estimates(less(difference(X | Y, A), {X: 1, Y: 1, A: -2}))["r0"]
+    left = alike.estimates(less(minus(X | Y, A), {X: 1, Y: 1, A: -2}))["r0"]
     assert (left.exact, left.low) == (True, Fraction(1)), "together one more than the sum"
     other = msgspec.structs.replace(sides[1], version="6.12.116")
     assert ObservedKernels(
@@ -264,11 +264,11 @@ def test_a_region_whose_pairs_are_steady_is_in_the_mean() -> None:
         for more in (0, 2)
     ]
     alike = [msgspec.structs.replace(measured(one), version="6.12.117") for one in sides]
-    found = ObservedKernels(zip([A, X], alike, strict=True)).with_mean(difference(X, A))
+    found = ObservedKernels(zip([A, X], alike, strict=True)).with_mean(minus(X, A))
     assert found[MEAN].exact
     assert found[MEAN].value == Fraction(1, 5), "of two regions, one of which is 0.4 % more"
     apart = ObservedKernels(zip([A, X], map(measured, sides), strict=True))
-    assert apart.with_mean(difference(X, A))[MEAN].value == Fraction(2, 5), "r0 is in no mean"
+    assert apart.with_mean(minus(X, A))[MEAN].value == Fraction(2, 5), "r0 is in no mean"
 
 
 def test_figures_by_pairs_add_up_whatever_perturbation_0_does() -> None:
@@ -283,8 +283,8 @@ def test_figures_by_pairs_add_up_whatever_perturbation_0_does() -> None:
         (flips, msgspec.structs.replace(measured(one), version="6.12.117"))
         for flips, one in zip([A, X, X | Y], sides, strict=True)
     )
-    parts = [held.estimates(difference(*ends))["r0"] for ends in ((X, A), (X | Y, X), (X | Y, A))]
+    parts = [held.estimates(minus(*ends))["r0"] for ends in ((X, A), (X | Y, X), (X | Y, A))]
     assert parts[0].value + parts[1].value == parts[2].value
     assert parts[0].low <= 1 <= parts[0].high, "by the pairs that are shaken"
-    means = [held.with_mean(difference(*ends))[MEAN] for ends in ((X, A), (X | Y, X), (X | Y, A))]
+    means = [held.with_mean(minus(*ends))[MEAN] for ends in ((X, A), (X | Y, X), (X | Y, A))]
     assert means[0].value + means[1].value == means[2].value

@@ -10,7 +10,7 @@ import pytest
 from kdelta.infer.effects.chance import ENOUGH
 from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.estimate import Estimate, bound, is_seen
-from kdelta.infer.search.bisect import begin as begin_bisect
+from kdelta.infer.search.bisect import begin_bisect
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import Candidate, FlipSet, History, Measured, RegionSum, S
 from kdelta.infer.search.series import begin_series

@@ -17,7 +17,7 @@ from kdelta.infer.search.minimal import (
     Trial,
 )
 from kdelta.infer.search.search_model import Failed
-from kdelta.infer.search.series_plan import words_of
+from kdelta.infer.search.series_plan import failure_clause
 from tests.infer.planted import World
 
 PATCHES, PLANTINGS = 100, 200
@@ -28,7 +28,7 @@ def judge(
 ) -> tuple[SetVerdict, str]:
     outcome = world.outcome(patches)
     if isinstance(outcome, Failed):
-        return SetVerdict.UNRESOLVED, words_of(outcome)
+        return SetVerdict.UNRESOLVED, failure_clause(outcome)
     return (SetVerdict.HAS if culprits <= patches else SetVerdict.LACKS), ""
 
 

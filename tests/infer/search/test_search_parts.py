@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
+from kdelta.infer.search.additive import Combination, ObservedKernels, added, less, minus
 from kdelta.infer.search.evidence import Account, Culprits, Lost, Question, find_evidence, smallest
 from kdelta.infer.search.screening import (
     by_what_they_need,
@@ -54,8 +54,8 @@ def test_a_kernel_on_both_sides_cancels_with_its_spread() -> None:
     found = ObservedKernels(
         [(flips(k), kernel(v, 5)) for k, v in {"": 10, "X": 30, "XY": 90}.items()]
     )
-    x, y = difference(flips("X"), flips("")), difference(flips("XY"), flips("X"))
-    whole = difference(flips("XY"), flips(""))
+    x, y = minus(flips("X"), flips("")), minus(flips("XY"), flips("X"))
+    whole = minus(flips("XY"), flips(""))
     assert added([x, y]) == whole
     assert less(whole, x, y) == {}
     assert found.estimates(whole)["r"] == Estimate(Fraction(80), Fraction(60), Fraction(100), 3)
@@ -83,7 +83,7 @@ def test_a_range_that_is_small_by_luck_counts_as_the_usual_one() -> None:
 
 def test_what_is_left_over_is_relevant_by_its_part_of_a() -> None:
     found = kernels({"": 1000, "X": 1001, "Y": 1002})
-    x, y = (difference(flips(name), flips("")) for name in "XY")
+    x, y = (minus(flips(name), flips("")) for name in "XY")
     assert not found.is_relevant(x, Fraction(1, 1000))
     assert found.is_relevant(y, Fraction(1, 1000))
     assert found.is_relevant(x, Fraction(0))
@@ -101,7 +101,7 @@ def test_the_pair_of_kernels_nearest_to_a_decides() -> None:
         "Y": How.DIFFERENCE,
         "Z": How.ALONE,
     }
-    assert found["X"].effect == difference(flips("X"), flips(""))
+    assert found["X"].effect == minus(flips("X"), flips(""))
 
 
 def test_a_group_seen_from_a_goes_before_a_unit_seen_on_top_of_others() -> None:

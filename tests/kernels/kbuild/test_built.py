@@ -16,7 +16,7 @@ from kdelta.kernels.kbuild.built import (
     built_folder,
     built_kernels,
     find_built,
-    forget,
+    forget_built,
     load_built,
 )
 from kdelta.kernels.kbuild.workbench import module_build
@@ -88,7 +88,7 @@ def test_what_is_damaged_is_not_there(tree: Path, damage: str) -> None:
 
 def test_a_forgotten_kernel_is_built_again_and_the_same(tree: Path) -> None:
     found, built = kernel(tree)
-    forget(built)
+    forget_built(built)
     assert load_built(built.key) is None
     again, _ = kernel(tree)
     assert again.identity == found.identity
@@ -100,7 +100,7 @@ def test_a_kernel_that_another_uses_is_not_forgotten(tree: Path) -> None:
     other = os.open(built.path, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_SH)
     with pytest.raises(LabError, match="in use"):
-        forget(built)
+        forget_built(built)
     os.close(other)
     assert load_built(built.key) == built
 

@@ -7,9 +7,9 @@ import pytest
 
 from kdelta.cli.kernels import built_text
 from kdelta.kernels.config.kconfig import parse_config
-from kdelta.kernels.kbuild.build import question_of
+from kdelta.kernels.kbuild.build import build_question
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.sources.given import GivenFile, read_given
+from kdelta.kernels.sources.given import GivenFile, given_at
 from kdelta.kernels.sources.source import Source, source_of
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
 from kdelta.spec.note import SpecNote
@@ -161,8 +161,8 @@ def test_a_request_has_each_file_as_it_was_at_one_time(
 
     def noted(path: Path) -> GivenFile:
         read.append(path)
-        return read_given(path)
+        return given_at(path)
 
-    monkeypatch.setattr("kdelta.kernels.sources.given.read_given", noted)
-    assert question_of(spec, source)
+    monkeypatch.setattr("kdelta.kernels.sources.given.given_at", noted)
+    assert build_question(spec, source)
     assert read == [fragment]

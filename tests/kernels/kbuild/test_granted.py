@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.kbuild.build import BuildRequest, held, refused_in
+from kdelta.kernels.kbuild.build import BuildRequest, held_source, refused_in
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.kbuild.granted import PURPOSE, grants, refused_first
 from kdelta.kernels.obtain import check_kernels, not_built
@@ -88,7 +88,7 @@ def test_files_that_somebody_removed_are_written_again(spec: SourceSpec, source:
 
 
 def test_refusal_does_not_wait_for_another_build(source: Source, tmp_path: Path) -> None:
-    with held(source, quiet):
+    with held_source(source, quiet):
         found = failure(tmp_path / "linux", "+CONFIG_DEBUG_LIST=y")
     assert found.status is RunStatus.CONFIG_REFUSED
     assert "CONFIG_DEBUG_KERNEL is off" in found.detail

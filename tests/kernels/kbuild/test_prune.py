@@ -17,13 +17,13 @@ from kdelta.host.cache import (
     Pruning,
     disk_bytes,
     limit_bytes,
-    prune,
+    prune_cache,
     usage,
 )
 from kdelta.host.command import Log, quiet
 from kdelta.host.dirs import cache_dir
 from kdelta.host.in_use import release
-from kdelta.kernels.kbuild.build import held
+from kdelta.kernels.kbuild.build import held_source
 from kdelta.kernels.kbuild.built import BuiltKernel, built_kernels
 from kdelta.kernels.sources.source import Source
 from kdelta.spec.errors import UserError
@@ -44,7 +44,9 @@ def of_builds() -> list[Cached]:
 
 def keep(limit: int, log: Log = quiet, stay: Sequence[Path] = ()) -> list[Cached]:
     return [
-        one for one in prune(Pruning(limit=limit, keep=stay), log) if one.kind in (BUILT, OUT, TREE)
+        one
+        for one in prune_cache(Pruning(limit=limit, keep=stay), log)
+        if one.kind in (BUILT, OUT, TREE)
     ]
 
 
@@ -60,7 +62,7 @@ def test_what_was_used_longest_ago_goes_first(tree: Path) -> None:
     old = old_kernel(tree, 1)
     young = old_kernel(tree, 2, "+CONFIG_ZERO_PAGES=y")
     total = sum(one.bytes for one in usage(BUILT))
-    removed = prune(Pruning(limit=total - 1, kind=BUILT), quiet)
+    removed = prune_cache(Pruning(limit=total - 1, kind=BUILT), quiet)
     assert [one.path for one in removed] == [old.path]
     assert [one.key for one in built_kernels()] == [young.key]
 
@@ -124,7 +126,7 @@ input()
 def test_a_tree_that_is_built_in_stays(tree: Path) -> None:
     built = old_kernel(tree, 1)
     source = Source(Path(built.folder), built.tree, built.source)
-    with held(source, quiet):
+    with held_source(source, quiet):
         assert [one.kind for one in keep(0)] == ["kernel"]
     assert len(keep(0)) == 2
 

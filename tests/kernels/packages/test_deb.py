@@ -16,7 +16,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
 from kdelta.kernels.packages.apt import Dependency, parse_dependencies
 from kdelta.kernels.packages.cached import cached_kernels
-from kdelta.kernels.packages.packages import nearest
+from kdelta.kernels.packages.packages import likely_packages
 from kdelta.spec.errors import LabError, UserError
 from tests.caches import forget_checks
 from tests.conftest import wait_for
@@ -148,7 +148,7 @@ def test_the_nearest_package_is_of_that_version_plain_and_new(wanted: str, first
         "linux-image-6.12-amd64",
         "linux-image-amd64",
     ]
-    assert nearest(wanted, names)[0] == first
+    assert likely_packages(wanted, names)[0] == first
 
 
 def test_unknown_version_names_those_that_exist(lab: Lab) -> None:

@@ -18,7 +18,7 @@ from kdelta.cli.kernels import kernels_text
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of, obtain
 from kdelta.kernels.packages.cached import cached_kernels
-from kdelta.kernels.packages.repository import compare_versions
+from kdelta.kernels.packages.repository import compare_rpm_versions
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
 
@@ -303,8 +303,8 @@ def test_cut_off_package_of_pacman_is_refused(lab: Lab, tmp_path: Path, keep: in
     ],
 )
 def test_versions_are_ordered_as_by_rpm(older: str, newer: str) -> None:
-    assert compare_versions(older, newer) < 0 < compare_versions(newer, older)
-    assert compare_versions(newer, newer) == 0
+    assert compare_rpm_versions(older, newer) < 0 < compare_rpm_versions(newer, older)
+    assert compare_rpm_versions(newer, newer) == 0
 
 
 def test_recorded_index_has_the_hashes_of_the_recorded_packages() -> None:

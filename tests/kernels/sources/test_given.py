@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.kernels.config.kconfig import parse_config
-from kdelta.kernels.sources.given import announce, read_given
+from kdelta.kernels.sources.given import announce, given_at
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
 from tests.kernels.sources.given_files import (
@@ -63,7 +63,7 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
 
 def refused(path: Path) -> str:
     with pytest.raises(UserError) as caught:
-        read_given(path)
+        given_at(path)
     return caught.value.message
 
 
@@ -74,7 +74,7 @@ def test_a_file_is_what_it_holds_under_any_name(tmp_path: Path, name: str, conte
     if content not in ("patch", "mailbox", "series", "fragment", "base"):
         assert refused(path).endswith(f"nor a config: it looks like {content}")
         return
-    found = read_given(path)
+    found = given_at(path)
     is_defconfig = "defconfig" in name
     wanted = "base" if content == "fragment" and is_defconfig else content
     assert found.kind == wanted
@@ -87,11 +87,11 @@ def test_a_file_is_what_it_holds_under_any_name(tmp_path: Path, name: str, conte
 
 @pytest.mark.parametrize("content", [CUT, LONG, CUT + LONG])
 def test_a_fragment_of_many_options_or_with_a_head_is_one(tmp_path: Path, content: str) -> None:
-    assert read_given(write(tmp_path, "x.config", content)).kind == "fragment"
+    assert given_at(write(tmp_path, "x.config", content)).kind == "fragment"
 
 
 def test_replies_and_cover_letters_of_a_mailbox_are_left_out_and_named(tmp_path: Path) -> None:
-    found = read_given(write(tmp_path, "t.mbox", MAILBOX))
+    found = given_at(write(tmp_path, "t.mbox", MAILBOX))
     assert found.described == (
         'a mailbox with 1 patch; left out: a mail without a patch, "[PATCH 0/1] core: a cover '
         'letter"; a reply with another diff, "Re: [PATCH 1/1] core: more pages"'
@@ -100,19 +100,19 @@ def test_replies_and_cover_letters_of_a_mailbox_are_left_out_and_named(tmp_path:
 
 def test_a_reply_without_re_is_known_by_what_it_quotes(tmp_path: Path) -> None:
     quoting = mail("core: perhaps so", f"> -\tclear_pages(2);\n\n{diff(8)}", answers=True)
-    found = read_given(write(tmp_path, "t.mbox", PATCH + quoting))
+    found = given_at(write(tmp_path, "t.mbox", PATCH + quoting))
     assert found.left_out == ('a reply with another diff, "core: perhaps so"',)
 
 
 def test_a_later_diff_of_the_same_lines_is_left_out(tmp_path: Path) -> None:
     later = mail("[PATCH] core: still more", diff(9))
-    found = read_given(write(tmp_path, "t.mbox", PATCH + later))
+    found = given_at(write(tmp_path, "t.mbox", PATCH + later))
     assert found.left_out == ('a later diff of the same lines, "[PATCH] core: still more"',)
     assert b"clear_pages(3)" in found.patches[0].content
 
 
 def test_the_only_diff_is_taken_though_it_is_in_a_reply(tmp_path: Path) -> None:
-    found = read_given(write(tmp_path, "t.mbox", COVER + REPLY))
+    found = given_at(write(tmp_path, "t.mbox", COVER + REPLY))
     assert b"clear_pages(7)" in found.patches[0].content
     other = REPLY.replace("Re: [PATCH 1/1]", "Re:")
     message = refused(write(tmp_path, "t.mbox", COVER + REPLY + other))
@@ -142,7 +142,7 @@ def test_a_mailbox_without_a_diff_is_refused(tmp_path: Path) -> None:
 )
 def test_options_that_kbuild_would_not_take(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        read_given(write(tmp_path, "x.config", content))
+        given_at(write(tmp_path, "x.config", content))
 
 
 def test_a_comment_behind_an_option_is_left_out(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_comment_behind_an_option_is_left_out(tmp_path: Path) -> None:
         *("# CONFIG_A is not set # look at this again", "CONFIG_B=m\t# kept by its author (1)"),
         *('CONFIG_C="a # b" # c', 'CONFIG_D="\\" # d"', "CONFIG_E=0x1f #"),
     )
-    found = read_given(write(tmp_path, "x.config", "\n".join(lines)))
+    found = given_at(write(tmp_path, "x.config", "\n".join(lines)))
     wanted = {"A": "n", "B": "m", "C": '"a # b"', "D": '"\\" # d"', "E": "0x1f"}
     assert parse_config(found.text) == {f"CONFIG_{name}": wanted[name] for name in wanted}
 
@@ -182,7 +182,7 @@ def test_the_config_of_another_program_is_refused(tmp_path: Path, head: str) -> 
     ],
 )
 def test_other_heads_are_those_of_kernels(tmp_path: Path, head: str) -> None:
-    assert read_given(write(tmp_path, "x", f"{head}CONFIG_A=y\n")).kind == "fragment"
+    assert given_at(write(tmp_path, "x", f"{head}CONFIG_A=y\n")).kind == "fragment"
 
 
 @pytest.mark.parametrize(
@@ -234,17 +234,17 @@ def test_what_cannot_be_used_is_refused_as_what_it_looks_like(
 ) -> None:
     for name in ("x", "x.gz"):
         with pytest.raises(UserError, match=f"it looks like {message}"):
-            read_given(write(tmp_path, name, content))
+            given_at(write(tmp_path, name, content))
 
 
 def test_line_ends_and_encodings_of_other_systems(tmp_path: Path) -> None:
-    wanted = read_given(write(tmp_path, "a.patch", PLAIN)).patches[0].content
+    wanted = given_at(write(tmp_path, "a.patch", PLAIN)).patches[0].content
     crlf = PLAIN.replace("\n", "\r\n")
     for content in (crlf.encode(), b"\xef\xbb\xbf" + PLAIN.encode(), crlf.encode("utf-16")):
         path = write(tmp_path, "a.patch", content)
-        assert read_given(path).patches[0].content == wanted
+        assert given_at(path).patches[0].content == wanted
         (tmp_path / "a.patch").unlink()
-    fragment = read_given(write(tmp_path, "a", FRAGMENT.replace("\n", "\r\n").encode("utf-16")))
+    fragment = given_at(write(tmp_path, "a", FRAGMENT.replace("\n", "\r\n").encode("utf-16")))
     assert fragment.text == FRAGMENT
 
 
@@ -281,7 +281,7 @@ def test_a_text_that_is_too_long_for_a_config(tmp_path: Path) -> None:
 def test_a_folder_of_patches_is_a_series_and_its_mailboxes_are_read(tmp_path: Path) -> None:
     write(tmp_path, "b.patch.gz", MAILBOX)
     (tmp_path / "series").write_text("b.patch.gz\n")
-    found = read_given(tmp_path)
+    found = given_at(tmp_path)
     assert [patch.name for patch in found.patches] == ["b.patch.gz"]
     assert found.left_out[1].startswith("of b.patch.gz a reply with another diff")
     (tmp_path / "series").write_text("b.patch.gz\nx.config\n")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.kernels.config.kconfig import parse_config
-from kdelta.kernels.sources.given import GivenFile, read_given
+from kdelta.kernels.sources.given import GivenFile, given_at
 from kdelta.spec.errors import UserError
 from tests.kernels.sources.given_files import (
     COVER,
@@ -63,7 +63,7 @@ def read(content: bytes, name: str, ending: str) -> GivenFile | None:
         path = Path(folder) / f"{name}{ending}"
         path.write_bytes(PACKERS[ending](content) if ending else content)
         with contextlib.suppress(UserError):
-            return read_given(path)
+            return given_at(path)
     return None
 
 

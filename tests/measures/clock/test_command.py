@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.host.native import build, native_folder
+from kdelta.host.native import build_part, native_folder
 from kdelta.measures.clock.here import command_here, timed_here
 from kdelta.measures.clock.results import TimedRun
 from kdelta.spec.errors import LabError, UserError
@@ -24,7 +24,7 @@ def ran(*words: str) -> TimedRun:
 
 @pytest.mark.long
 def test_it_compiles_without_warnings() -> None:
-    assert build("clock", strict=True).is_file()
+    assert build_part("clock", strict=True).is_file()
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import pytest
 
 from kdelta.cpus.catalog import list_cpus
 from kdelta.infer.effects.effects import Effects, Word
-from kdelta.infer.effects.gate import Exit, decide
+from kdelta.infer.effects.gate import Exit, decide_gate
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Clock, TimedBy
 from kdelta.lab.lab import RunResult
@@ -254,7 +254,7 @@ def test_gate_that_got_no_times_cannot_tell(
         return guests.boot(guest, kernel, Path("stat"))
 
     monkeypatch.setattr(module, "timed_boot", boot)
-    decision = decide(tuple(judge(compared(tmp_path, "like", pairs=2), Fraction(0))))
+    decision = decide_gate(tuple(judge(compared(tmp_path, "like", pairs=2), Fraction(0))))
     assert decision.exit is Exit.CANNOT_TELL
     assert decision.because == ("getppid by the clock: its times are not known",)
 
@@ -272,7 +272,7 @@ def test_of_all_operations_that_are_equal_a_sample_is_timed(
     assert names == {timed_one.region, *judged.found.left_out}
     assert len(judged.found.left_out) == 2
     assert any("not timed: " in one for one in judged.found.notes)
-    assert decide(tuple(judge(found, Fraction(0)))).exit is Exit.NOT_SLOWER
+    assert decide_gate(tuple(judge(found, Fraction(0)))).exit is Exit.NOT_SLOWER
 
 
 def test_settings_of_the_host_are_recorded_and_named(
@@ -317,7 +317,7 @@ def test_program_is_timed_with_the_files_that_its_counted_runs_have(
         timed_with.append(work.program and work.program.names)
         return TimedJob(b"command", 1024, 60.0)
 
-    monkeypatch.setattr(module, "with_files", found)
+    monkeypatch.setattr(module, "with_found_files", found)
     monkeypatch.setattr(module, "timed_job", job)
     work = Work(program=program)
     done = RunResult(msgspec.structs.replace(stored(0, RunStatus.OK), workload=work.name), None)

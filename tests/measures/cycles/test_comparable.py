@@ -15,7 +15,7 @@ from kdelta.infer.cycles.lost_paths import GuestFacts
 from kdelta.infer.cycles.placement import placement_effects
 from kdelta.infer.cycles.placement_model import ComparedRegion
 from kdelta.infer.cycles.prices import prices_of
-from kdelta.infer.effects.effects import Effects, Word, compare
+from kdelta.infer.effects.effects import Effects, Word, compare_runs
 from kdelta.infer.effects.paths import function_paths, region_paths
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.lab.lab import Lab, RunResult
@@ -79,7 +79,7 @@ def cycles_of(base: Runs, other: Runs) -> Cycles:
 def judged(
     base: GuestFacts, other: GuestFacts, sides: tuple[Runs, Runs] = (BASE, OTHER)
 ) -> tuple[Effects, Cycles]:
-    path, guests = compare(*sides), (base, other)
+    path, guests = compare_runs(*sides), (base, other)
     cycles = comparable_cycles(cycles_of(*sides), path, ZEN4, guests)
     return comparable(path, ZEN4, guests), cycles
 
@@ -144,14 +144,16 @@ def test_a_gate_cannot_pass_by_a_bound_that_a_lost_verw_makes() -> None:
 @pytest.mark.parametrize("other", [ATTEMPTED, CHOSEN])
 def test_without_a_lost_path_nothing_changes(other: GuestFacts) -> None:
     effects, cycles = judged(ATTEMPTED, other)
-    assert effects == compare(BASE, OTHER)
+    assert effects == compare_runs(BASE, OTHER)
     assert cycle_words(cycles) == cycle_words(cycles_of(BASE, OTHER))
     assert cycles.notes == ()
 
 
 def test_without_a_cpu_the_path_alone_is_judged() -> None:
     sides = with_returns(400, 40), with_returns(400, 0)
-    assert words(comparable(compare(*sides), None, RETURNS)) == {"getppid": Word.NOT_COMPARABLE}
+    assert words(comparable(compare_runs(*sides), None, RETURNS)) == {
+        "getppid": Word.NOT_COMPARABLE
+    }
 
 
 def test_what_a_guest_says_is_that_of_the_first_run_that_went_well(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kdelta.counts.model import Cost
 from kdelta.counts.symbols import parse_symbols
 from kdelta.counts.trace import Trace
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.effects import Word, compare_runs
 from kdelta.lab.lab import Lab, RunResult, traces_of
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
@@ -113,7 +113,7 @@ def _compared(base: PlacedKernel, other: PlacedKernel) -> Comparison:
     ]
     cycles = cycles_between(sides[0], sides[1], cpu, layouts=8, margin=0.01, progress=Silent())
     base_side, other_side = (RunSide("made", KERNEL, one.done) for one in sides)
-    effects = compare(base_side.counts, other_side.counts)
+    effects = compare_runs(base_side.counts, other_side.counts)
     assert cycles is not None
     judged = ModelCycles(MeasureRequest(cpu, 8, 0.01), cpu).judgement(cycles)
     return Comparison("made", base_side, other_side, effects, cpu, (judged,))

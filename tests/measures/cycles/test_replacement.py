@@ -13,7 +13,7 @@ from kdelta.infer.effects.effects import Word
 from kdelta.lab.progress import Silent
 from kdelta.measures.cycles.effects import Cycles, Traced, cycles_between, notes_on_replacement
 from kdelta.measures.cycles.placement import PlacedKernel, costs
-from kdelta.replay.order import place
+from kdelta.replay.order import place_in_order
 from kdelta.replay.search import WeightedRegion
 from kdelta.studies.documents import document_text
 from kdelta.studies.layout.study import cache_texts, layout_regions
@@ -116,7 +116,7 @@ def test_the_policy_and_lru_are_both_replayed(monkeypatch: pytest.MonkeyPatch) -
 def test_an_order_is_told_under_the_policy_too() -> None:
     """In a loop over three lines and two ways of one set no order is better."""
     one, cpu = loop(), two_ways("random")
-    result = place(
+    result = place_in_order(
         one.placement, [WeightedRegion(one.traces[0])], cpu.least_recent, evaluations=8, layouts=2
     )
     notes = notes_on_policy(one, cpu, result)
@@ -129,7 +129,7 @@ def test_an_order_is_told_under_the_policy_too() -> None:
     assert notes_on_policy(one, cpu.least_recent, result) == []
     apart = msgspec.structs.replace(cpu, l1i=Cache(2, 1, 64, "round-robin"))
     one = made(made_trace([0, 2] * 500, [0] * 1000))
-    result = place(
+    result = place_in_order(
         one.placement, [WeightedRegion(one.traces[0])], apart.least_recent, evaluations=8
     )
     assert notes_on_policy(one, apart, result)[1] == (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.infer.effects.effects import Effects, Word, compare
-from kdelta.infer.effects.gate import Exit, decide
+from kdelta.infer.effects.effects import Effects, Word, compare_runs
+from kdelta.infer.effects.gate import Exit, decide_gate
 from kdelta.lab.asked import TimedHere
 from kdelta.lab.progress import Silent
 from kdelta.measures.clock.here import TimedProgram
@@ -28,7 +28,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def path(writes: int = 200) -> Effects:
     """The old program writes 100 times."""
-    return compare([counts(100)] * 3, [counts(writes)] * 3)
+    return compare_runs([counts(100)] * 3, [counts(writes)] * 3)
 
 
 def times(
@@ -57,7 +57,7 @@ def test_slower_by_path_and_clock(tmp_path: Path) -> None:
     made = timed(tmp_path, times(1e6), times(1.2e6, seed=2))
     (effect,) = made.found.effects
     assert (effect.word, effect.reason) == (Word.SLOWER, "explained by the path")
-    assert decide(made.judged).exit is Exit.SLOWER
+    assert decide_gate(made.judged).exit is Exit.SLOWER
     # It ends as soon as that is known, which takes seven pairs.
     assert 7 <= int((tmp_path / "new.count").read_text()) < 12
     assert any("under 6.12.0, which runs here" in one for one in made.found.notes)
@@ -73,14 +73,14 @@ def test_same_by_the_clock_is_not_slower(tmp_path: Path) -> None:
     made = timed(tmp_path, times(1e6), times(1e6, seed=2), path(100))
     (effect,) = made.found.effects
     assert (effect.word, effect.reason) == (Word.SAME, "no difference")
-    assert decide(made.judged).exit is Exit.NOT_SLOWER
+    assert decide_gate(made.judged).exit is Exit.NOT_SLOWER
 
 
 def test_program_that_fails_here_is_not_timed(tmp_path: Path) -> None:
     broken = script(tmp_path, "echo no display >&2; exit 1", "new")
     made = timed(tmp_path, times(1e6), broken)
     assert made.found.notes == ("not timed: new failed: no display",)
-    decision = decide(made.judged)
+    decision = decide_gate(made.judged)
     assert decision.exit is Exit.CANNOT_TELL
     assert decision.because == ("command by the clock: not timed: new failed: no display",)
 
@@ -111,4 +111,4 @@ def test_regions_that_only_the_path_has_are_named(tmp_path: Path) -> None:
 def test_programs_without_a_region_in_common(tmp_path: Path) -> None:
     made = timed(tmp_path, times(1e6, name="a"), times(1e6, name="b"))
     assert made.found.notes == ("not timed: there is no region that both programs have",)
-    assert decide(made.judged).exit is Exit.CANNOT_TELL
+    assert decide_gate(made.judged).exit is Exit.CANNOT_TELL

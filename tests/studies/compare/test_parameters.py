@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from kdelta.counts.model import Cost, RunCounts
-from kdelta.infer.effects.effects import Effects, compare
+from kdelta.infer.effects.effects import Effects, compare_runs
 from kdelta.studies.compare.parameters import GuestWords, warnings_on_parameters
 from tests.synthetic import own, region, run
 
@@ -19,7 +19,7 @@ CPU = (
 
 def effects(functions: list[dict[str, int]], *warnings: str) -> Effects:
     base = counts([{"open": 100, "alloc": 40}] * len(functions))
-    return msgspec.structs.replace(compare(base, counts(functions)), warnings=warnings)
+    return msgspec.structs.replace(compare_runs(base, counts(functions)), warnings=warnings)
 
 
 def counts(runs: list[dict[str, int]]) -> list[RunCounts]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kdelta.host.native import native_folder
-from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.effects import compare_runs
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest, Program
@@ -34,7 +34,7 @@ def whole(kernel: int, program: int, output: str = "") -> CompareReport:
     sides = [
         [run(region("command", costs, iterations=1)) for _ in range(3)] for costs in (base, other)
     ]
-    compared = Compared(report().others[0].side, compare(*sides), output=output)
+    compared = Compared(report().others[0].side, compare_runs(*sides), output=output)
     return msgspec.structs.replace(report(), workload=LS, others=(compared,))
 
 

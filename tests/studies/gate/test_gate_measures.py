@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
+from kdelta.infer.effects.effects import Effects, Verdict, Word, compare_runs
 from kdelta.measures.model import Judgement, RunSide
 from kdelta.report.measured import Effect, MeasuredEffects
 from kdelta.studies.compare.study import Comparison
@@ -17,7 +17,7 @@ from tests.synthetic import own, region, run
 
 def mixed(*effects: Effect, weighs: bool = True) -> Comparison:
     runs = [run(region("stat", {own("f"): 1000})) for _ in range(3)]
-    found = compare(runs, runs)
+    found = compare_runs(runs, runs)
     (stat,) = (
         msgspec.structs.replace(one, verdict=Verdict(Word.MIXED)) for one in found.operations
     )

@@ -9,7 +9,7 @@ from kdelta.counts.trace import DATA
 from kdelta.cpus.model import CPU, Cache
 from kdelta.measures.cycles.placement import PlacedKernel, costs, drawn
 from kdelta.replay.layouts import as_linked
-from kdelta.replay.order import SHIPPED, PlaceResult, place
+from kdelta.replay.order import SHIPPED, PlaceResult, place_in_order
 from kdelta.replay.search import WeightedRegion
 from kdelta.studies.place.apply import l2_of
 from tests.studies.placed import LINE, made, made_trace, small_cpu, with_data
@@ -35,7 +35,7 @@ def _made() -> PlacedKernel:
 
 
 def _placed(one: PlacedKernel, cpu: CPU, *, further: bool = True) -> PlaceResult:
-    return place(
+    return place_in_order(
         one.placement,
         [WeightedRegion(trace) for trace in one.traces],
         cpu,

@@ -15,7 +15,7 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import partial_folder, write_atomic, write_json
 from kdelta.host.in_use import release, use
 from kdelta.host.lock import fill_once, work_folder
-from kdelta.host.manifest import published, take_away
+from kdelta.host.manifest import published_folder, take_away
 from kdelta.host.sealed import write_sealed
 from kdelta.kernels.sources.source import Source, checked_out, source_of
 from kdelta.machines import snapshots
@@ -55,7 +55,7 @@ def folder(name: str) -> Callable[[str], Path]:
 
 def kernel(prefix: str) -> Callable[[str], Path]:
     def made(which: str) -> Path:
-        with published(cache_dir("kernels") / f"{prefix}{which}", quiet) as partial:
+        with published_folder(cache_dir("kernels") / f"{prefix}{which}", quiet) as partial:
             (partial / "vmlinuz").write_bytes(content(which))
         return cache_dir("kernels") / f"{prefix}{which}"
 

@@ -18,7 +18,7 @@ from kdelta.cpus.model import CPU
 from kdelta.cpus.representative import (
     NOT_AFFECTED,
     Difference,
-    differences,
+    paths_not_taken,
     said_of,
     without_microcode,
 )
@@ -124,7 +124,9 @@ def lost_paths(cpu: CPU | None, base: GuestFacts, other: GuestFacts) -> tuple[Lo
     guests = dict(zip(_SIDES, (base, other), strict=True))
     found = [one for who, guest in guests.items() for one in _by_words(cpu, who, guest)]
     if cpu is not None and base.vulnerabilities and other.vulnerabilities:
-        mine, theirs = (differences(cpu, one.cpuinfo, one.vulnerabilities) for one in (base, other))
+        mine, theirs = (
+            paths_not_taken(cpu, one.cpuinfo, one.vulnerabilities) for one in (base, other)
+        )
         found += [_of_cpu("base", one) for one in _only_in(mine, theirs)]
         found += [_of_cpu("other", one) for one in _only_in(theirs, mine)]
     return tuple(found)

@@ -41,7 +41,7 @@ from kdelta.infer.cycles.prices import FIXED, Prices, believed
 from kdelta.infer.cycles.sensitivity import percentile
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate, Quantity, is_seen
-from kdelta.infer.effects.intervals import discoveries, error_of_each, two_sided, upper_tail
+from kdelta.infer.effects.intervals import count_discoveries, error_of_each, two_sided, upper_tail
 
 _POWER = statistics.NormalDist().inv_cdf(0.8)
 _MOST_LAYOUTS = 1_000_000
@@ -90,7 +90,7 @@ def placement_effects(
         raise ValueError(f"a margin of {margin} leaves nothing to be the same")
     cases = [_case(region, prices, margin) for region in regions]
     chances = [case.chance for case in cases if case.chance is not None]
-    error = error_of_each(discoveries(chances), len(chances))
+    error = error_of_each(count_discoveries(chances), len(chances))
     return tuple(_effect(case, prices, margin, error) for case in cases)
 
 

@@ -29,8 +29,8 @@ from kdelta.infer.effects.effects import (
     OperationEffect,
     Verdict,
     Word,
-    compare,
-    warnings_of,
+    compare_runs,
+    run_warnings,
 )
 from kdelta.infer.effects.estimate import (
     CLEAR,
@@ -168,7 +168,7 @@ class FirstVerdicts(msgspec.Struct, frozen=True):
     runs       by operation that more runs would probably decide: how many a side
     margin     see `verdict_on`
     same_code  see `by_chance`
-    alike      see `compare`
+    alike      see `compare_runs`
     """
 
     effects: Effects
@@ -194,9 +194,9 @@ def first_verdicts(
     relinked: the regions whose code is the same, only relinked. margin: see `verdict_on`.
     same_code: returns what `by_chance` wants; it is asked only where that matters. unchanged:
     returns the operations in which nothing that differs is executed, as `same_by_code` wants them;
-    likewise. alike: see `compare`.
+    likewise. alike: see `compare_runs`.
     """
-    effects = of_relinked(compare(base, other, margin=margin, alike=alike), relinked)
+    effects = of_relinked(compare_runs(base, other, margin=margin, alike=alike), relinked)
     if any(_is_open(one, margin) for one in effects.operations):
         effects = same_by_code(effects, unchanged(), margin)
     matters = any(one.costs and _is_early(one.costs.insns.effect) for one in effects.operations)
@@ -259,7 +259,7 @@ def _resolved(
     """
     if not base or not other:
         return []
-    effects = compare(base, other, margin=first.margin, alike=first.alike)
+    effects = compare_runs(base, other, margin=first.margin, alike=first.alike)
     doubtful = by_chance(effects, base, other, same_code=first.same_code)
     (one,) = (one for one in effects.operations if one.name == name)
     if one.costs is None:
@@ -289,7 +289,7 @@ def with_operations(
     return msgspec.structs.replace(
         effects,
         operations=tuple(better.get(one.name, one) for one in effects.operations),
-        warnings=warnings_of(base, other),
+        warnings=run_warnings(base, other),
     )
 
 
@@ -401,7 +401,7 @@ def is_doubtful(
     base: Mapping[int, RegionCounts], other: Mapping[int, RegionCounts], *, alike: bool = False
 ) -> bool:
     """Return whether chance may have made the difference between two kernels' runs of one region,
-    of which there is at least one each: see `region_runs`. alike: see `compare`.
+    of which there is at least one each: see `region_runs`. alike: see `compare_runs`.
     """
     sides = [
         [
@@ -410,7 +410,7 @@ def is_doubtful(
         ]
         for side in (base, other)
     ]
-    effects = compare(*sides, alike=alike)
+    effects = compare_runs(*sides, alike=alike)
     (effect,) = effects.operations
     return effect.verdict.word not in FIRM or bool(by_chance(effects, *sides))
 

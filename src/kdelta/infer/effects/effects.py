@@ -43,7 +43,7 @@ from kdelta.infer.effects.matched import Index, MatchedRuns, matched_runs, match
 from kdelta.infer.effects.pairs import Scales
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
 from kdelta.infer.effects.steady import CLEAR, is_steadily_apart, levels, once, standard_errors
-from kdelta.infer.effects.weigh import EffectCycles, weigh
+from kdelta.infer.effects.weigh import EffectCycles, weigh_effect
 
 
 class Word(enum.StrEnum):
@@ -134,7 +134,7 @@ is shown to be within it is the same.
 """
 
 
-def compare(
+def compare_runs(
     base: Sequence[RunCounts],
     other: Sequence[RunCounts],
     *,
@@ -172,12 +172,14 @@ def compare(
         )
         for name in {**ours, **theirs, **failed}
     )
-    effects = Effects(operations, _background(sides, margin, alike=alike), warnings_of(base, other))
-    check(effects)
+    effects = Effects(
+        operations, _background(sides, margin, alike=alike), run_warnings(base, other)
+    )
+    check_sums(effects)
     return effects
 
 
-def check(effects: Effects) -> None:
+def check_sums(effects: Effects) -> None:
     """Raises LabError unless functions add up, exactly, to what they account for."""
     for operation in effects.operations:
         if operation.costs is not None:
@@ -228,7 +230,7 @@ _TWO_SIGNS = "the mean and the median iteration differ in sign"
 
 def weighed(costs: Costs) -> EffectCycles:
     """Return an operation's effect in cycles, at least and at most."""
-    return weigh(costs.insns, costs.string_bytes, costs.specials)
+    return weigh_effect(costs.insns, costs.string_bytes, costs.specials)
 
 
 def weighed_verdict(verdict: Verdict, costs: Costs, margin: Fraction = MARGIN) -> Verdict:
@@ -478,7 +480,7 @@ def _background_of(
     return BackgroundEffect(context, verdict_on(rate, margin), rate, functions)
 
 
-def warnings_of(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:
+def run_warnings(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:
     """What the runs warned of, each once, with how many runs said so."""
     counted = Counter(
         f"{word}: {text}"

@@ -290,7 +290,7 @@ def is_seen(effect: Estimate) -> bool:
     return not effect.low <= 0 <= effect.high
 
 
-def reach(effect: Estimate) -> Fraction:
+def farthest(effect: Estimate) -> Fraction:
     """How far the interval reaches from the figure, on the side where it reaches farther."""
     return max(effect.value - effect.low, effect.high - effect.value)
 

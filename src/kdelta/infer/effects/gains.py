@@ -78,7 +78,7 @@ def turns(word: Word, low: float, high: float, reach: Reach) -> bool:
     return word is Word.FASTER and high + reach.high >= 0
 
 
-def reason(gain: PathGain, cpu: str) -> str:
+def gain_reason(gain: PathGain, cpu: str) -> str:
     """Return why a verdict is not firm that such paths could turn round."""
     paths = ", ".join(gain.paths)
     return (
@@ -93,7 +93,7 @@ def _judged(operation: OperationEffect, gain: PathGain, cpu: str) -> OperationEf
     effect = operation.costs.insns.effect
     if not turns(operation.verdict.word, float(effect.low), float(effect.high), gain.effect):
         return operation
-    verdict = Verdict(Word.UNRESOLVED, reason=reason(gain, cpu))
+    verdict = Verdict(Word.UNRESOLVED, reason=gain_reason(gain, cpu))
     return msgspec.structs.replace(operation, verdict=verdict)
 
 

@@ -69,7 +69,7 @@ Mixed = Literal["cannot-tell", "fail", "pass"]
 MIXED: tuple[Mixed, ...] = get_args(Mixed)
 
 
-def decide(
+def decide_gate(
     judged: Sequence[Judged], failures: Sequence[str] = (), mixed: Mixed = "cannot-tell"
 ) -> Decision:
     """What a gate answers. `failures` lists kernels that could not be built, booted or run.

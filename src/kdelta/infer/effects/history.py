@@ -46,7 +46,7 @@ def step_effects(
 
     alone: runs of an operation alone, of both kernels, as far as there are any. relinked: the
     regions whose code is the same, only relinked. same_code: see `first_verdicts`,
-    and `unchanged`. alike: see `compare`.
+    and `unchanged`. alike: see `compare_runs`.
     """
     first = first_verdicts(
         base, other, relinked, same_code=same_code, unchanged=unchanged, alike=alike

@@ -58,7 +58,7 @@ FALSE_DISCOVERIES = 0.05
 """Of all verdicts that rest on draws, the share that may be wrong in the mean."""
 
 
-def discoveries(chances: Sequence[float], rate: float = FALSE_DISCOVERIES) -> int:
+def count_discoveries(chances: Sequence[float], rate: float = FALSE_DISCOVERIES) -> int:
     """How many of the smallest chances of error may be taken so that, in the mean, no more than
     `rate` of those taken are wrong.
 

@@ -16,7 +16,7 @@ from kdelta.infer.effects.pairs import (
     NOT_SHAKEN,
     RunPairs,
     kept_pairs,
-    pairs_of,
+    pairs_of_runs,
     shaken,
 )
 
@@ -66,7 +66,7 @@ def matched_runs(
     kept = kept_pairs(found)
     return MatchedRuns(
         (tuple(ours[one] for one in kept), tuple(theirs[one] for one in kept)),
-        pairs_of(kept, kept, kept, alike=True),
+        pairs_of_runs(kept, kept, kept, alike=True),
         tuple(_left_out(ours, theirs)),
     )
 
@@ -80,7 +80,7 @@ def matched_sides(
     known = len(ours) == len(base) and len(theirs) == len(other)
     kept = shaken(both)
     if known and alike and len(kept) >= FEWEST_TO_SAY:
-        pairs = pairs_of(kept, kept, kept, alike=True)
+        pairs = pairs_of_runs(kept, kept, kept, alike=True)
         return [ours[one] for one in kept], [theirs[one] for one in kept], pairs
     rows = [one for _, one in base], [one for _, one in other]
     return *rows, apart_pairs(list(ours), list(theirs), both) if known and not alike else None
@@ -91,7 +91,7 @@ def apart_pairs(base: Sequence[int], other: Sequence[int], among: Sequence[int])
     among: the perturbations that may be pairs.
     """
     found = [index for index in among if index != NOT_SHAKEN]
-    return pairs_of(base, other, found, alike=False) if len(found) >= MANY_PAIRS else None
+    return pairs_of_runs(base, other, found, alike=False) if len(found) >= MANY_PAIRS else None
 
 
 def _by_index(side: Sequence[tuple[Index, _T]]) -> dict[int, _T]:

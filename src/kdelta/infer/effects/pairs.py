@@ -71,7 +71,7 @@ class RunPairs(msgspec.Struct, frozen=True):
         return apart
 
 
-def pairs_of(
+def pairs_of_runs(
     base: Sequence[int], other: Sequence[int], among: Sequence[int], *, alike: bool
 ) -> RunPairs:
     """Return the pairs of runs with these perturbations. among: those that are on both sides."""

@@ -125,7 +125,9 @@ def _weights_of(kinds: Collection[str]) -> Weights:
     return max(all_weights().values(), key=lambda one: len(one.special.keys() & plain))
 
 
-def weigh(insns: Quantity, string_bytes: Quantity, specials: dict[str, Quantity]) -> EffectCycles:
+def weigh_effect(
+    insns: Quantity, string_bytes: Quantity, specials: dict[str, Quantity]
+) -> EffectCycles:
     """Return what an effect on a region's own work costs, by what runs show of it."""
     found = {kind: quantity.effect for kind, quantity in specials.items()}
     if _is_weighed(string_bytes):

@@ -14,7 +14,7 @@ from kdelta.counts.model import CONTEXTS
 from kdelta.counts.profile import AddressCosts, Profile
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.profiles.matching import Key
-from kdelta.infer.profiles.profile import Selection, part_of
+from kdelta.infer.profiles.profile import Selection, code_part
 from kdelta.spec.errors import LabError
 
 _TARGET = re.compile(r"(?:0x)?[0-9a-f]+ <([^>+]+)(\+0x[0-9a-f]+)?>")
@@ -66,7 +66,7 @@ def chosen_rows(
     """The profile with those rows alone that are looked at; of `keys` alone, if there are any."""
     is_chosen = np.array(
         [
-            part_of(one.origin) in selection.parts
+            code_part(one.origin) in selection.parts
             and (keys is None or (one.origin, one.name) in keys)
             for one in profile.functions
         ],

@@ -19,7 +19,7 @@ from kdelta.counts.model import CONTEXTS, Context
 from kdelta.counts.profile import NodeEntry, Profile, ProfiledFunction
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.profiles.matching import Key, Match
-from kdelta.infer.profiles.profile import FunctionLine, RegionProfile, Selection, part_of
+from kdelta.infer.profiles.profile import FunctionLine, RegionProfile, Selection, code_part
 from kdelta.spec.errors import LabError
 
 TASK = "[task]"
@@ -141,7 +141,7 @@ def _add(
 ) -> int:
     """Adds one region; returns what of it was looked at."""
     tree, keys = profile.tree, [key_of(function) for function in profile.functions]
-    looked_at = [part_of(function.origin) in selection.parts for function in profile.functions]
+    looked_at = [code_part(function.origin) in selection.parts for function in profile.functions]
     wanted = np.isin(tree.context, [CONTEXTS.index(one) for one in selection.contexts])
     columns = (tree.parent, tree.function, tree.context, tree.task, tree.entry, tree.entered)
     # Of each node the one here, and the one that what it called is below.

@@ -62,7 +62,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     def has(self, line: "FunctionLine") -> bool:
         """Whether that line is looked at."""
-        return line.context in self.contexts and part_of(line.origin) in self.parts
+        return line.context in self.contexts and code_part(line.origin) in self.parts
 
 
 class Modelled(msgspec.Struct, frozen=True):
@@ -108,7 +108,7 @@ class RegionProfile(msgspec.Struct, frozen=True):
         return tuple(line for line in self.lines if selection.has(line))
 
 
-def part_of(origin: str) -> Part:
+def code_part(origin: str) -> Part:
     """Whose code has that origin."""
     if origin == KERNEL:
         return Part.KERNEL
@@ -125,14 +125,16 @@ def chosen_regions(regions: dict[str, _Region], asked: Sequence[str]) -> dict[st
     """The regions of these names, all if none is named; UserError, with the nearest, for others."""
     for name in asked:
         if name not in regions:
-            raise UserError(f"the run has no region {name!r}", f"it has: {nearest(name, regions)}")
+            raise UserError(
+                f"the run has no region {name!r}", f"it has: {likely_names(name, regions)}"
+            )
     return {name: regions[name] for name in dict.fromkeys(asked)} if asked else regions
 
 
 _SHOWN = 8
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def likely_names(name: str, known: Iterable[str]) -> str:
     """The names that are most like that one, or the first ones, as a list in words."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=_SHOWN, cutoff=0.5)
@@ -209,7 +211,7 @@ def by_part(profiles: Iterable[RegionProfile]) -> dict[tuple[Part, Context], int
     found = {(part, context): 0 for part in Part for context in CONTEXTS}
     for profile in profiles:
         for line in profile.lines:
-            found[part_of(line.origin), line.context] += line.cost.insns
+            found[code_part(line.origin), line.context] += line.cost.insns
     return found
 
 

@@ -96,7 +96,7 @@ class NotExcluded(msgspec.Struct, frozen=True, tag=True):
 Reach = Excluded | NotExcluded
 
 
-def reach(
+def reach_of_units(
     a: BuiltSide, b: BuiltSide, units: Mapping[str, Collection[str]], mentions: Mentions
 ) -> dict[str, Reach]:
     """For each unit (name -> its options, "CONFIG_X") whether executed code can depend on it when

@@ -36,7 +36,7 @@ Combination = dict[FlipSet, int]
 """Kernels, by what is flipped in them, with how often each is added; none stands with 0."""
 
 
-def difference(more: FlipSet, less: FlipSet) -> Combination:
+def minus(more: FlipSet, less: FlipSet) -> Combination:
     """One kernel less another."""
     return {} if more == less else {more: 1, less: -1}
 
@@ -112,7 +112,7 @@ class ObservedKernels:
 
     def parting(self, kept: FlipSet, everything: FlipSet) -> tuple[dict[str, Estimate], str]:
         """The regions in which what was kept has not the path of all, and how exactly it has it."""
-        parted = self.estimates(difference(everything, kept))
+        parted = self.estimates(minus(everything, kept))
         exact = all(one.exact and one.value == 0 for one in parted.values())
         how = "exactly" if exact else "within the spread of perturbations"
         return {region: one for region, one in parted.items() if is_seen(one)}, how
@@ -132,7 +132,7 @@ class ObservedKernels:
 
     def _between(self, region: str, one: FlipSet, other: FlipSet) -> Estimate:
         """Return what the other costs more, as far as pairs or ranges say."""
-        if paired := self._by_pairs(region, difference(other, one)):
+        if paired := self._by_pairs(region, minus(other, one)):
             return paired
         before, after = self.measured[one][region], self.measured[other][region]
         if min(before.n, after.n) >= FEWEST:
@@ -174,7 +174,7 @@ class ObservedKernels:
         key = (region, one, other)
         if key not in self._doubts:
             runs = [self._runs[flips].get(region, {}) for flips in (one, other)]
-            alike = self._are_alike(difference(one, other))
+            alike = self._are_alike(minus(one, other))
             self._doubts[key] = all(runs) and is_doubtful(runs[0], runs[1], alike=alike)
             if self._doubts[key]:
                 few = [f for f, its in zip((one, other), runs, strict=True) if len(its) < ENOUGH]
@@ -272,7 +272,7 @@ class ObservedKernels:
         None where they reach too far, or are not known of all kernels.
         """
         first, *others = (flips for flips, paths in self.measured.items() if region in paths)
-        effects = [self._by_pairs(region, difference(flips, first)) for flips in others]
+        effects = [self._by_pairs(region, minus(flips, first)) for flips in others]
         known = [one.half_width for one in effects if one is not None]
         if not known or len(known) < len(effects):
             return None

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.search.additive import Combination, added, difference
+from kdelta.infer.search.additive import Combination, added, minus
 from kdelta.infer.search.search_model import (
     Alike,
     BisectAnswer,
@@ -78,7 +78,7 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
 
     def answer(self) -> BisectAnswer:
         """What is known so far."""
-        return answer_of(self._plan)
+        return bisect_answer(self._plan)
 
     @property
     def doubted(self) -> frozenset[FlipSet]:
@@ -91,7 +91,7 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
         return _BisectPlan(self.history, self.observed, self.wants, self.alike)
 
 
-def begin(
+def begin_bisect(
     history: History,
     good: Measured,
     bad: Measured,
@@ -275,14 +275,14 @@ def _entropy(part: float) -> float:
     return -part * math.log2(part) - (1 - part) * math.log2(1 - part)
 
 
-def answer_of(plan: _BisectPlan) -> BisectAnswer:
+def bisect_answer(plan: _BisectPlan) -> BisectAnswer:
     """All that is known at that point."""
     history, account = plan.history, plan.account
     single = [one for one in account.significant if one.count == 1]
     several = [one for one in account.significant if one.count > 1]
     values = {one.bits: _value(history, account, one) for one in single}
     explained = added([*values.values(), *(one.value for one in several)])
-    whole = difference(kernel(history.bad), kernel(history.good))
+    whole = minus(kernel(history.bad), kernel(history.good))
     culprits = [_culprit(history, account, one, values[one.bits]) for one in single]
     return BisectAnswer(
         culprits=tuple(sorted(culprits, key=lambda one: one.moved)),
@@ -302,7 +302,7 @@ def _value(history: History, account: StretchAccount, stretch: Stretch) -> Combi
     parents = history.parents[commit]
     measured = account.judge.measured
     if len(parents) == 1 and commit in measured and parents[0] in measured:
-        return difference(kernel(commit), kernel(parents[0]))
+        return minus(kernel(commit), kernel(parents[0]))
     return stretch.value
 
 
@@ -311,7 +311,7 @@ def _culprit(
 ) -> Culprit:
     (commit,) = account.ancestry.commits(stretch.bits)
     parents = history.parents[commit]
-    confirmed = len(parents) == 1 and value == difference(kernel(commit), kernel(parents[0]))
+    confirmed = len(parents) == 1 and value == minus(kernel(commit), kernel(parents[0]))
     return Culprit(
         commit=commit,
         effects=account.judge.regions.estimates(value),

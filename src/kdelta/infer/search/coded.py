@@ -18,10 +18,10 @@ from fractions import Fraction
 from functools import cached_property
 
 from kdelta.infer.effects.estimate import ZERO, Estimate, around
-from kdelta.infer.search.additive import ObservedKernels, difference
-from kdelta.infer.search.decode import Decoding, Term, decode
+from kdelta.infer.search.additive import ObservedKernels, minus
+from kdelta.infer.search.decode import Decoding, Term, decode_differences
 from kdelta.infer.search.search_model import NOTHING, FlipSet, Limits, Needs, PlannedBuild, Step
-from kdelta.infer.search.search_words import alone_text, listed
+from kdelta.infer.search.search_words import alone_text, few_of
 
 LOW = 0.2
 """Up to this chance to matter a unit shares its code with others."""
@@ -180,7 +180,7 @@ class Coded:
     @cached_property
     def decoding(self) -> Decoding:
         """What the kernels say, as far as they are there."""
-        return decode(self._units, self._parts)
+        return decode_differences(self._units, self._parts)
 
     def wanted(self) -> list[PlannedBuild]:
         """The kernels of the code that are not there, then those that settle the rest."""
@@ -189,7 +189,7 @@ class Coded:
             count = len(self._units)
             why = "which kernels differ shows whose doing it is"
             return [
-                PlannedBuild(flips, Step.CODED, f"{listed(flips)} ({len(flips)} of {count}): {why}")
+                PlannedBuild(flips, Step.CODED, f"{few_of(flips)} ({len(flips)} of {count}): {why}")
                 for flips in missing
             ]
         return self._settling()
@@ -202,7 +202,7 @@ class Coded:
         if self._settled >= len(self.sets) + 2:
             return []
         if halves := self._halves():
-            text = f"{listed(halves)}: which of those that were flipped together it was"
+            text = f"{few_of(halves)}: which of those that were flipped together it was"
             return [PlannedBuild(halves, Step.SETTLE, text)]
         left = self.left_over()
         weights: dict[str, Fraction] = {}
@@ -265,7 +265,7 @@ class Coded:
 
     @cached_property
     def _reaches(self) -> dict[str, Fraction]:
-        whole = self._kernels.estimates(difference(self._top, NOTHING))
+        whole = self._kernels.estimates(minus(self._top, NOTHING))
         return {region: effect.half_width for region, effect in whole.items()}
 
     @cached_property

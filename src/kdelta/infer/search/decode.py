@@ -97,7 +97,7 @@ def _differences(
     return row, [far + reach[0] for far in reach[1:]]
 
 
-def decode(units: Sequence[str], kernels: Mapping[FlipSet, Parts]) -> Decoding:
+def decode_differences(units: Sequence[str], kernels: Mapping[FlipSet, Parts]) -> Decoding:
     """Explains what differs between A (the kernel of no flips) and the others.
 
     units     those that may be behind a difference

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate, is_seen
-from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
+from kdelta.infer.search.additive import Combination, ObservedKernels, added, less, minus
 from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
 
 
@@ -40,7 +40,7 @@ class Group(msgspec.Struct, frozen=True):
     effect: Combination
 
 
-def pairs(kernels: ObservedKernels) -> list[tuple[FlipSet, FlipSet]]:
+def nesting(kernels: ObservedKernels) -> list[tuple[FlipSet, FlipSet]]:
     """All measured kernels of which one has all that the other has and more: (more, below)."""
     ordered = sorted(kernels.measured, key=len)
     return [
@@ -65,7 +65,7 @@ def find_evidence(
         if name not in found or rank < found[name][0]:
             found[name] = rank, evidence
 
-    nested = pairs(kernels)
+    nested = nesting(kernels)
     single = [(more, below) for more, below in nested if len(more) == len(below) + 1]
     moving = [pair for pair in single if not kernels.same(*pair)]
     active = NOTHING.union(*(more - below for more, below in moving))
@@ -73,7 +73,7 @@ def find_evidence(
         (name,) = more - below
         if name in wanted:
             how = How.ALONE if below == needs.below(name) else How.DIFFERENCE
-            offer(name, Evidence(how, more, below, difference(more, below)))
+            offer(name, Evidence(how, more, below, minus(more, below)))
     for more, below in nested:
         if len(more) == len(below) + 1 or not kernels.same(more, below):
             continue
@@ -107,7 +107,7 @@ class Account:
         groups: list[Group] = []
         grouped: frozenset[str] = NOTHING
         known = frozenset(self.units)
-        nested = [(m, b) for m, b in pairs(self.kernels) if m - b <= known] if pending else []
+        nested = [(m, b) for m, b in nesting(self.kernels) if m - b <= known] if pending else []
         while pending:
             best = min(
                 (
@@ -125,7 +125,7 @@ class Account:
             inside = frozenset((more - below) & pending)
             others = [self._unit(name) for name in more - below - inside - grouped]
             others += [group.effect for group in groups if group.units <= more - below]
-            groups.append(Group(inside, less(difference(more, below), *others)))
+            groups.append(Group(inside, less(minus(more, below), *others)))
             grouped |= inside
             pending -= inside
         return groups
@@ -157,7 +157,7 @@ class Account:
         if flips not in self.kernels:
             return None
         explained = self.explained(flips)
-        return None if explained is None else less(difference(flips, NOTHING), explained)
+        return None if explained is None else less(minus(flips, NOTHING), explained)
 
     def undecided(self) -> list[str]:
         """Units of which nothing is known, or only by subtraction."""

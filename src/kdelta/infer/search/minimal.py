@@ -28,7 +28,7 @@ from functools import cached_property
 import msgspec
 
 from kdelta.infer.search.search_model import Candidate, FlipSet, PlannedBuild, Step, needs_of
-from kdelta.infer.search.search_words import listed
+from kdelta.infer.search.search_words import few_of
 
 
 class SetVerdict(enum.StrEnum):
@@ -184,9 +184,9 @@ class _MinimalPlan:
     def _test_up_to(self, place: int) -> Trial:
         names = self.chosen()
         if not place:
-            text = f"{listed(names)}: is that all?" if names else "no patch at all"
+            text = f"{few_of(names)}: is that all?" if names else "no patch at all"
         else:
-            with_them = f", and {listed(names)}" if names else ""
+            with_them = f", and {few_of(names)}" if names else ""
             text = f"all up to {self.order[place - 1]}{with_them}"
         return self.ask(self._up_to(place), text)
 
@@ -209,7 +209,7 @@ class _MinimalPlan:
             if name in self.chosen():
                 continue
             more = self.needs.closure([name]) | self.chosen()
-            reason = f"{listed(self.chosen())} with {name}, which it may need"
+            reason = f"{few_of(self.chosen())} with {name}, which it may need"
             if self.ask(more, reason).verdict is not SetVerdict.UNRESOLVED:
                 text = f"{last.name} needs it: without it {test.reason}"
                 self.found.append(Member(name, PatchRole.NEEDED, text))
@@ -234,7 +234,7 @@ class _MinimalPlan:
     def _leave_out(self, one: Member) -> None:
         for gone in self._removals(one):
             before = self.dropped
-            reason = f"{listed(self.chosen())}, without {listed(gone)}"
+            reason = f"{few_of(self.chosen())}, without {few_of(gone)}"
             self.dropped = before | gone
             left = self.chosen()
             verdict = self.ask(left, reason).verdict if left else SetVerdict.LACKS
@@ -265,7 +265,7 @@ class _MinimalPlan:
             if name not in self.chosen():
                 continue
             users = [one for one in self.chosen() if name in self.patches[one].needs]
-            needed = Member(name, PatchRole.NEEDED, f"{listed(users)} does not apply without it")
+            needed = Member(name, PatchRole.NEEDED, f"{few_of(users)} does not apply without it")
             members.append(by_name.get(name, needed))
         return members
 

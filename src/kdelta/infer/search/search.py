@@ -22,7 +22,7 @@ from functools import cached_property
 import msgspec
 
 from kdelta.infer.effects.estimate import ZERO, Adds, Estimate, around
-from kdelta.infer.search.additive import Combination, added, difference
+from kdelta.infer.search.additive import Combination, added, minus
 from kdelta.infer.search.coded import Coded
 from kdelta.infer.search.decode import Term
 from kdelta.infer.search.evidence import Evidence, Group
@@ -48,7 +48,7 @@ from kdelta.infer.search.search_model import (
     needs_of,
 )
 from kdelta.infer.search.search_plan import Plan
-from kdelta.infer.search.search_words import listed
+from kdelta.infer.search.search_words import few_of
 from kdelta.spec.run import RunStatus
 
 Distance = Callable[[FlipSet, FlipSet], float]
@@ -191,7 +191,7 @@ def _interactions(plan: Plan) -> Iterator[InteractionAnswer]:
     for units, effects in _joint_effects(plan, terms, plan.account.interactions):
         names = tuple(name for name in plan.needs.names if name in units)
         extra = plan.needs.closure(units) - units
-        after = f" after {listed(extra)}" if extra else ""
+        after = f" after {few_of(extra)}" if extra else ""
         yield InteractionAnswer(names, effects, f"together{after}, from A, less what each does")
 
 
@@ -226,7 +226,7 @@ def _unit(plan: Plan, name: str) -> UnitAnswer:
     if evidence is None:
         return UnitAnswer(name, How.UNRESOLVED, _why_unresolved(plan, name), {})
     if evidence.how is How.CLEARED:
-        around = plan.kernels.with_mean(difference(evidence.more, evidence.below))
+        around = plan.kernels.with_mean(minus(evidence.more, evidence.below))
         effects = {
             region: Estimate(ZERO, one.low, one.high, one.n) for region, one in around.items()
         }
@@ -238,14 +238,14 @@ def _unit(plan: Plan, name: str) -> UnitAnswer:
 def _how_text(plan: Plan, name: str, evidence: Evidence) -> str:
     below = evidence.below - plan.needs.below(name)
     needed = plan.needs.below(name) & evidence.below
-    after = f", after {listed(needed)}" if needed else ""
-    context = f"on top of {listed(below)}" if below else "from A"
+    after = f", after {few_of(needed)}" if needed else ""
+    context = f"on top of {few_of(below)}" if below else "from A"
     if evidence.how is How.ALONE:
         return f"alone from A{after}"
     if evidence.how is How.DIFFERENCE:
         others = plan.top - evidence.more
         if len(others) < len(below):
-            left_out = f" but {listed(others)}" if others else ""
+            left_out = f" but {few_of(others)}" if others else ""
             return f"alone, on top of all the others{left_out}"
         return f"alone, {context}"
     if evidence.how is How.CLEARED:
@@ -265,7 +265,7 @@ def _why_unresolved(plan: Plan, name: str) -> str:
     flips = min(failed, key=lambda one: (name not in one, not one & wanted, len(one), sorted(one)))
     one = failed[flips]
     detail = f": {one.detail}" if one.detail else ""
-    return f"{listed(flips)} flipped: {one.status.value}{detail}"
+    return f"{few_of(flips)} flipped: {one.status.value}{detail}"
 
 
 def _sums(plan: Plan) -> dict[str, RegionSum]:
@@ -277,12 +277,12 @@ def _sums(plan: Plan) -> dict[str, RegionSum]:
 
 def _parts(plan: Plan) -> tuple[Combination, Combination]:
     """B less A, and what units, groups and interactions add up to."""
-    return difference(plan.everything, NOTHING), plan.account.explained(plan.top) or added([])
+    return minus(plan.everything, NOTHING), plan.account.explained(plan.top) or added([])
 
 
 def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
     """The same where units were distinguished by function; those measured alone count as that."""
-    whole = plan.kernels.estimates(difference(plan.everything, NOTHING))
+    whole = plan.kernels.estimates(minus(plan.everything, NOTHING))
     parts = [_unit(plan, name).effects for name in plan.order]
     parts += [coded.estimates(term) for term in (*coded.together(), *coded.interactions())]
     sums = {}
@@ -324,7 +324,7 @@ def _notes(plan: Plan) -> list[str]:
         "effects were distinguished by function in kernels with many groups flipped: what two "
         "do only together can look like one's":
             plan.decodes is not None,
-        f"functions of {listed(unexplained)} changed in a way that no few groups explain":
+        f"functions of {few_of(unexplained)} changed in a way that no few groups explain":
             bool(unexplained),
         "some effects were seen only with other groups flipped: whether they are the same from "
         "A was not checked":
@@ -333,8 +333,8 @@ def _notes(plan: Plan) -> list[str]:
             plan.out_of_builds,
         f"after {plan.interaction_limit} builds no more interacting groups are looked for":
             plan.interactions_cut,
-        f"more than the spread is left over in {listed(left_over)}: groups that interact, {why}":
+        f"more than the spread is left over in {few_of(left_over)}: groups that interact, {why}":
             bool(left_over) and not plan.builds,
     }  # fmt: skip
-    lost = [f"which of {listed(one.units)} interact is open: kernels failed" for one in plan.lost]
+    lost = [f"which of {few_of(one.units)} interact is open: kernels failed" for one in plan.lost]
     return [*(note for note, applies in notes.items() if applies), *lost]

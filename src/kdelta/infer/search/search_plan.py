@@ -36,9 +36,9 @@ from kdelta.infer.search.search_model import (
 )
 from kdelta.infer.search.search_words import (
     alone_text,
+    few_of,
     halving_text,
     interaction_text,
-    listed,
     proof_text,
 )
 
@@ -158,7 +158,7 @@ class Plan(ProofPlan):
         left = max(0, len(self.order) + (1 if alone else 2) - made)
         wanted = [flips for flips in self._check_sets() if not self.kernels.is_known(flips)]
         why = "without the others: whether the effects still add up"
-        return [PlannedBuild(one, Step.CHECK, f"{listed(one)}, {why}") for one in wanted[:left]]
+        return [PlannedBuild(one, Step.CHECK, f"{few_of(one)}, {why}") for one in wanted[:left]]
 
     def _check_sets(self) -> list[FlipSet]:
         """One at a time few were seen on top of others: they share one kernel."""

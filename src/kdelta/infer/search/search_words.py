@@ -9,7 +9,7 @@ from kdelta.infer.search.search_model import FlipSet
 _SHOWN = 3
 
 
-def listed(names: Iterable[str], shown: int = _SHOWN) -> str:
+def few_of(names: Iterable[str], shown: int = _SHOWN) -> str:
     """The first few names, and how many more."""
     ordered = sorted(names)
     if len(ordered) <= shown + 1:
@@ -28,24 +28,24 @@ def alone_text(name: str, flips: FlipSet, below: FlipSet, top: FlipSet) -> str:
     """Of one of the two kernels that decide about a unit."""
     if flips == below | {name}:
         return (
-            f"{name} on top of what it needs ({listed(below)})"
+            f"{name} on top of what it needs ({few_of(below)})"
             if below
             else f"{name} alone, from A"
         )
     if name in flips:
-        return f"{name} on top of {listed(flips - {name})}"
+        return f"{name} on top of {few_of(flips - {name})}"
     if flips == below:
-        return f"what {name} needs ({listed(below)}), without it"
+        return f"what {name} needs ({few_of(below)}), without it"
     others = top - flips - {name}
-    return f"everything but {listed({name, *others})}, to see what {name} adds"
+    return f"everything but {few_of({name, *others})}, to see what {name} adds"
 
 
 def halving_text(units: Sequence[str], first: FlipSet, below: FlipSet) -> str:
     """Of a kernel that parts a group. `first`: the part that is flipped; `below`: what else is."""
     context = f", on top of {_units(below)}" if below else ""
     if len(first) == 1:
-        return f"{listed(first)} of a group of {len(units)}{context}"
-    shown = f"{listed(first)} ({len(first)} of a group of {len(units)}){context}"
+        return f"{few_of(first)} of a group of {len(units)}{context}"
+    shown = f"{few_of(first)} ({len(first)} of a group of {len(units)}){context}"
     return f"{shown}: if nothing changes they are all cleared"
 
 
@@ -53,10 +53,10 @@ def interaction_text(question: Question) -> str:
     """Of a kernel that narrows down which units interact."""
     rest = question.flips - frozenset(question.known)
     if not question.known:
-        return f"{listed(question.flips)}: whether what they do together adds up"
+        return f"{few_of(question.flips)}: whether what they do together adds up"
     if not rest:
         return f"{' and '.join(question.known)} alone: whether it is these that interact"
-    return f"{' and '.join(question.known)} with {_units(rest)} ({listed(rest)}): which interacts"
+    return f"{' and '.join(question.known)} with {_units(rest)} ({few_of(rest)}): which interacts"
 
 
 def _units(names: FlipSet | Sequence[str]) -> str:

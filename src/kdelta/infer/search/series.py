@@ -23,7 +23,7 @@ from functools import cached_property
 import msgspec
 
 from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.infer.search.additive import Combination, added, difference
+from kdelta.infer.search.additive import Combination, added, minus
 from kdelta.infer.search.search_model import (
     NOTHING,
     Candidate,
@@ -43,8 +43,8 @@ from kdelta.infer.search.search_model import (
     View,
     ViewAnswer,
 )
-from kdelta.infer.search.search_words import listed
-from kdelta.infer.search.series_plan import TRIES, Leaf, SeriesPlan, words_of
+from kdelta.infer.search.search_words import few_of
+from kdelta.infer.search.series_plan import TRIES, Leaf, SeriesPlan, failure_clause
 
 
 class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
@@ -75,7 +75,7 @@ class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
 
     def answer(self) -> SeriesAnswer:
         """What is known so far."""
-        return answer_of(self._plan)
+        return series_answer(self._plan)
 
     def kernels(self) -> dict[tuple[str, ...], tuple[FlipSet, FlipSet]]:
         """Return the trees before and with each patch, or group of patches, that does something."""
@@ -120,7 +120,7 @@ def begin_series(
     )
 
 
-def answer_of(plan: SeriesPlan) -> SeriesAnswer:
+def series_answer(plan: SeriesPlan) -> SeriesAnswer:
     """All that is known at that point."""
     return SeriesAnswer(
         patches=tuple(_patch(plan, name) for name in plan.order),
@@ -222,7 +222,7 @@ def _interactions(plan: SeriesPlan) -> Iterator[InteractionAnswer]:
 def _parts(plan: SeriesPlan) -> tuple[Combination, Combination]:
     """What all patches do, and what those that do something add up to."""
     explained = added(plan.effect(one) for one in plan.stretches if one.leaf is not Leaf.SAME)
-    return difference(plan.everything, NOTHING), explained
+    return minus(plan.everything, NOTHING), explained
 
 
 def _proof(plan: SeriesPlan) -> Proof:
@@ -239,7 +239,7 @@ def _proof(plan: SeriesPlan) -> Proof:
     with_them = f" and {needed} that they need to apply" if needed else ""
     kept = f"with the {count} patches that were kept{with_them} the path is"
     return plan.proof(
-        f" fails: {words_of(failed)}" if failed else "",
+        f" fails: {failure_clause(failed)}" if failed else "",
         f"{kept} that of the whole series,",
         f"{kept} not that of the whole series",
         f"{pruned} others are searched, too",
@@ -260,6 +260,6 @@ def _notes(plan: SeriesPlan) -> Iterator[str]:
     ]
     if moved:
         names = [name for one in moved for name in plan.order[one.low : one.high]]
-        yield f"the path differs before and after {listed(names)}, which were ruled out"
+        yield f"the path differs before and after {few_of(names)}, which were ruled out"
     if plan.out_of_builds:
         yield f"the search ended after {plan.spent} builds, as it was asked to"

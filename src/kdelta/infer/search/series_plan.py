@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.search.additive import Combination, added, difference, less
+from kdelta.infer.search.additive import Combination, added, less, minus
 from kdelta.infer.search.proof import ProofPlan
 from kdelta.infer.search.search_model import (
     NOTHING,
@@ -20,7 +20,7 @@ from kdelta.infer.search.search_model import (
     Step,
     View,
 )
-from kdelta.infer.search.search_words import listed
+from kdelta.infer.search.search_words import few_of
 
 TRIES = 4
 """How many sets are tried where sets fail, for a patch or a stretch of them."""
@@ -134,7 +134,7 @@ class SeriesPlan(ProofPlan):
             return ""
         cut = max(failed)
         more = f", and so do {len(failed) - 1} trees before it" if len(failed) > 1 else ""
-        return f"the tree up to {self.order[cut - 1]} fails: {words_of(failed[cut])}{more}"
+        return f"the tree up to {self.order[cut - 1]} fails: {failure_clause(failed[cut])}{more}"
 
     def _next_cut(self, stretch: PatchStretch) -> int:
         """The middle; after failures the point that is farthest from them and from the ends."""
@@ -147,20 +147,20 @@ class SeriesPlan(ProofPlan):
     def _stretch_build(self, stretch: PatchStretch) -> PlannedBuild:
         cut = self._next_cut(stretch)
         name = self.order[cut - 1]
-        reason = f"all up to {name}: which of {listed(stretch.inside)} it is"
+        reason = f"all up to {name}: which of {few_of(stretch.inside)} it is"
         return PlannedBuild(self.prefix(cut), Step.ORDER, reason)
 
     def size(self, stretch: PatchStretch) -> Fraction:
         """How much a stretch changes, as the sum over regions of parts of their cost."""
         ends = self.prefix(stretch.high), self.prefix(stretch.low)
-        effects = self.kernels.estimates(difference(*ends))
+        effects = self.kernels.estimates(minus(*ends))
         base = self.kernels.first
         parts = [abs(e.value) / base[n].value for n, e in effects.items() if base[n].value > 0]
         return sum(parts, Fraction(0))
 
     def effect(self, stretch: PatchStretch) -> Combination:
         """What the patches of a stretch do on top of those before it."""
-        return difference(self.prefix(stretch.high), self.prefix(stretch.low))
+        return minus(self.prefix(stretch.high), self.prefix(stretch.low))
 
     def matters(self, stretch: PatchStretch) -> bool:
         """Whether a stretch that is not split does anything."""
@@ -177,7 +177,7 @@ class SeriesPlan(ProofPlan):
         gone = self.with_dependents(names)
         reason = ""
         if gone != frozenset(names):
-            reason = f"{listed(gone - frozenset(names))} does not apply without it"
+            reason = f"{few_of(gone - frozenset(names))} does not apply without it"
         later = [n for n in self.order if not set(names).isdisjoint(self.candidates[n].suspects)]
         for extra in [None, *(name for name in later if name not in gone)][: self.limits.tries]:
             if extra is not None:
@@ -185,18 +185,18 @@ class SeriesPlan(ProofPlan):
             left = self.everything - gone
             others = self._in_order(gone - frozenset(names))
             if left in self.kernels:
-                return Attempt(difference(self.everything, left), others, reason)
+                return Attempt(minus(self.everything, left), others, reason)
             failure = self.kernels.failed.get(left)
             if failure is None:
                 return Attempt(None, others, reason, wanted=left)
-            reason = reason or f"without it {words_of(failure)}"
+            reason = reason or f"without it {failure_clause(failure)}"
         return Attempt(None, (), reason)
 
     def _alone(self, names: tuple[str, ...]) -> Attempt:
         chosen = self.needs.closure(names)
         reason = ""
         if chosen != frozenset(names):
-            reason = f"it does not apply without {listed(chosen - frozenset(names))}"
+            reason = f"it does not apply without {few_of(chosen - frozenset(names))}"
         suspects = [one for name in names for one in self.candidates[name].suspects]
         for extra in [None, *(one for one in suspects if one not in chosen)][: self.limits.tries]:
             if extra is not None:
@@ -206,15 +206,15 @@ class SeriesPlan(ProofPlan):
                 failure = self.kernels.failed.get(chosen)
                 if failure is None:
                     return Attempt(None, self._in_order(others), reason, wanted=chosen)
-                reason = reason or f"alone {words_of(failure)}"
+                reason = reason or f"alone {failure_clause(failure)}"
                 continue
             below = others if others & self.effective else NOTHING
             if below not in self.kernels and self.kernels.failed.get(below) is None:
                 return Attempt(None, self._in_order(others), reason, wanted=below)
             if below not in self.kernels:
-                reason = f"{reason}; without it {words_of(self.kernels.failed[below])}"
+                reason = f"{reason}; without it {failure_clause(self.kernels.failed[below])}"
                 return Attempt(None, self._in_order(others), reason)
-            return Attempt(difference(chosen, below), self._in_order(others), reason)
+            return Attempt(minus(chosen, below), self._in_order(others), reason)
         return Attempt(None, (), reason)
 
     def _in_order(self, names: FlipSet) -> tuple[str, ...]:
@@ -285,8 +285,8 @@ class SeriesPlan(ProofPlan):
         if both not in self.kernels:
             failed = self.kernels.failed.get(both)
             wanted = both if failed is None else None
-            return Attempt(None, reason=words_of(failed) if failed else "", wanted=wanted)
-        return Attempt(less(difference(both, NOTHING), added(one.effect or {} for one in alone)))
+            return Attempt(None, reason=failure_clause(failed) if failed else "", wanted=wanted)
+        return Attempt(less(minus(both, NOTHING), added(one.effect or {} for one in alone)))
 
     # What is wanted
 
@@ -304,8 +304,8 @@ class SeriesPlan(ProofPlan):
             for names in self.viewed() if view in self.views else ():
                 one = self.attempt(view, names)
                 if one.wanted is not None:
-                    more = f", with {listed(one.others)}" if one.others else ""
-                    text = f"{listed(names)} {step.value}{more}"
+                    more = f", with {few_of(one.others)}" if one.others else ""
+                    text = f"{few_of(names)} {step.value}{more}"
                     found.append(PlannedBuild(one.wanted, step, text))
         return found or [
             PlannedBuild(one.wanted, Step.PAIR, f"{' and '.join(pair)} alone: do they interact")
@@ -314,7 +314,7 @@ class SeriesPlan(ProofPlan):
         ]
 
 
-def words_of(failed: Failed) -> str:
+def failure_clause(failed: Failed) -> str:
     """How a kernel failed, in a clause."""
     if failed.detail.startswith(failed.status.value):
         return failed.detail

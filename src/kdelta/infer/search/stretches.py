@@ -20,7 +20,7 @@ import msgspec
 
 from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.estimate import ZERO, Estimate, is_seen
-from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
+from kdelta.infer.search.additive import Combination, ObservedKernels, added, less, minus
 from kdelta.infer.search.search_model import Alike, FlipSet, Measured, Observation, Parents, Wants
 
 Bits = int
@@ -38,7 +38,7 @@ class Ancestry:
         self.parents = parents
         self.good = good
         self.bad = bad
-        above = below(parents, bad) - below(parents, good)
+        above = made_on(parents, bad) - made_on(parents, good)
         starts = {parent for commit in above for parent in parents[commit]} - above | {good}
         self.range = [commit for commit in parents if commit in above]
         wanted = frozenset(candidates)
@@ -83,7 +83,7 @@ class Ancestry:
         return found
 
 
-def below(parents: Parents, commit: str) -> set[str]:
+def made_on(parents: Parents, commit: str) -> set[str]:
     """Return a commit and all that it is made on, as far as that is known."""
     found = {commit}
     pending = [commit]
@@ -249,7 +249,7 @@ class StretchAccount:
         self._held = {name: ancestry.bits[name] for name in judge.measured}
         # The candidates alone, where the ends have all of what is old or its same part.
         between = (self._held[bad] & ~self._held[good]) & ~ancestry.old
-        whole = difference(kernel(bad), kernel(good))
+        whole = minus(kernel(bad), kernel(good))
         self.stretches = [Stretch(between, whole)] if between else []
         self._states: dict[tuple[Bits, int], Combination | None] = {}
         self._part()
@@ -343,6 +343,6 @@ class StretchAccount:
                 continue
             twins = [other for other, its in self._held.items() if its == held and other != name]
             for other in twins:
-                if self.judge.parts(difference(kernel(name), kernel(other))):
+                if self.judge.parts(minus(kernel(name), kernel(other))):
                     self.contradiction = (other, name)
                     return

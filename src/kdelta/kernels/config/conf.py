@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kdelta.host.command import Log, Result, quiet, run
+from kdelta.host.command import Log, Result, quiet, run_program
 from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
 from kdelta.host.native import PLUGIN_FLAGS, NativeProgram, build_program, native_folder
 from kdelta.kernels.config.configure import Make, olddefconfig
@@ -49,7 +49,9 @@ def _direct(out: Path, make: Make, log: Log) -> Normalize | None:
     environment |= {"LD_PRELOAD": str(answers_library(log)), "KDELTA_ANSWERS": str(answers)}
 
     def conf(_targets: Sequence[str]) -> Result:
-        result = run([out / _PROGRAM, "-s", "--olddefconfig", "Kconfig"], cwd=out, env=environment)
+        result = run_program(
+            [out / _PROGRAM, "-s", "--olddefconfig", "Kconfig"], cwd=out, env=environment
+        )
         return result.or_raise("the tree's configuration failed", lines=5)
 
     return olddefconfig(out, conf)

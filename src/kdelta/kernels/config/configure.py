@@ -113,13 +113,13 @@ class Configured(msgspec.Struct, frozen=True):
         for name in self.idle:
             yield SpecNote(f"{name} changes nothing: what it sets is so already")
         if self.unknown:
-            yield SpecNote(f"this tree does not have {some(self.unknown)}", lost=True)
+            yield SpecNote(f"this tree does not have {few_items(self.unknown)}", lost=True)
         if self.changed:
-            text = f"of {self.base}, not granted as it has them: {some(self.changed)}"
+            text = f"of {self.base}, not granted as it has them: {few_items(self.changed)}"
             yield SpecNote(text, lost=True)
 
 
-def some(items: Sequence[object], most: int = 5) -> str:
+def few_items(items: Sequence[object], most: int = 5) -> str:
     """The first items, and how many more there are."""
     more = len(items) - most
     return ", ".join(map(str, items[:most])) + (f" and {more} more" if more > 0 else "")

@@ -79,7 +79,9 @@ def value_of(config: Mapping[str, str], option: str) -> str:
 
 def same_value(one: str, other: str) -> bool:
     """Whether two values mean the same: numbers may be written in more than one way."""
-    return one == other or (is_number(one) and is_number(other) and number(one) == number(other))
+    return one == other or (
+        is_number(one) and is_number(other) and option_number(one) == option_number(other)
+    )
 
 
 def is_number(value: str) -> bool:
@@ -87,7 +89,7 @@ def is_number(value: str) -> bool:
     return bool(_NUMBER.fullmatch(value))
 
 
-def number(value: str) -> int:
+def option_number(value: str) -> int:
     """The value of an int or hex option; ValueError for other kinds."""
     return int(value, 16 if "x" in value.lower() else 10)
 

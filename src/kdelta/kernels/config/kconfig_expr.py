@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.kernels.config.kconfig import PREFIX, is_number, number, value_of
+from kdelta.kernels.config.kconfig import PREFIX, is_number, option_number, value_of
 
 Tri = Literal[0, 1, 2]
 """n, m, y, as kconfig calculates with them: and is the least, or the greatest, not is 2 minus."""
@@ -123,7 +123,7 @@ def evaluate(expr: Expr, config: Mapping[str, str]) -> Tri | None:
     if expr.kind == "macro":
         return None
     if expr.kind in ("symbol", "text"):
-        return _TRI.get(text_of(expr, config), 0)
+        return _TRI.get(value_text(expr, config), 0)
     if expr.kind in _COMPARISONS:
         return _compare(expr, config)
     values = [evaluate(part, config) for part in expr.parts]
@@ -141,7 +141,7 @@ def _invert(value: Tri | None) -> Tri | None:
     return None if value is None else _INVERSE[value]
 
 
-def text_of(expr: Expr, config: Mapping[str, str]) -> str:
+def value_text(expr: Expr, config: Mapping[str, str]) -> str:
     """A leaf's value as text, without quotes."""
     value = value_of(config, PREFIX + expr.text) if expr.kind == "symbol" else expr.text
     return value[1:-1] if value.startswith('"') else value
@@ -150,12 +150,12 @@ def text_of(expr: Expr, config: Mapping[str, str]) -> str:
 def _compare(expr: Expr, config: Mapping[str, str]) -> Tri | None:
     if any(part.kind == "macro" for part in expr.parts):
         return None
-    left, right = (text_of(part, config) for part in expr.parts)
+    left, right = (value_text(part, config) for part in expr.parts)
     if left in _TRI and right in _TRI:
         order = _TRI[left] - _TRI[right]
     else:
         try:
-            order = number(left) - number(right)
+            order = option_number(left) - option_number(right)
         except ValueError:
             order = (left > right) - (left < right)
     return 2 if _COMPARISONS[expr.kind](order) else 0

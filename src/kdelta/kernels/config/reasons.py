@@ -15,7 +15,7 @@ from kdelta.kernels.config.kconfig import (
     same_value,
     value_of,
 )
-from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, text_of
+from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, value_text
 from kdelta.kernels.config.kconfig_files import Kconfig, KconfigEntry
 from kdelta.kernels.config.obstacles import Ask, Obstacles, few
 from kdelta.spec.change import ALLOW_UNKNOWN
@@ -167,7 +167,7 @@ def _not_on(
 def _range(entries: list[KconfigEntry], granted: Mapping[str, str]) -> str:
     for item in (item for entry in entries for item in entry.ranges):
         if evaluate(parse_expr(item.condition or "y"), granted) != 0:
-            ends = [text_of(parse_expr(end), granted) for end in item.value.split()]
+            ends = [value_text(parse_expr(end), granted) for end in item.value.split()]
             return f"it has to be within {' to '.join(ends)}"
     return ""
 

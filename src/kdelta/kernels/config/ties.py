@@ -6,7 +6,7 @@ from the Kconfig files, to be checked by the tree's own conf.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kdelta.kernels.config.kconfig import OFF, PREFIX, Config, OptionFlip, same_value, value_of
-from kdelta.kernels.config.kconfig_expr import Tri, evaluate, parse_expr, text_of
+from kdelta.kernels.config.kconfig_expr import Tri, evaluate, parse_expr, value_text
 from kdelta.kernels.config.kconfig_files import Kconfig, KconfigEntry
 
 _WORDS: tuple[str, str, str] = ("n", "m", "y")
@@ -198,7 +198,7 @@ class Ties:
             text = _WORDS[min(_known(evaluate(expr, config)), held)] if switch else value
             if not switch and expr.kind in ("symbol", "text"):
                 quote = '"' if self._kconfig.kind(name) == "string" else ""
-                text = f"{quote}{text_of(expr, config)}{quote}"
+                text = f"{quote}{value_text(expr, config)}{quote}"
             break
         return text if not switch else _WORDS[max(_tri(text), self._selected(name, config))]
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.cache import Pruning, limit_bytes, prune
+from kdelta.host.cache import Pruning, limit_bytes, prune_cache
 from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import expanded, lab_errors, make_folder, sha256_file, write_json
 from kdelta.host.in_use import use
 from kdelta.host.lock import locked, locked_if_free
 from kdelta.host.machine import cores
-from kdelta.host.manifest import published
+from kdelta.host.manifest import published_folder
 from kdelta.kernels.arches import KernelArch, kernel_arch
 from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured, configure
 from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
@@ -164,7 +164,7 @@ def build_kernel(spec: SourceSpec, log: Log) -> Kernel | NoKernel:
     memo = Memo(request.question)
     if (key := memo.key()) and (built := load_built(key)):
         return built.kernel(str(spec), (*request.notes, *memo.notes()))
-    with held(request.source, log):
+    with held_source(request.source, log):
         found = _configured_and_built(request, log)
     if isinstance(found, NoKernel):
         return found
@@ -173,7 +173,7 @@ def build_kernel(spec: SourceSpec, log: Log) -> Kernel | NoKernel:
     memo.remember(made.key, notes)
     if request.relink is not None:
         Memo(request.family).remember(made.key)
-    prune(Pruning(limit=limit_bytes(), keep={made.path, request.source.folder}), log)
+    prune_cache(Pruning(limit=limit_bytes(), keep={made.path, request.source.folder}), log)
     return made.kernel(str(spec), (*request.notes, *notes))
 
 
@@ -214,7 +214,7 @@ def _not_built(spec: SourceSpec, why: str, status: RunStatus) -> NoKernel:
     return NoKernel(str(spec), status, identity(str(spec)), why)
 
 
-def question_of(spec: SourceSpec, source: Source) -> str:
+def build_question(spec: SourceSpec, source: Source) -> str:
     """The hash of all that decides the kernel of a spec, were its source this one: equal ones get
     the same kernel, and fail alike.
     """
@@ -300,7 +300,7 @@ def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
     return Configured(text=text, refused=(), **{name: getattr(sibling, name) for name in names})
 
 
-def held(source: Source, log: Log) -> AbstractContextManager[None]:
+def held_source(source: Source, log: Log) -> AbstractContextManager[None]:
     """Holds the lock of a source tree's work tree and output folders."""
     return locked(_lock(source), f"building {source.name}", log)
 
@@ -406,7 +406,7 @@ def _build(
                 RunStatus.BUILD_FAILED, f"the relink went wrong: {linked}", log_file
             )
         linked = msgspec.structs.replace(linked, objects=request.objects(config.text))
-    with published(built_folder(key), log) as folder:
+    with published_folder(built_folder(key), log) as folder:
         shutil.copyfile(log_file, folder / LOG)
         save_digest(digest, folder / DIGEST)
         _keep_dependencies(digest, kbuild, sibling, folder, boot="vmlinux" not in targets)

@@ -119,7 +119,7 @@ def _is_of(folder: Path, record: BuiltKernel) -> bool:
     return image.is_file() and sha256_file(image) == record.image_sha256
 
 
-def forget(built: BuiltKernel) -> None:
+def forget_built(built: BuiltKernel) -> None:
     """Removes a kernel from the cache; LabError while another process uses it."""
     release(built.path)
     with unused(built.path) as free:

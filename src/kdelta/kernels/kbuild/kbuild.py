@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Log, Result, run
+from kdelta.host.command import Log, Result, run_program
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.stream import run_logged
 from kdelta.kernels.kbuild.failure import first_error, lab_failure
@@ -54,7 +54,7 @@ class Kbuild(msgspec.Struct, frozen=True):
     def configure(self, targets: Sequence[str]) -> Result:
         """Runs configuration targets, which take a second. LabError as below."""
         out = self._enter()
-        done = run(self.argv(["-s", *targets]), cwd=self.tree)
+        done = run_program(self.argv(["-s", *targets]), cwd=self.tree)
         lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
         if not done.ok and (lacking := lab_failure(lines, out)) is not None:
             raise lacking

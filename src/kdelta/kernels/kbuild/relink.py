@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Log, run
+from kdelta.host.command import Log, run_program
 from kdelta.host.files import expanded, lab_errors, make_folder
 from kdelta.kernels.kbuild.linker_script import (
     ARCH_SCRIPTS,
@@ -163,7 +163,7 @@ def orders_in_the_middle(compiler: tuple[str, ...], linker: str) -> bool:
             [*shlex.split(linker), "-e", "0", option, "-o", folder / "four", folder / "four.o"],
         )
         for argv in steps:
-            run(argv).or_raise("a link that is only tried failed")
+            run_program(argv).or_raise("a link that is only tried failed")
         elf = read_elf(folder / "four")
     if elf is None:
         raise LabError(f"{linker} links for an architecture that is not known")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import run
+from kdelta.host.command import run_program
 from kdelta.host.dirs import cache_dir
-from kdelta.host.environment import environment
+from kdelta.host.environment import environ_with
 from kdelta.kernels.arches import kernel_arch
 
 _ALIGN = re.compile(r"-f(?:align-functions|min-function-alignment)=(\d+)")
@@ -123,14 +123,16 @@ def toolchain(variables: Mapping[str, str]) -> Toolchain:
 @functools.cache
 def takes(*command: str) -> bool:
     """Whether a compiler knows its options."""
-    return run([*command, "-Werror", "-E", "-x", "c", os.devnull]).ok
+    return run_program([*command, "-Werror", "-E", "-x", "c", os.devnull]).ok
 
 
 @functools.cache
 def _version(*command: str) -> str:
     """The first line that a program says of its version."""
     words = [*command, "--version"]
-    return (run(words).or_raise(f"{shlex.join(words)} failed").stdout.splitlines() or [""])[0]
+    return (run_program(words).or_raise(f"{shlex.join(words)} failed").stdout.splitlines() or [""])[
+        0
+    ]
 
 
 def build_environment(folder: Path) -> dict[str, str]:
@@ -144,4 +146,4 @@ def build_environment(folder: Path) -> dict[str, str]:
         "CCACHE_NOHASHDIR": "1",
         "CCACHE_MAXSIZE": "10G",
     }
-    return environment(own)
+    return environ_with(own)

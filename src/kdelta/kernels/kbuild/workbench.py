@@ -17,7 +17,7 @@ from kdelta.kernels.config.conf import fast_olddefconfig
 from kdelta.kernels.config.kconfig import Normalize
 from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
 from kdelta.kernels.config.mentions import Mentions, find_mentions
-from kdelta.kernels.kbuild.build import held
+from kdelta.kernels.kbuild.build import held_source
 from kdelta.kernels.kbuild.built import BuiltKernel, load_built
 from kdelta.kernels.kbuild.kbuild import Kbuild
 from kdelta.kernels.kbuild.toolchain import build_environment, toolchain
@@ -139,7 +139,7 @@ def _makers_of(wrong: str, tree: Path) -> list[str]:
 def workbench(built: BuiltKernel, log: Log) -> Iterator[Workbench]:
     """The tree of a built kernel, held for the body: no other kernel of it is built meanwhile."""
     source = Source(folder=Path(built.folder), tree=built.tree, name=built.source)
-    with held(source, log):
+    with held_source(source, log):
         tools = toolchain(built.variables)
         kbuild = Kbuild(source.folder, checked_out(source, log), tools, cores())
         make_folder(kbuild.out)

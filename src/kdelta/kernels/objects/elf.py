@@ -221,15 +221,15 @@ def little_endian(content: Bytes, at: Array, width: int) -> Array:
     return value
 
 
-def signed(values: Array, bits: int) -> Array:
+def with_sign(values: Array, bits: int) -> Array:
     """Numbers of that many bits with their sign."""
     sign = np.int64(1) << (bits - 1)
     return ((values & ((sign << 1) - 1)) ^ sign) - sign
 
 
 _ADDENDS: dict[Addend, Callable[[Array], Array]] = {
-    Addend.WORD: lambda words: signed(words, 32),
-    Addend.LOW_31: lambda words: signed(words, 31),
-    Addend.BRANCH: lambda words: signed(words, 24) << 2,
-    Addend.HALF: lambda words: signed((words >> 4 & 0xF000) | (words & 0xFFF), 16),
+    Addend.WORD: lambda words: with_sign(words, 32),
+    Addend.LOW_31: lambda words: with_sign(words, 31),
+    Addend.BRANCH: lambda words: with_sign(words, 24) << 2,
+    Addend.HALF: lambda words: with_sign((words >> 4 & 0xF000) | (words & 0xFFF), 16),
 }

@@ -25,7 +25,7 @@ from kdelta.kernels.objects.elf import (
     Elf,
     Relocations,
     little_endian,
-    signed,
+    with_sign,
 )
 from kdelta.kernels.objects.elf_machines import ElfMachine, FilledBranch
 
@@ -364,7 +364,7 @@ def _branches(content: Bytes, branch: FilledBranch, relocated: Array) -> tuple[A
     opcodes = little_endian(content, places, branch.step) & branch.mask
     at = places[_any_of(opcodes, branch.opcodes)] + branch.at
     at = at[~np.isin(at, relocated)]
-    distance = signed(little_endian(content, at, branch.width), branch.bits) << branch.shift
+    distance = with_sign(little_endian(content, at, branch.width), branch.bits) << branch.shift
     return at, at - branch.at + branch.origin + distance
 
 

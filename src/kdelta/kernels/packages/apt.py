@@ -10,7 +10,7 @@ from time import localtime, sleep, strftime
 
 import msgspec
 
-from kdelta.host.command import Log, Result, run
+from kdelta.host.command import Log, Result, run_program
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import remove
 from kdelta.host.lock import locked
@@ -228,7 +228,7 @@ class Apt:
         return run_apt_get(["apt-get", *self._options, *words], log, cwd=cwd, seconds=seconds)
 
     def _run(self, program: str, *words: str) -> Result:
-        return run([program, *self._options, *words])
+        return run_program([program, *self._options, *words])
 
 
 def host_suite() -> str | None:
@@ -263,7 +263,7 @@ def sources_of(suite: str) -> str:
     LabError when the system's sources name no distribution's archive.
     """
     own = {host_suite(), "stable", "oldstable", "testing", "unstable", "sid"}
-    said = run(["apt-get", "--print-uris", "update"]).stdout
+    said = run_program(["apt-get", "--print-uris", "update"]).stdout
     signed = f" [signed-by={','.join(map(str, keys))}]" if (keys := keyrings()) else ""
     lines: dict[str, None] = {}
     for where, release, component in _LIST.findall(said):
@@ -290,7 +290,7 @@ def run_apt_get(
 
     apt itself repeats what fails in the network (Acquire::Retries), but not such a mismatch.
     """
-    result = run(argv, cwd=cwd, seconds=seconds)
+    result = run_program(argv, cwd=cwd, seconds=seconds)
     for number, pause in enumerate(_PAUSES_SECONDS):
         if not _RENEWED.search(result.stderr):
             break
@@ -300,7 +300,7 @@ def run_apt_get(
                 f" trying again for {sum(_PAUSES_SECONDS):g} seconds"
             )
         sleep(pause)
-        result = run(argv, cwd=cwd, seconds=seconds)
+        result = run_program(argv, cwd=cwd, seconds=seconds)
     return result
 
 

@@ -11,7 +11,7 @@ import msgspec
 from kdelta.host.command import Log
 from kdelta.host.files import remove, write_json
 from kdelta.host.lock import locked
-from kdelta.host.manifest import published
+from kdelta.host.manifest import published_folder
 from kdelta.host.target import targets
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.apt import host_suite
@@ -100,7 +100,7 @@ class _Kernels(Shelf[CachedKernel]):
         with locked(folder.name, f"fetching {folder.name}", self.log):
             if entry := self.load(package, version):
                 return entry
-            with published(folder, self.log) as partial:
+            with published_folder(folder, self.log) as partial:
                 archives = download(partial)
                 self.log(f"unpacking {package}")
                 for archive in archives:

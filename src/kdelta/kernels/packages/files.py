@@ -13,7 +13,7 @@ from kdelta.host.command import Log
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import make_folder, remove, sha256_file, write_json
 from kdelta.host.lock import locked
-from kdelta.host.manifest import published
+from kdelta.host.manifest import published_folder
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.cached import (
     RECORD,
@@ -131,7 +131,7 @@ def _kernel(
     with locked(name, f"unpacking {package[0]}", log):
         entry = load_cached(folder)
         if entry is None:
-            with published(folder, log) as partial:
+            with published_folder(folder, log) as partial:
                 downloads = make_folder(partial / "downloads")
                 archives = get(downloads)
                 log(f"unpacking {package[0]}")

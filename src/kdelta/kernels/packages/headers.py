@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from kdelta.host.command import Log, find_program, install_hint, run
+from kdelta.host.command import Log, find_program, install_hint, run_program
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder, remove
 from kdelta.host.lock import fill_once
@@ -130,7 +130,7 @@ def _unpack(package: Path, folder: Path) -> None:
     """Unpacks a package. Its programs will be executed, so its paths need no more trust than apt's
     signatures give.
     """
-    run(["dpkg-deb", "-x", package, folder]).or_raise(f"{package.name} cannot be unpacked")
+    run_program(["dpkg-deb", "-x", package, folder]).or_raise(f"{package.name} cannot be unpacked")
     others = (arch for arch in folder.glob("usr/src/*/arch/*/") if arch.name != "x86")
     for needless in (folder / "lib", folder / "usr/share", *others):
         remove(needless)
@@ -157,4 +157,4 @@ def _compiler(kernel: Kernel, folder: Path) -> str:
 
 
 def _major(compiler: str) -> str:
-    return run([compiler, "-dumpversion"]).stdout.strip().partition(".")[0]
+    return run_program([compiler, "-dumpversion"]).stdout.strip().partition(".")[0]

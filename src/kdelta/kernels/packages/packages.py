@@ -267,7 +267,7 @@ class Shelf(ABC, Generic[Entry]):
                 f"the distribution has no {self.start}* packages for {self.architecture}",
                 "name an image: image:PATH,modules=FOLDER, or a source",
             )
-        near = nearest(spec.package, names)
+        near = likely_packages(spec.package, names)
         see = f"see: apt-cache search {self.start.rstrip('-')}"
         hints = (f"the nearest: {', '.join(near)}" if near else see, self._cached_text(spec))
         instead = _renamed(spec, package=near[0]) if near else None
@@ -340,7 +340,7 @@ class Shelf(ABC, Generic[Entry]):
         return None if newest is None else newest[:2]
 
 
-def nearest(package: str, names: Iterable[str]) -> list[str]:
+def likely_packages(package: str, names: Iterable[str]) -> list[str]:
     """Return the packages that were probably meant by a name that is none, the likeliest first: of
     a version those that begin with it, plain ones before others, else those that are spelt alike.
     """

@@ -219,13 +219,13 @@ def _compared(one: RepositoryPackage, other: RepositoryPackage) -> int:
     (version, _, release), (version_2, _, release_2) = (
         each.version.rpartition("-") for each in (one, other)
     )
-    return compare_versions(version, version_2) or compare_versions(release, release_2)
+    return compare_rpm_versions(version, version_2) or compare_rpm_versions(release, release_2)
 
 
 _VERSION_PARTS = re.compile(r"\d+|[a-zA-Z]+|~|\^")
 
 
-def compare_versions(one: str, other: str) -> int:
+def compare_rpm_versions(one: str, other: str) -> int:
     """Compares two versions as rpm does: negative if the first is older, zero if they are equal."""
     ours, theirs = _VERSION_PARTS.findall(one), _VERSION_PARTS.findall(other)
     # After the last part comes the end; a tilde is older than that, a caret newer.

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from kdelta.host.command import Log, Result, package_hint, run
+from kdelta.host.command import Log, Result, package_hint, run_program
 from kdelta.host.files import make_folder, remove
 from kdelta.host.lock import work_folder
 from kdelta.host.target import host_target
@@ -298,7 +298,7 @@ class _DatedApt(Apt):
         """Runs apt-get, once: what does not match its index there never will."""
         del log
         argv = ["apt-get", *self._options, *words]
-        return run(argv, cwd=cwd, seconds=seconds or _DOWNLOAD_SECONDS)
+        return run_program(argv, cwd=cwd, seconds=seconds or _DOWNLOAD_SECONDS)
 
     def download(self, package: str, version: str, folder: Path, log: Log) -> Path:
         """Downloads a package as Apt does; LabError if the archive has lost it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import run
+from kdelta.host.command import run_program
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.lock import work_folder
 from kdelta.kernels.sources.diffs import read_diff, unified_lines
@@ -56,7 +56,7 @@ def apply_with_fuzz(
         words = ("checkout-index", "--quiet", "-z", "--stdin")
         # It fails where the patch makes files, which the index does not have.
         store.attempt(*words, index="patch", work=files, stdin=_lines(names))
-        done = run([*_PATCH, f"--fuzz={most}", f"--input={file}"], cwd=files)
+        done = run_program([*_PATCH, f"--fuzz={most}", f"--input={file}"], cwd=files)
         if not done.ok:
             return None
         hunks = tuple(_hunks(done.stdout))

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kdelta.host.command import find_program
-from kdelta.host.environment import environment
+from kdelta.host.environment import environ_with
 
 _NONE = {
     "core.alternateRefsCommand": "false",
@@ -57,7 +57,7 @@ which files no tree has."""
 
 def plain_environment() -> dict[str, str]:
     """Return the environment without what it says to git: a hook may run kdelta, or a bisection."""
-    return environment({"GIT_TERMINAL_PROMPT": "0"})
+    return environ_with({"GIT_TERMINAL_PROMPT": "0"})
 
 
 def isolated_environment() -> dict[str, str]:

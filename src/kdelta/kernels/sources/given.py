@@ -73,7 +73,7 @@ def given_in(change: Change) -> GivenFile | None:
         if isinstance(change, BaseConfigChange):
             return msgspec.structs.replace(_read_config(path), kind="base")
         is_target = change.may_be_target and not path.is_file()
-        return None if is_target else read_given(path)
+        return None if is_target else given_at(path)
 
 
 ReadChanges = Sequence[tuple[Change, GivenFile | None]]
@@ -142,7 +142,7 @@ def _is_own(change: Change) -> bool:
     )
 
 
-def read_given(path: Path) -> GivenFile:
+def given_at(path: Path) -> GivenFile:
     """What a file, or a folder of patches, holds. UserError for one that cannot be used."""
     with user_errors(path):
         if path.is_dir():
@@ -164,7 +164,7 @@ def read_given(path: Path) -> GivenFile:
 
 def read_patches(path: Path) -> GivenFile:
     """The patches of a file or a folder. UserError for one that holds none."""
-    found = read_given(path)
+    found = given_at(path)
     if not found.patches:
         raise UserError(
             f"{path} holds no patch: it is {found.described}",

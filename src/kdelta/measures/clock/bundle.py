@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.guests.libraries import find_program, is_static, target_of
+from kdelta.guests.libraries import is_static, path_of_command, target_of
 from kdelta.host.command import quiet
 from kdelta.host.files import user_errors, write_atomic
 from kdelta.host.gcc import Compiler
-from kdelta.host.native import build, native_folder
+from kdelta.host.native import build_part, native_folder
 from kdelta.spec.errors import UserError
 from kdelta.workloads.catalog import LinkedIn, Workload, build_workload
 
@@ -71,10 +71,10 @@ def bundle_of_program(program: Path, by: Compiler, log: Callable[[str], None] = 
     """Return a program of the user's as a bundle. UserError for one that is not there, is for
     another architecture, or needs libraries.
     """
-    program = find_program(str(program.absolute()))
+    program = path_of_command(str(program.absolute()))
     _must_be_static(program, by.arch)
     words, what = f"exec ./{program.name}", f"the program {program.name!r}"
-    return Bundle(build("clock", log, by=by), words, what, program)
+    return Bundle(build_part("clock", log, by=by), words, what, program)
 
 
 def _must_be_static(program: Path, arch: str) -> None:

@@ -22,7 +22,7 @@ from kdelta.host.emulator import find_qemu
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.host.gcc import Compiler
 from kdelta.host.in_use import use
-from kdelta.host.native import build
+from kdelta.host.native import build_part
 from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
@@ -65,7 +65,7 @@ def initramfs_of(job: bytes, by: Compiler, log: Log = quiet) -> Path:
     """Return an initramfs that does a job, an archive, made unless the cache has it. by: compiles
     its init.
     """
-    program = build("clock_guest", log, by=by)
+    program = build_part("clock_guest", log, by=by)
     with lab_errors("reading", program):
         init = file("init", program.read_bytes(), executable=True)
     console = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))

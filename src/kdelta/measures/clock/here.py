@@ -16,10 +16,10 @@ from typing import IO
 
 import msgspec
 
-from kdelta.guests.libraries import find_program, target_of
+from kdelta.guests.libraries import path_of_command, target_of
 from kdelta.host.command import Log, echo_command
 from kdelta.host.environment import users_environment
-from kdelta.host.native import HERE, build
+from kdelta.host.native import HERE, build_part
 from kdelta.host.target import host_target
 from kdelta.host.tie import tie_to
 from kdelta.lab.plan import guest_compiler
@@ -70,7 +70,7 @@ def command_here(command: Sequence[str], seconds: float, log: Log) -> TimedProgr
     """Return what times any program of this host as a whole, and its own regions if it was compiled
     with -DKDELTA_TIMED. UserError for one that cannot run here.
     """
-    program = find_program(command[0])
+    program = path_of_command(command[0])
     of = target_of(program)
     if not of.is_host:
         raise UserError(
@@ -79,7 +79,7 @@ def command_here(command: Sequence[str], seconds: float, log: Log) -> TimedProgr
         )
     host = host_target()
     by = guest_compiler(host.name, MachineOptions(), log) if host else HERE
-    argv = (str(build("clock", log, by=by)), "exec", str(program), *command[1:])
+    argv = (str(build_part("clock", log, by=by)), "exec", str(program), *command[1:])
     return TimedProgram(argv, command[0], seconds)
 
 

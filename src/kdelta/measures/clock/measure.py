@@ -15,7 +15,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.cpus import machine_for
-from kdelta.lab.found import with_files
+from kdelta.lab.found import with_found_files
 from kdelta.lab.lab import Lab
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.progress import Progress
@@ -91,7 +91,7 @@ class GuestClock(Measure):
         try:
             work = self._asked.work(pair.workload)
             assert work is not None
-            work = await with_files(work, (base, other), lab)  # as its counted runs have them
+            work = await with_found_files(work, (base, other), lab)  # as its counted runs have them
             with interruptible():
                 found, count = self._timed((base, other), work, pair, lab)
         except KdeltaError as error:

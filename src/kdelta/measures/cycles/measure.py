@@ -14,7 +14,7 @@ from kdelta.infer.cycles.placement_model import CycleVerdict, PlacementEffect
 from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.gains import PathGain, Reach, reason, turns
+from kdelta.infer.effects.gains import PathGain, Reach, gain_reason, turns
 from kdelta.infer.effects.packets import PhaseCost
 from kdelta.lab.lab import SYMBOLS, TRACES, Lab, RunResult
 from kdelta.lab.progress import Progress
@@ -185,5 +185,5 @@ def _beyond(effect: PlacementEffect, gain: PathGain | None, cpu: CPU) -> Placeme
     reach = Reach(rate * gain.effect.low, rate * gain.effect.high)
     if not turns(effect.verdict.word, effect.cycles.low, effect.cycles.high, reach):
         return effect
-    verdict = CycleVerdict(Word.UNRESOLVED, reason=reason(gain, cpu.name))
+    verdict = CycleVerdict(Word.UNRESOLVED, reason=gain_reason(gain, cpu.name))
     return msgspec.structs.replace(effect, verdict=verdict)

@@ -26,7 +26,7 @@ from kdelta.infer.cycles.cycles import executed_estimates
 from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
 from kdelta.infer.cycles.prices import FIXED, L2_CODE, L2_DATA
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.kernels.config.kconfig import Config, number, parse_config
+from kdelta.kernels.config.kconfig import Config, option_number, parse_config
 from kdelta.kernels.kbuild.built import VMLINUX, built_folder, load_built
 from kdelta.kernels.kbuild.relink import Relink, orders_in_the_middle, relinking_variables
 from kdelta.kernels.kbuild.toolchain import toolchain
@@ -45,8 +45,8 @@ from kdelta.replay.layouts import (
     as_linked,
     at_borders,
     draws_of,
-    in_order_of,
     in_text,
+    layout_in_order_of,
     shuffles,
 )
 from kdelta.replay.pairs import paired_shuffles, share_slots
@@ -186,7 +186,7 @@ def _needed_gib(trace: Trace, region: RegionCounts | None) -> float | None:
 def alignment_of(kernel: Kernel) -> int | None:
     """What the config says that functions are aligned to; None if it says nothing."""
     config = _config_of(kernel)
-    return number(config[_ALIGNMENT]) if _ALIGNMENT in config else None
+    return option_number(config[_ALIGNMENT]) if _ALIGNMENT in config else None
 
 
 def vmlinux_of(kernel: Kernel) -> Path | None:
@@ -247,7 +247,7 @@ def drawn_pairs(a: PlacedKernel, b: PlacedKernel, n: int, seed: int) -> tuple[Dr
     if share_slots(a.placement, b.placement):
         # In one order of the two, whichever is the base.
         sides = [one.placement for one in sorted((a, b), key=lambda one: one.kernel.identity)]
-        orders = [[in_order_of(one.placement, other) for other in sides] for one in (a, b)]
+        orders = [[layout_in_order_of(one.placement, other) for other in sides] for one in (a, b)]
     return (
         Drawn(ours, draws, tuple(order[a.executed] for order in orders[0])),
         Drawn(theirs, draws, tuple(order[b.executed] for order in orders[1])),

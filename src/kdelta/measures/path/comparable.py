@@ -13,7 +13,7 @@ from kdelta.infer.cycles.lost_paths import (
     lost_paths,
     one_sided,
 )
-from kdelta.infer.effects.effects import Effects, OperationEffect, Word, compare
+from kdelta.infer.effects.effects import Effects, OperationEffect, Word, compare_runs
 from kdelta.lab.lab import RunResult
 from kdelta.lab.reports import attachment, controllers
 from kdelta.report.groups import groups_text
@@ -98,7 +98,7 @@ def judged_ends(
             for done in ends
         )
         if base and other:
-            plain = msgspec.structs.replace(compare(base, other), warnings=())
+            plain = msgspec.structs.replace(compare_runs(base, other), warnings=())
             effects = comparable(plain, cpu, guests)
             both = [one for one in effects.operations if one.costs is not None]
             judged[workload] = JudgedEnds(

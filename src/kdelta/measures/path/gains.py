@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from kdelta.cpus.model import CPU
-from kdelta.cpus.representative import differences
+from kdelta.cpus.representative import paths_not_taken
 from kdelta.infer.effects.effects import Effects
 from kdelta.infer.effects.gains import PathGain, path_gains, with_gains
 from kdelta.lab.lab import RunResult
@@ -35,6 +35,6 @@ def gained(
     if like is None or base is None or other is None:
         return effects, ()
     guests = [guest_of(runs, store) for runs in sides]
-    mine, theirs = (differences(like, one.cpuinfo, one.vulnerabilities) for one in guests)
+    mine, theirs = (paths_not_taken(like, one.cpuinfo, one.vulnerabilities) for one in guests)
     gains = path_gains(effects, (mine, theirs), (base, other))
     return with_gains(effects, gains, like.name), gains

@@ -56,7 +56,7 @@ class SharedCode(msgspec.Struct, frozen=True):
     relinked  regions whose code is the same, only relinked
     same      returns the operations in which both execute the same code
     unchanged returns those of which neither executes code, nor refers to data, that differs
-    alike     they are of one version, so that their runs are judged by pairs: see `compare`
+    alike     they are of one version, so that their runs are judged by pairs: see `compare_runs`
     """
 
     relinked: Collection[str] = ()

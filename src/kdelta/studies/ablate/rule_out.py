@@ -13,7 +13,7 @@ from kdelta.infer.reach.reach import (
     Reach,
     differences_that_matter,
     objects_to_recompile,
-    reach,
+    reach_of_units,
 )
 from kdelta.kernels.config.kconfig import Config, render_config
 from kdelta.kernels.config.option_groups import OptionGroup, flipped
@@ -46,7 +46,7 @@ def by_execution(
 ) -> dict[str, Reach]:
     """What each option group can reach, by what both kernels executed."""
     options = {unit.name: [flip.option for flip in (*unit.options, *unit.shared)] for unit in units}
-    return reach(sides[0], sides[1], options, workbench.mentions())
+    return reach_of_units(sides[0], sides[1], options, workbench.mentions())
 
 
 def decided(found: Reach, sides: tuple[BuiltSide, BuiltSide]) -> GroupDecision:

@@ -10,7 +10,7 @@ from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.reach.reach import NotExcluded
-from kdelta.infer.search.additive import ObservedKernels, difference
+from kdelta.infer.search.additive import ObservedKernels, minus
 from kdelta.infer.search.search import Search, begin
 from kdelta.infer.search.search_model import (
     NOTHING,
@@ -30,7 +30,7 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
-from kdelta.lab.reports import machine_facts, reported_cpu
+from kdelta.lab.reports import facts_of_machine, reported_cpu
 from kdelta.lab.work import titles_of, works_of
 from kdelta.measures.cycles.placement import caches_of
 from kdelta.measures.model import Measure, recording
@@ -339,7 +339,7 @@ def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Esti
     """What the words do, by region and in the mean, by the rules for option groups."""
     plain, with_words = FlipSet(), FlipSet({"switched"})
     kernels = ObservedKernels([(plain, before.outcome), (with_words, switched.outcome)])
-    return kernels.with_mean(difference(with_words, plain))
+    return kernels.with_mean(minus(with_words, plain))
 
 
 def failed(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> AblationReport:
@@ -355,7 +355,7 @@ def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> Ab
         names=names,
         ends=(ends[0].side(names[0], store), ends[1].side(names[1], store)),
         workloads=titles_of(request.workloads, request.program),
-        machine=machine_facts(ends[0].done or ends[1].done, store),
+        machine=facts_of_machine(ends[0].done or ends[1].done, store),
         options=0,
         regions=(),
         option_groups=(),

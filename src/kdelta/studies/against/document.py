@@ -49,7 +49,7 @@ _MEANING = (
 )
 
 
-def document(stored: Stored, report: AgainstReport, functions: int = 0) -> Document:
+def against_document(stored: Stored, report: AgainstReport, functions: int = 0) -> Document:
     """Return the document. functions: how many are named, of each region; 0 is as many as usual."""
     sides = (("old", report.old.side), ("new", report.new.side))
     line = _decision_text(report)

@@ -2,7 +2,7 @@
 """`kdelta run --against` as a kind of study: its report, question and JSON."""
 
 from kdelta.report.kind import Kind
-from kdelta.studies.against.document import document
+from kdelta.studies.against.document import against_document
 from kdelta.studies.against.model import AgainstReport
 
 
@@ -14,7 +14,7 @@ def _question(one: AgainstReport) -> str:
 KIND = Kind(
     report=AgainstReport,
     json="kdelta.against/2",
-    document=lambda s: document(s, s.one(AgainstReport)),
-    printed=lambda s: document(s, s.one(AgainstReport), s.shown.get("functions", 0)),
+    document=lambda s: against_document(s, s.one(AgainstReport)),
+    printed=lambda s: against_document(s, s.one(AgainstReport), s.shown.get("functions", 0)),
     question=_question,
 )

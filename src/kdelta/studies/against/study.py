@@ -11,8 +11,8 @@ import msgspec
 
 from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.infer.effects.chance import ENOUGH, by_chance, left_open, wanting_runs
-from kdelta.infer.effects.effects import MARGIN, Effects, compare
-from kdelta.infer.effects.gate import decide, judge_path
+from kdelta.infer.effects.effects import MARGIN, Effects, compare_runs
+from kdelta.infer.effects.gate import decide_gate, judge_path
 from kdelta.infer.profiles.system_calls import (
     CallNames,
     KernelCost,
@@ -25,11 +25,11 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
 from kdelta.lab.asked import TimedHere
 from kdelta.lab.failed_program import lacked
-from kdelta.lab.found import in_rounds, with_files
+from kdelta.lab.found import in_rounds, with_found_files
 from kdelta.lab.lab import Lab, RunPlan, RunResult, profiles_of
 from kdelta.lab.program import check_program
 from kdelta.lab.progress import Progress
-from kdelta.lab.reports import attachment, machine_facts, reported_side
+from kdelta.lab.reports import attachment, facts_of_machine, reported_side
 from kdelta.lab.request import LabRequest
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
@@ -149,7 +149,7 @@ def _with_times(
     return msgspec.structs.replace(
         report,
         judged=judged,
-        decision=decide(judged, tuple(_failures((report.old, report.new)))),
+        decision=decide_gate(judged, tuple(_failures((report.old, report.new)))),
         times=timed.found,
         warnings=(*report.warnings, *warnings, *timed.warnings),
     )
@@ -158,7 +158,7 @@ def _with_times(
 async def _work(who: str, request: RunRequest, kernel: Kernel, lab: Lab) -> RunPlan:
     work = Work(program=request.program)
     try:
-        work = await with_files(work, [kernel], lab.asked(request.lab))
+        work = await with_found_files(work, [kernel], lab.asked(request.lab))
         return work.plan(kernel, request.lab, lab.progress.log)
     except UserError as error:
         raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
@@ -213,7 +213,7 @@ def _renamed(counts: RunCounts, old: str, new: str) -> RunCounts:
 def _compared(
     request: AgainstRequest, old: Sequence[RunCounts], new: Sequence[RunCounts]
 ) -> Effects:
-    return compare(*_alike(request, old, new), margin=request.margin or MARGIN, alike=True)
+    return compare_runs(*_alike(request, old, new), margin=request.margin or MARGIN, alike=True)
 
 
 def _report(
@@ -236,11 +236,11 @@ def _report(
     )
     parts = _changes(kernel, ran, store) if kernel and effects else {}
     return AgainstReport(
-        machine=machine_facts(ran[1].done or ran[0].done, store),
+        machine=facts_of_machine(ran[1].done or ran[0].done, store),
         old=old,
         new=new,
         margin=request.margin,
-        decision=decide(judged, tuple(_failures((old, new)))),
+        decision=decide_gate(judged, tuple(_failures((old, new)))),
         judged=judged,
         regions=tuple(AgainstRegion(one, parts.get(one.name, ())) for one in operations),
         output=tuple(_output(ran, store)) if effects else (),

@@ -34,7 +34,7 @@ from kdelta.studies.search.model import BisectedRegion, percents
 _FUNCTIONS = 12
 
 
-def document(stored: Stored) -> Document:
+def bisect_document(stored: Stored) -> Document:
     """Return the document of a bisection."""
     report = stored.one(BisectReport)
     names = tuple(f"{who}, {name}" for who, name in zip(("good", "bad"), report.names, strict=True))
@@ -96,7 +96,7 @@ def _commits(report: BisectReport) -> Suite:
 def _answer(report: BisectReport) -> Answer:
     if report.failure:
         return Answer((report.failure,), tone="unresolved")
-    sentences = [verdict_text(report)]
+    sentences = [bisect_verdict(report)]
     sentences += [_commit_sentence(found, report) for found in report.found[:3]]
     chips = [
         Chip("found", len(report.found), "slower"),
@@ -113,7 +113,7 @@ def _commit_sentence(found: FoundCommit, report: BisectReport) -> str:
     if not rows:
         return f"{found.commit.cited}: {_moved_text(found, report)}."
     region, effect = rows[0]
-    part = figures.percent(100 * part_of(effect.value, region) if region.good.value else None)
+    part = figures.percent(100 * part_of_cost(effect.value, region) if region.good.value else None)
     change = MeasuredChange(found.commit.short, found.effects, found.measured)
     more = measured.sentence(change, region.name)
     return f"{found.commit.cited}: {region.name} {figures.difference(effect.value)} ({part}){more}."
@@ -150,7 +150,7 @@ def _effects_table(
             Cell(region.name),
             _word(effect, region),
             cells.signed(effect.value),
-            cells.percent(100 * part_of(effect.value, region) if region.good.value else None),
+            cells.percent(100 * part_of_cost(effect.value, region) if region.good.value else None),
             cells.spread(effect),
         )
         for region, effect in changed_regions(effects, report)
@@ -232,11 +232,11 @@ def _regions_table(report: BisectReport) -> Table:
             _word(one.whole, one),
             *cells.between(one.good.value, one.bad.value),
             cells.spread(one.whole),
-            cells.percent(100 * part_of(one.whole.value, one) if one.good.value else None),
+            cells.percent(100 * part_of_cost(one.whole.value, one) if one.good.value else None),
             *_found_and_left(one),
             Cell(one.adds.value, tone="" if one.adds is Adds.ADDS_UP else "unresolved"),
         )
-        for one in sorted(report.regions, key=lambda one: -abs(part_of(one.whole.value, one)))
+        for one in sorted(report.regions, key=lambda one: -abs(part_of_cost(one.whole.value, one)))
     )
     return Table("regions-table", f"Both ends, {_units(report)}", columns, rows, filtered=True)
 
@@ -278,7 +278,7 @@ def _ruled_out(report: BisectReport) -> Section:
     return Section("ruled-out", "Ruled out, and why", blocks)
 
 
-def verdict_text(report: BisectReport) -> str:
+def bisect_verdict(report: BisectReport) -> str:
     """In words, what was found."""
     if report.good == report.bad:
         return "Good and bad are the same commit: there is nothing to explain."
@@ -310,19 +310,19 @@ def _no_difference(report: BisectReport) -> str:
         regions = "it" if len(report.asked) == 1 else "they" if report.asked else "all regions"
         verb = "has" if len(report.asked) == 1 else "have"
         return f"{regions} {verb} the same path at both ends, within the spread."
-    most = max(changed, key=lambda one: abs(part_of(one.whole.value, one)))
+    most = max(changed, key=lambda one: abs(part_of_cost(one.whole.value, one)))
     return f"the largest is {_figures(most)}, which is placement or within the margin."
 
 
 def _figures(region: BisectedRegion) -> str:
-    part = figures.percent(100 * part_of(region.whole.value, region))
+    part = figures.percent(100 * part_of_cost(region.whole.value, region))
     return (
         f"{region.name} {figures.number(region.good.value)} -> "
         f"{figures.number(region.bad.value)} ({part})"
     )
 
 
-def part_of(value: Fraction, region: BisectedRegion) -> Fraction:
+def part_of_cost(value: Fraction, region: BisectedRegion) -> Fraction:
     """An effect as a part of the region's cost in the good end; all of it where that is zero."""
     return value / region.good.value if region.good.value else Fraction(bool(value))
 
@@ -336,7 +336,7 @@ def changed_regions(
         for region in report.regions
         if region.name in effects and is_seen(effects[region.name])
     ]
-    return sorted(rows, key=lambda row: (row[0].rate, -abs(part_of(row[1].value, row[0]))))
+    return sorted(rows, key=lambda row: (row[0].rate, -abs(part_of_cost(row[1].value, row[0]))))
 
 
 def left_texts(regions: Sequence[BisectedRegion]) -> list[str]:

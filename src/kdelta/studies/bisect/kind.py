@@ -6,7 +6,7 @@ from kdelta.report.kind import Kind
 from kdelta.report.mail import mbox_of, message
 from kdelta.report.shortened import explained
 from kdelta.report.stored import Stored
-from kdelta.studies.bisect.document import document
+from kdelta.studies.bisect.document import bisect_document
 from kdelta.studies.bisect.mail import regressions
 from kdelta.studies.bisect.model import BisectReport
 
@@ -30,8 +30,8 @@ def _mails(stored: Stored) -> str:
 KIND = Kind(
     report=BisectReport,
     json="kdelta.bisect/2",
-    document=document,
-    printed=explained(document, "commits", "rows", 8),
+    document=bisect_document,
+    printed=explained(bisect_document, "commits", "rows", 8),
     mails=_mails,
     question=_question,
 )

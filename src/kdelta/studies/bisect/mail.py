@@ -12,8 +12,8 @@ import msgspec
 
 from kdelta.report import figures
 from kdelta.report.lines import finished, wrapped
-from kdelta.spec.identity import short
-from kdelta.studies.bisect.document import changed_regions, part_of
+from kdelta.spec.identity import short_id
+from kdelta.studies.bisect.document import changed_regions, part_of_cost
 from kdelta.studies.bisect.model import BisectReport, FoundCommit
 
 REGIONS = 5
@@ -64,7 +64,7 @@ def _mail(found: FoundCommit, report: BisectReport) -> Regression:
     commit = found.commit
     rows = changed_regions(found.effects, report)
     worst, effect = next(row for row in rows if row[1].value > 0)
-    share = figures.percent(100 * part_of(effect.value, worst))
+    share = figures.percent(100 * part_of_cost(effect.value, worst))
     good, bad = report.names
     headers = {
         "To": commit.author,
@@ -80,7 +80,7 @@ def _mail(found: FoundCommit, report: BisectReport) -> Regression:
     lines.append("")
     for region, its in rows[:REGIONS]:
         value = figures.brief(its.value, 10)
-        part = figures.percent(100 * part_of(its.value, region))
+        part = figures.percent(100 * part_of_cost(its.value, region))
         lines += wrapped(f"{region.name} {value} ({part}, {figures.spread(its)})", "  ", "    ")
         functions = found.functions.get(region.name, {})
         ranked = sorted(functions.items(), key=lambda item: -abs(item[1].value))[:FUNCTIONS]
@@ -99,7 +99,7 @@ def _mail(found: FoundCommit, report: BisectReport) -> Regression:
     facts = [f"{name} {value}" for name, value in report.machine.items() if value != ""]
     lines += wrapped(f"Machine: {', '.join(facts)}", "", "  ") if facts else []
     for word, side in zip(("good", "bad"), report.ends, strict=True):
-        lines += wrapped(f"{word}: {side.release}, kernel {short(side.identity)}", "", "  ")
+        lines += wrapped(f"{word}: {side.release}, kernel {short_id(side.identity)}", "", "  ")
     lines += ["", f"#regzbot introduced: {commit.name}", ""]
     lines += wrapped("A patch that fixes it would carry, each on a line of its own:", "", "")
     lines += ["", f"  Fixes: {commit.cited}", "  Closes: <the address of this mail>"]

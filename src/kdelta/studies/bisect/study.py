@@ -10,7 +10,7 @@ from kdelta.host.files import expanded
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles, reach_of_changes, touches_config
-from kdelta.infer.search.bisect import Bisect, begin
+from kdelta.infer.search.bisect import Bisect, begin_bisect
 from kdelta.infer.search.search_model import (
     BisectAnswer,
     Clues,
@@ -19,7 +19,7 @@ from kdelta.infer.search.search_model import (
     PlannedBuild,
     Wants,
 )
-from kdelta.infer.search.stretches import below
+from kdelta.infer.search.stretches import made_on
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.sources.history import Commit, CommitRange, parse_range, read_files, read_range
 from kdelta.kernels.sources.same_text import is_same
@@ -27,7 +27,7 @@ from kdelta.kernels.sources.source import Source
 from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
-from kdelta.lab.reports import machine_facts
+from kdelta.lab.reports import facts_of_machine
 from kdelta.lab.work import titles_of
 from kdelta.measures.model import Measure
 from kdelta.measures.path.comparable import end_notes
@@ -78,7 +78,7 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     _must_have(request.regions, good)
     bad = await kernels.measure(commits.bad.name, "the bad end")
     if good.failure or bad.failure:
-        return failed(kernels)
+        return failed_bisection(kernels)
     _must_have(request.regions, kernels.comparable(request.cpu, kernels.measures)[0])
     reached: dict[str, Reach] = {}
     if request.rule_out and commits.commits:
@@ -111,7 +111,7 @@ async def _searched(kernels: Commits, reached: Mapping[str, Reach], progress: Pr
     )
     good, bad = kernels.ends
     wants = _wants(kernels.request, kernels.measures, good)
-    found = await kernels.settled(begin(history, good.run, bad.run, wants, kernels.alike))
+    found = await kernels.settled(begin_bisect(history, good.run, bad.run, wants, kernels.alike))
     while plans := _next(found):
         plan = plans[0]
         progress.log(f"{plan.left} commits left")
@@ -223,7 +223,7 @@ def clues_of(reached: Mapping[str, Reach], commits: CommitRange, kernels: Commit
     return Clues(touches, {name: frozenset(paths) for name, paths in homes.items()})
 
 
-def failed(kernels: Commits) -> BisectReport:
+def failed_bisection(kernels: Commits) -> BisectReport:
     """Return the report of one of whose ends there is nothing to go by."""
     report = _begin(kernels)
     return msgspec.structs.replace(report, failure=nothing_to_compare(kernels.ends, report.names))
@@ -288,7 +288,7 @@ def _begin(kernels: Commits) -> BisectReport:
             bad.side(commits.bad.short, kernels.store),
         ),
         workloads=titles_of(kernels.request.workloads, kernels.request.program),
-        machine=machine_facts(good.done or bad.done, kernels.store),
+        machine=facts_of_machine(good.done or bad.done, kernels.store),
         commits=len(commits.commits),
         builds=tuple(
             BisectBuild(
@@ -390,12 +390,12 @@ def bisect_log(
     # git takes the words of this line only in quotes.
     terms = "" if slower else f"'--term-new={new}' '--term-old={old}' "
     lines.append(f"git bisect start {terms}'{bad}' '{good}'")
-    inside = below(parents, bad)
+    inside = made_on(parents, bad)
     for commit, measured in seen:
         if measured and commit in holders:
             if commit not in inside:
                 continue
-            inside = below(parents, commit)
+            inside = made_on(parents, commit)
         word = "skip" if not measured else new if commit in holders else old
         lines += [_comment(word, commit, subjects), f"git bisect {word} {commit}"]
     lines.append(_comment(f"first {new} commit", culprit, subjects))

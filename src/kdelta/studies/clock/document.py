@@ -25,7 +25,7 @@ _FLOOR_COUNTED = (
 )
 
 
-def document(stored: Stored, report: ClockReport) -> Document:
+def clock_document(stored: Stored, report: ClockReport) -> Document:
     """Return the document of timed kernels, or of the floor of a machine."""
     if report.floor:
         return _floor_document(stored, report)

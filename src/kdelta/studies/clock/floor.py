@@ -14,7 +14,7 @@ from kdelta.measures.clock.settings import busy, unset
 from kdelta.report.measured import Effect
 from kdelta.studies.clock.model import ClockReport, OperationFloor
 from kdelta.studies.clock.request import FloorRequest
-from kdelta.studies.clock.study import kernel_of, machine_of
+from kdelta.studies.clock.study import timed_kernel, timing_facts
 
 _SHOWN = ("load", "temperature")
 
@@ -36,13 +36,13 @@ def run_floor(request: FloorRequest, progress: Progress) -> ClockReport:
     progress.end(step, f"{request.pairs} pairs of runs")
     runs = [run for pair in timed.pairs for boot in (pair.base, pair.other) for run in boot.runs]
     facts = min(runs, key=lambda one: one.facts.when).facts
-    kernel = kernel_of(facts, 1, len(runs))
+    kernel = timed_kernel(facts, 1, len(runs))
     found, medians = timed_effects(timed, float(request.margin)), _medians(runs)
     return ClockReport(
         workload=request.workload,
         base=kernel,
         other=kernel,
-        machine=machine_of(facts, _SHOWN),
+        machine=timing_facts(facts, _SHOWN),
         pairs=request.pairs,
         found=found,
         warnings=(*busy(float(facts.load.partition(" ")[0] or 0)), *unset(facts)),

@@ -2,7 +2,7 @@
 """`kdelta clock judge` and `floor` as a kind of study: its report, question and JSON."""
 
 from kdelta.report.kind import Kind
-from kdelta.studies.clock.document import document
+from kdelta.studies.clock.document import clock_document
 from kdelta.studies.clock.model import ClockReport
 
 
@@ -18,6 +18,6 @@ def _question(one: ClockReport) -> str:
 KIND = Kind(
     report=ClockReport,
     json="kdelta.clock/1",
-    document=lambda s: document(s, s.one(ClockReport)),
+    document=lambda s: clock_document(s, s.one(ClockReport)),
     question=_question,
 )

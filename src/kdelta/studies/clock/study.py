@@ -39,7 +39,7 @@ def run_clock(request: ClockRequest) -> ClockReport:
         workload=facts.workload,
         base=_kernel(base),
         other=_kernel(other),
-        machine=machine_of(facts),
+        machine=timing_facts(facts),
         pairs=len(timed.pairs),
         found=timed_effects(timed, float(request.margin), request.operations),
         instructions=_instructions(timed),
@@ -59,12 +59,12 @@ def _must_have(timed: TimedKernels, operations: Sequence[str]) -> None:
             )
 
 
-def machine_of(facts: BootFacts, more: Sequence[str] = ()) -> dict[str, str]:
+def timing_facts(facts: BootFacts, more: Sequence[str] = ()) -> dict[str, str]:
     """Return what of the machine bears on times, and these facts besides."""
     return {name: str(getattr(facts, name)) for name in (*_SHOWN, *more)}
 
 
-def kernel_of(facts: BootFacts, boots: int, runs: int) -> TimedKernel:
+def timed_kernel(facts: BootFacts, boots: int, runs: int) -> TimedKernel:
     """Return a kernel as it said itself, after so many boots and runs."""
     return TimedKernel(
         facts.release,
@@ -79,7 +79,7 @@ def kernel_of(facts: BootFacts, boots: int, runs: int) -> TimedKernel:
 
 def _kernel(runs: Sequence[TimedRun]) -> TimedKernel:
     boots = len({one.facts.boot_id for one in runs})
-    return kernel_of(runs[0].facts, boots, len(runs))
+    return timed_kernel(runs[0].facts, boots, len(runs))
 
 
 def _instructions(timed: TimedKernels) -> dict[str, tuple[float, float]]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.infer.effects.effects import Effects, compare
+from kdelta.infer.effects.effects import Effects, compare_runs
 from kdelta.infer.effects.packets import packet_effects
 from kdelta.lab.attachments import KERNEL_LOG
 from kdelta.lab.failed_program import lacked
 from kdelta.lab.reports import (
     attachment,
     config_changes,
-    machine_facts,
+    facts_of_machine,
     merged_unlike,
     reported_cpu,
     reported_run,
@@ -52,7 +52,7 @@ def _compare_report(comparisons: Sequence[Comparison], store: Store) -> CompareR
     machine = base.done or next((one.other.done for one in comparisons if one.other.done), ())
     return CompareReport(
         workload=comparisons[0].workload,
-        machine=machine_facts(machine, store),
+        machine=facts_of_machine(machine, store),
         base=_side(base, store),
         others=tuple(
             Compared(
@@ -78,7 +78,7 @@ def _effects(one: Comparison, store: Store) -> Effects:
     """The effects, with what is known of boot parameters that the kernels differ in."""
     sides = one.base, one.other
     alike = are_alike(one.base.kernel, one.other.kernel)
-    effects = one.effects or compare(one.base.counts, one.other.counts, alike=alike)
+    effects = one.effects or compare_runs(one.base.counts, one.other.counts, alike=alike)
     if not all(side.counts for side in sides):
         return effects
     base, other = (side.kernel.spec if side.kernel else side.spec for side in sides)

@@ -16,7 +16,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import check_kernels
 from kdelta.lab.budget import Budget, cost_of_runs
 from kdelta.lab.cpus import lab_like, must_fit, must_replay_data
-from kdelta.lab.found import in_rounds, with_files
+from kdelta.lab.found import in_rounds, with_found_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.recorded import recorded_runs
 from kdelta.lab.steps import expect_kernels, expect_runs, refused_of
@@ -94,7 +94,7 @@ async def run_compare(
         must_fit(named, kernel)
     for measure in itertools.chain(*asked):
         measure.check(machines[0][1], kernels)
-    work = await with_files(work, kernels, machines[0][1])
+    work = await with_found_files(work, kernels, machines[0][1])
     works = work.plans(kernels, request.lab, progress.log)
     found: list[Comparison] = []
     budget = Budget(request.budget_seconds)

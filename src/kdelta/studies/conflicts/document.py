@@ -14,7 +14,7 @@ from kdelta.counts.conflicts import (
     ContestedField,
     CpuAccesses,
     FieldUse,
-    added_up,
+    sum_by_cpu,
 )
 from kdelta.infer.conflicts.changes import Contention, RegionChange
 from kdelta.infer.conflicts.interrupts import all_sent
@@ -73,7 +73,7 @@ _TONES = {
 _IN_TABLE = {**_TONES, Contention.PLACEMENT: "placement"}
 
 
-def document(stored: Stored) -> Document:
+def conflicts_document(stored: Stored) -> Document:
     """Return the document of one kernel's conflicts, or of two kernels'."""
     report = stored.one(ConflictsReport)
     sides = _named(report)
@@ -101,11 +101,11 @@ def document(stored: Stored) -> Document:
     )
 
 
-def printed(stored: Stored) -> Document:
+def conflicts_screen(stored: Stored) -> Document:
     """Return as much of it as a screen holds: regions that contend, or do so otherwise than in the
     other kernel; and of few regions the lines.
     """
-    found = document(stored)
+    found = conflicts_document(stored)
     if ALL in stored.shown:
         return found
     found = shortened(found, "lines", "rows", _MOST_LINES)
@@ -415,7 +415,7 @@ def _line_rows(line: ContendedLine, iterations: int) -> Iterator[tuple[Cell, ...
 def _access_row(
     name: str, sharing: str, uses: Sequence[FieldUse], iterations: int
 ) -> tuple[Cell, ...]:
-    cpus = added_up([use.cpus for use in uses])
+    cpus = sum_by_cpu([use.cpus for use in uses])
     shown = [cpus[0], sum(cpus[1:], CpuAccesses())]
     figures = [count for one in shown for count in (one.reads, one.writes)]
     return (

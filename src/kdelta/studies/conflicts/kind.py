@@ -3,7 +3,7 @@
 
 from kdelta.report.kind import Kind
 from kdelta.report.names import kernel_name, side_names
-from kdelta.studies.conflicts.document import document, printed
+from kdelta.studies.conflicts.document import conflicts_document, conflicts_screen
 from kdelta.studies.conflicts.model import ConflictsReport
 
 
@@ -18,7 +18,7 @@ def _question(one: ConflictsReport) -> str:
 KIND = Kind(
     report=ConflictsReport,
     json="kdelta.conflicts/1",
-    document=document,
-    printed=printed,
+    document=conflicts_document,
+    printed=conflicts_screen,
     question=_question,
 )

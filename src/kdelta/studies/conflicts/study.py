@@ -15,9 +15,9 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.asked import Operations, Workload
 from kdelta.lab.attachments import PROFILES, profiles_of
-from kdelta.lab.found import in_rounds, with_files
+from kdelta.lab.found import in_rounds, with_found_files
 from kdelta.lab.lab import Lab, RunResult
-from kdelta.lab.reports import machine_facts, reported_side
+from kdelta.lab.reports import facts_of_machine, reported_side
 from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
@@ -85,7 +85,7 @@ async def run_conflicts(request: ConflictsRequest, lab: Lab) -> ConflictsReport:
     expect_runs(progress, asked, len(request.kernels))
     kernels = [lab.kernel(spec) for spec in request.kernels]
     good = [one for one in kernels if isinstance(one, Kernel)]
-    work = await with_files(work, good, lab)
+    work = await with_found_files(work, good, lab)
     plans = work.plans(good, asked, progress.log)
     lab = await lab.settled(good, plans)
     done = iter(await lab.runs(good, plans))
@@ -125,7 +125,7 @@ def _report(
     return ConflictsReport(
         workload=work.title,
         cpus=lab.request.machine.cpus,
-        machine=machine_facts(good, lab.store),
+        machine=facts_of_machine(good, lab.store),
         sides=tuple(sides),
         changes=compare_all(*(runs.values() for runs in found)) if len(found) > 1 else (),
         same_kernel=len(sides) > 1 and len(set(identities)) == 1 and bool(identities[0]),

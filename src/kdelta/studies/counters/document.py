@@ -38,7 +38,7 @@ _COUNTED = (
 )
 
 
-def document(stored: Stored, report: CountersReport) -> Document:
+def counters_document(stored: Stored, report: CountersReport) -> Document:
     """Return the document of counters next to exact counts."""
     sides = (("kernel", report.kernel),)
     return Document(

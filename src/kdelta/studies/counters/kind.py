@@ -2,7 +2,7 @@
 """`kdelta clock check --counts` as a kind of study: its report, question and JSON."""
 
 from kdelta.report.kind import Kind
-from kdelta.studies.counters.document import document
+from kdelta.studies.counters.document import counters_document
 from kdelta.studies.counters.model import CountersReport
 
 
@@ -16,6 +16,6 @@ def _question(one: CountersReport) -> str:
 KIND = Kind(
     report=CountersReport,
     json="kdelta.counters/1",
-    document=lambda s: document(s, s.one(CountersReport)),
+    document=lambda s: counters_document(s, s.one(CountersReport)),
     question=_question,
 )

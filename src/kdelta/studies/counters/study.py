@@ -15,7 +15,7 @@ from kdelta.infer.clock.counters import ExactCount, Retired, check_operation
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab, RunResult
-from kdelta.lab.reports import attachment, controllers, machine_facts, reported_side
+from kdelta.lab.reports import attachment, controllers, facts_of_machine, reported_side
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
 from kdelta.measures.clock.boots import read_folder
@@ -146,7 +146,7 @@ def _report(
     return CountersReport(
         workload=facts.workload,
         kernel=reported_side(request.kernel, kernel, done, "", lab.store),
-        emulated=machine_facts(done, lab.store),
+        emulated=facts_of_machine(done, lab.store),
         machine={name: str(getattr(facts, name)) for name in _SHOWN},
         runs=len(runs),
         margin=margin,

@@ -29,7 +29,7 @@ HEADS = dict(zip(VARIANT_NAMES, ("stock", "mit.off", "kernel", "direct", "no ent
 """By variant, a name that fits above a column."""
 
 
-def document(stored: Stored) -> Document:
+def crossing_document(stored: Stored) -> Document:
     """Return the document of the variants."""
     report = stored.one(CrossingReport)
     total = shown_total(report.found)
@@ -192,9 +192,9 @@ def _operations(report: CrossingReport) -> Iterator[Block]:
                 cells.number(variant.insns.value) if variant else cells.NOTHING
                 for variant in map(one.variant, variants)
             ),
-            Cell(gain_text(one), float(gained(one))),
+            Cell(gain_text(one), float(part_gained(one))),
         )
-        for one in sorted(report.found.operations, key=gained, reverse=True)
+        for one in sorted(report.found.operations, key=part_gained, reverse=True)
     )
     yield Table("operations-table", "Instructions an iteration", columns, rows, filtered=True)
     if left_out := ", ".join(report.found.left_out):
@@ -270,7 +270,7 @@ def share_text(share: Share) -> str:
     return "-" if share.of_whole is None else f"{float(100 * share.of_whole):.1f}%"
 
 
-def gained(one: OperationCrossing) -> Fraction:
+def part_gained(one: OperationCrossing) -> Fraction:
     """Which part of its work in the first variant the last one does without."""
     first = one.variants[0].insns.value
     return one.whole.insns / first if one.whole and first else ZERO
@@ -278,4 +278,4 @@ def gained(one: OperationCrossing) -> Fraction:
 
 def gain_text(one: OperationCrossing) -> str:
     """The same in per cent."""
-    return f"{float(100 * gained(one)):.1f}%" if one.whole else "-"
+    return f"{float(100 * part_gained(one)):.1f}%" if one.whole else "-"

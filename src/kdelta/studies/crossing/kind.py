@@ -3,7 +3,7 @@
 
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
-from kdelta.studies.crossing.document import document
+from kdelta.studies.crossing.document import crossing_document
 from kdelta.studies.crossing.model import CrossingReport
 
 
@@ -14,7 +14,7 @@ def _question(one: CrossingReport) -> str:
 KIND = Kind(
     report=CrossingReport,
     json="kdelta.crossing/2",
-    document=document,
-    printed=explained(document, "operations", "rows", 60),
+    document=crossing_document,
+    printed=explained(crossing_document, "operations", "rows", 60),
     question=_question,
 )

@@ -21,13 +21,13 @@ from kdelta.infer.effects.estimate import ZERO
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.lab.cpus import lab_like, must_fit
-from kdelta.lab.found import in_rounds, with_files
+from kdelta.lab.found import in_rounds, with_found_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.plan import RunPlan, must_have_mode
 from kdelta.lab.reports import (
     attachment,
     config_changes,
-    machine_facts,
+    facts_of_machine,
     reported_cpu,
     reported_side,
     unlike,
@@ -126,7 +126,7 @@ async def run_crossing(request: CrossingRequest, lab: Lab) -> CrossingReport:
             if request.cpu is not None:
                 must_fit(request.cpu, kernel)
     kernels = [one for one in (stock, changed) if isinstance(one, Kernel)]
-    what = await with_files(request.what, kernels, lab)
+    what = await with_found_files(request.what, kernels, lab)
     request = msgspec.structs.replace(request, what=what)
     lab = await lab.settled(kernels)
     # A variant is as many guests as it has perturbations, and their slots are its own.
@@ -196,7 +196,9 @@ def _report(request: CrossingRequest, variants: Sequence[_Variant], store: Store
 
 def _common_facts(variants: Sequence[_Variant], store: Store) -> Facts:
     """The machine, without what the variants differ in."""
-    facts = machine_facts(next((variant.done for variant in variants if variant.counts), ()), store)
+    facts = facts_of_machine(
+        next((variant.done for variant in variants if variant.counts), ()), store
+    )
     facts.pop("mode", None)
     if append := str(facts.get("append", "")):
         facts["append"] = append.removesuffix(MITIGATIONS_OFF).strip()

@@ -30,7 +30,7 @@ from kdelta.report.document import (
 from kdelta.report.lines import function_name
 from kdelta.report.names import side_names
 from kdelta.report.stored import Stored
-from kdelta.studies.diff.model import DiffReport, without_lines
+from kdelta.studies.diff.model import DiffReport, origins_without_lines
 from kdelta.studies.profile.parts import CODE, WORK, left_out_text
 from kdelta.studies.profile.views_text import (
     changed_calls_lines,
@@ -50,7 +50,7 @@ COUNTS = {
 }
 
 
-def document(stored: Stored, report: DiffReport, functions: int = 0) -> Document:
+def diff_document(stored: Stored, report: DiffReport, functions: int = 0) -> Document:
     """Return the document of two runs. functions: how many are named, those that changed most; 0
     is all.
     """
@@ -280,7 +280,7 @@ def view_lines(report: DiffReport, limit: int) -> list[str]:
     lines = [] if views.changes is None else changed_calls_lines(views.changes, views.part)
     if views.lines is not None:
         lines += changed_lines(views.lines, limit)
-        lines += no_lines(without_lines(views.unlined))
+        lines += no_lines(origins_without_lines(views.unlined))
     for one in views.annotated:
         lines += side_by_side_lines(one.name, one.pairs, one.names)
     return lines

@@ -2,7 +2,7 @@
 """`kdelta diff` as a kind of study: its report, question and JSON."""
 
 from kdelta.report.kind import Kind
-from kdelta.studies.diff.document import document
+from kdelta.studies.diff.document import diff_document
 from kdelta.studies.diff.model import DiffReport
 
 
@@ -17,7 +17,7 @@ def _question(one: DiffReport) -> str:
 KIND = Kind(
     report=DiffReport,
     json="kdelta.diff/2",
-    document=lambda s: document(s, s.one(DiffReport)),
-    printed=lambda s: document(s, s.one(DiffReport), s.shown.get("functions", 40)),
+    document=lambda s: diff_document(s, s.one(DiffReport)),
+    printed=lambda s: diff_document(s, s.one(DiffReport), s.shown.get("functions", 40)),
     question=_question,
 )

@@ -21,7 +21,7 @@ class SideBySide(msgspec.Struct, frozen=True):
     pairs: tuple[InstructionPair, ...]
 
 
-def without_lines(unlined: tuple[Sequence[str], Sequence[str]]) -> list[str]:
+def origins_without_lines(unlined: tuple[Sequence[str], Sequence[str]]) -> list[str]:
     """Origins of which no line is known, in words: those of both sides, then those of one."""
     both = set(unlined[0]).intersection(unlined[1])
     names = sorted(both)

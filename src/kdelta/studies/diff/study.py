@@ -9,7 +9,7 @@ import msgspec
 from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
-from kdelta.infer.effects.effects import warnings_of
+from kdelta.infer.effects.effects import run_warnings
 from kdelta.infer.effects.marks import region_warnings
 from kdelta.infer.profiles.annotate import annotated, side_by_side
 from kdelta.infer.profiles.calls import matched_calls, source_name
@@ -26,8 +26,8 @@ from kdelta.infer.profiles.profile import (
     RegionProfile,
     Selection,
     Sort,
+    likely_names,
     nameless_text,
-    nearest,
     region_profile,
 )
 from kdelta.infer.profiles.source import by_line, inlined_in, line_changes
@@ -44,7 +44,7 @@ from kdelta.report.lines import function_name
 from kdelta.report.model import ReportedRun
 from kdelta.spec.errors import UserError
 from kdelta.store.model import Run
-from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide, without_lines
+from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide, origins_without_lines
 from kdelta.studies.profile.study import kernel_run
 from kdelta.studies.profile.views import (
     Views,
@@ -152,7 +152,7 @@ def plain_diff(
             *_nameless(request.selection, theirs, " in B"),
         ),
         warnings=(
-            *warnings_of([counts[0]], [counts[1]]),
+            *run_warnings([counts[0]], [counts[1]]),
             *(
                 f"{who}: {text}"
                 for who, side in zip("AB", sides, strict=True)
@@ -232,7 +232,7 @@ async def with_recordings(
             by_source[0], by_source[1], texts_of(runs[0].kernel), texts_of(runs[1].kernel)
         )
         views = msgspec.structs.replace(views, lines=changes, unlined=_unlined(sides, selection))
-    elif request.inlined and (unknown := without_lines(_unlined(sides, selection))):
+    elif request.inlined and (unknown := origins_without_lines(_unlined(sides, selection))):
         said = f"No debug info, so what is inlined there is not known: {', '.join(unknown)}."
         report = msgspec.structs.replace(report, notes=(*report.notes, said))
     return msgspec.structs.replace(report, lines=lines, views=views)
@@ -329,11 +329,11 @@ def _common(
     common = [name for name in own_regions(sides[0]) if name in sides[1]]
     for name, (who, side) in itertools.product(asked, zip("AB", sides, strict=True)):
         if name not in side:
-            raise UserError(f"{who} has no region {name!r}", f"it has: {nearest(name, side)}")
+            raise UserError(f"{who} has no region {name!r}", f"it has: {likely_names(name, side)}")
     if not common and not asked:
         raise UserError(
             "the runs have no region in common",
-            f"A has: {nearest('', sides[0])}; B has: {nearest('', sides[1])}",
+            f"A has: {likely_names('', sides[0])}; B has: {likely_names('', sides[1])}",
         )
     return list(dict.fromkeys(asked)) or common
 
@@ -363,5 +363,5 @@ def _notes(
     ]
     for who, side, other in (("A", *sides), ("B", *sides[::-1])):
         if alone := [name for name in side if name not in other]:
-            notes.append(f"Only {who} has the regions {nearest('', alone)}.")
+            notes.append(f"Only {who} has the regions {likely_names('', alone)}.")
     return tuple(notes)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
-from kdelta.infer.effects.gate import Decision, Judged, decide, judge_path
+from kdelta.infer.effects.gate import Decision, Judged, decide_gate, judge_path
 from kdelta.lab.lab import Lab
 from kdelta.lab.work import Work
 from kdelta.measures.model import RunSide
@@ -38,7 +38,7 @@ async def run_gate(request: GateRequest, lab: Lab) -> GateAnswer:
     try:
         found = await run_compare(request.compare, lab)
     except SameKernelError as error:
-        return GateAnswer(decide((), (error.message,)), ())
+        return GateAnswer(decide_gate((), (error.message,)), ())
     judged = tuple(
         one
         for comparison in found
@@ -48,7 +48,9 @@ async def run_gate(request: GateRequest, lab: Lab) -> GateAnswer:
     notes = dict.fromkeys(text for one in found for of in one.judged for text in _notes(of.found))
     if request.left_out:
         notes[f"left out: {', '.join(request.left_out)}"] = None
-    return GateAnswer(decide(judged, tuple(failures), request.mixed), judged, tuple(notes), found)
+    return GateAnswer(
+        decide_gate(judged, tuple(failures), request.mixed), judged, tuple(notes), found
+    )
 
 
 def _notes(found: MeasuredEffects) -> Iterator[str]:

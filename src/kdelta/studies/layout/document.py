@@ -48,7 +48,7 @@ _COLUMNS = tuple(
 _MEGA = 10**6
 
 
-def document(stored: Stored, report: LayoutReport) -> Document:
+def layout_document(stored: Stored, report: LayoutReport) -> Document:
     """Return the document of one kernel's layouts."""
     sides = (("kernel", report.kernel),)
     name = kernel_name(report.kernel.spec, report.kernel.release)

@@ -7,7 +7,7 @@ from kdelta.report.document import Document
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
-from kdelta.studies.layout.document import document
+from kdelta.studies.layout.document import layout_document
 from kdelta.studies.layout.model import LayoutReport
 
 
@@ -24,14 +24,14 @@ def _printed(stored: Stored) -> Document:
     most = stored.shown.get("collisions", 10)
     change = msgspec.structs.replace
     regions = tuple(change(one, collisions=one.collisions[:most]) for one in report.regions)
-    found = document(stored, change(report, regions=regions))
+    found = layout_document(stored, change(report, regions=regions))
     return shortened(found, "collisions", "folds", stored.shown.get("explain", 5))
 
 
 KIND = Kind(
     report=LayoutReport,
     json="kdelta.layout/2",
-    document=lambda s: document(s, s.one(LayoutReport)),
+    document=lambda s: layout_document(s, s.one(LayoutReport)),
     printed=_printed,
     question=_question,
 )

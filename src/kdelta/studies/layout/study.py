@@ -16,7 +16,7 @@ from kdelta.infer.cycles.sensitivity import cycle_range, distribution, replaced
 from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress, Silent
-from kdelta.lab.reports import machine_facts, reported_cpu, reported_side, unlike
+from kdelta.lab.reports import facts_of_machine, reported_cpu, reported_side, unlike
 from kdelta.lab.work import Work
 from kdelta.measures.cycles.placement import (
     PAGES,
@@ -281,7 +281,7 @@ def _report(
         workload=Work(request.workload, program=request.program).title,
         cpu=msgspec.structs.replace(cpu, without_measured_cost=guessed_of(request.cpu, regions)),
         caches=cache_texts(request.cpu, data=data),
-        machine=machine_facts(found.done, store),
+        machine=facts_of_machine(found.done, store),
         kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
         layouts=request.layouts,
         seed=request.seed,

@@ -11,7 +11,7 @@ from kdelta.host.files import expanded
 from kdelta.kernels.sources.git import read_repository
 from kdelta.report.names import side_names
 from kdelta.spec.errors import KdeltaError
-from kdelta.spec.identity import canonical_json, short
+from kdelta.spec.identity import canonical_json, short_id
 from kdelta.spec.kernel import DebSpec, GitSpec, KernelSpec, parse_kernel_spec
 from kdelta.spec.versions import version_key
 from kdelta.store.model import Run
@@ -80,7 +80,7 @@ def distinct_names(kernels: Sequence[Lineage]) -> list[str]:
     """Return names of kernels as all reports have them; of equal ones with their identities."""
     names = side_names(kernels).names
     return [
-        name if names.count(name) == 1 else f"{name} ({short(one.identity)})"
+        name if names.count(name) == 1 else f"{name} ({short_id(one.identity)})"
         for name, one in zip(names, kernels, strict=True)
     ]
 

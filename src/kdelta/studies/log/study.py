@@ -18,7 +18,7 @@ from kdelta.infer.effects.estimate import Estimate, Scale
 from kdelta.infer.effects.history import overall_change, step_effects
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.plan import same_program
-from kdelta.lab.reports import controllers, machine_facts, reported_cpu
+from kdelta.lab.reports import controllers, facts_of_machine, reported_cpu
 from kdelta.lab.run_facts import mode_of
 from kdelta.measures.model import Judgement, Measure
 from kdelta.measures.path.comparable import comparable, guest_of
@@ -56,7 +56,7 @@ from kdelta.studies.log.model import (
 )
 from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.log.steps import CachedKernels, measured_steps, steps_of
-from kdelta.workloads.catalog import find_workload, workloads
+from kdelta.workloads.catalog import find_workload, list_workloads
 
 MOST_SERIES = 4
 """So many are shown, those with most kernels."""
@@ -114,7 +114,7 @@ def _runs(request: HistoryRequest, store: Store) -> list[Run]:
     every = [run for run in store.runs() if run.status is RunStatus.OK and run.counts_blob]
     runs = [run for run in every if run.workload == request.workload]
     for word in request.kernels:
-        if word in workloads():
+        if word in list_workloads():
             raise UserError(
                 f"no kernel in the store is called {word}, which is a workload",
                 f"write kdelta log -w {word}",
@@ -227,7 +227,7 @@ class _HistoryStudy:
         self._lab = lab
         self._groups = groups
         self._cache = CachedKernels()
-        described = workloads().get(request.workload.partition(":")[0])  # none of a program
+        described = list_workloads().get(request.workload.partition(":")[0])  # none of a program
         self._own_starts = described is None or described.own_starts
 
     def series(self, group: RunGroup) -> list[HistorySeries]:
@@ -262,7 +262,7 @@ class _HistoryStudy:
             for one, pair in zip(effects, itertools.pairwise(guests), strict=True)
         ]
         return HistorySeries(
-            machine=machine_facts([kernels[-1].done[0]], self._lab.store),
+            machine=facts_of_machine([kernels[-1].done[0]], self._lab.store),
             kernels=tuple(map(_reported, kernels)),
             tracks=tuple(_track(name, kernels, effects, judged) for name in names),
             totals=tuple(_totals(effects, names)),

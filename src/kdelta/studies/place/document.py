@@ -38,7 +38,7 @@ from kdelta.studies.place.model import (
 _SHIPPED = "shipped"
 
 
-def document(stored: Stored, report: PlaceReport) -> Document:
+def place_document(stored: Stored, report: PlaceReport) -> Document:
     """Return the document of an order."""
     sides = [("kernel", report.kernel)]
     warnings = report.warnings

@@ -3,7 +3,7 @@
 
 from kdelta.report import words
 from kdelta.report.kind import Kind
-from kdelta.studies.place.document import document
+from kdelta.studies.place.document import place_document
 from kdelta.studies.place.model import PlaceReport
 
 
@@ -17,6 +17,6 @@ def _question(one: PlaceReport) -> str:
 KIND = Kind(
     report=PlaceReport,
     json="kdelta.place/3",
-    document=lambda s: document(s, s.one(PlaceReport)),
+    document=lambda s: place_document(s, s.one(PlaceReport)),
     question=_question,
 )

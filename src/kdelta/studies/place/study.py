@@ -19,7 +19,7 @@ from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
 from kdelta.lab.reports import (
-    machine_facts,
+    facts_of_machine,
     merged_unlike,
     reported_cpu,
     reported_side,
@@ -32,7 +32,7 @@ from kdelta.measures.cycles.placement import (
     PlacedKernel,
     caches_of,
 )
-from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
+from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place_in_order
 from kdelta.replay.search import WeightedRegion
 from kdelta.report.model import Mismatch
 from kdelta.spec.errors import UserError
@@ -135,7 +135,7 @@ def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -
         progress.doing(step, what)
 
     progress.begin(step)
-    result = place(
+    result = place_in_order(
         placed.placement,
         [WeightedRegion(trace, request.weights.get(trace.region, 1.0)) for trace in placed.traces],
         request.cpu,
@@ -213,7 +213,7 @@ def _head(
         workloads=names,
         cpu=msgspec.structs.replace(cpu, without_measured_cost=guessed),
         caches=cache_texts(request.cpu, data=data),
-        machine=machine_facts(found.done, store),
+        machine=facts_of_machine(found.done, store),
         kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
         layouts=request.layouts,
         seed=request.seed,

@@ -41,7 +41,7 @@ _COLUMNS = (
 )
 
 
-def document(stored: Stored, report: ProcessesReport) -> Document:
+def processes_document(stored: Stored, report: ProcessesReport) -> Document:
     """Return the document. LabError if a region's lines do not add up."""
     run = report.run.run
     side = common.run_side(report.run)

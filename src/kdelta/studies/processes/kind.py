@@ -2,10 +2,10 @@
 """A run by process as a kind of study: its report, question, JSON and text."""
 
 from kdelta.report.kind import Kind
-from kdelta.studies.processes.document import ProcessesReport, document
+from kdelta.studies.processes.document import ProcessesReport, processes_document
 
 KIND = Kind(
     report=ProcessesReport,
     json="kdelta.processes/2",
-    document=lambda s: document(s, s.one(ProcessesReport)),
+    document=lambda s: processes_document(s, s.one(ProcessesReport)),
 )

@@ -13,7 +13,7 @@ from kdelta.infer.profiles.profile import (
     Part,
     Sort,
     by_part,
-    part_of,
+    code_part,
     ranked,
     summed,
 )
@@ -35,7 +35,7 @@ from kdelta.report.model import KernelRuns
 from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
 from kdelta.studies.profile.model import ProfileReport, ProfileViews
-from kdelta.studies.profile.parts import CODE, COUNTED, WORK, as_one, cycles, left_out_text, percent
+from kdelta.studies.profile.parts import CODE, COUNTED, WORK, as_one, cycles, left_out_text, share
 from kdelta.studies.profile.views_text import (
     annotated_lines,
     callers_lines,
@@ -65,7 +65,9 @@ class FunctionsAsked(msgspec.Struct, frozen=True):
 ON_A_PAGE = FunctionsAsked()
 
 
-def document(stored: Stored, report: ProfileReport, asked: FunctionsAsked = ON_A_PAGE) -> Document:
+def profile_document(
+    stored: Stored, report: ProfileReport, asked: FunctionsAsked = ON_A_PAGE
+) -> Document:
     """Return the document of a profile. Other views that were asked for stand in place of the
     functions where their columns are named, and above them on a page. LabError if the functions do
     not add up.
@@ -124,7 +126,7 @@ def _answer(report: ProfileReport, rows: Sequence[FunctionLine]) -> Answer:
         return Answer(("Nothing was executed there.",), tone="unresolved")
     whole = as_one(rows).cost.insns
     named = [
-        f"{function_name(row.name, row.origin)} ({percent(row.cost.insns, whole) or '0%'})"
+        f"{function_name(row.name, row.origin)} ({share(row.cost.insns, whole) or '0%'})"
         for row in ranked(rows)[:_NAMED]
     ]
     text = (
@@ -146,7 +148,7 @@ def _table(rows: Sequence[FunctionLine], asked: FunctionsAsked) -> Table:
             Cell(name),
             *((Cell(code, tone="same" if code else ""),) if asked.columns is None else ()),
             cells.number(line.cost.insns),
-            Cell(percent(line.cost.insns, whole), float(line.cost.insns)),
+            Cell(share(line.cost.insns, whole), float(line.cost.insns)),
             *(_cell(line, sort, whole) for sort in shown),
         )
 
@@ -162,7 +164,7 @@ def _table(rows: Sequence[FunctionLine], asked: FunctionsAsked) -> Table:
             *(COLUMNS[sort] for sort in shown),
         ),
         (
-            *(row(one, function_name(one.name, one.origin), CODE[part_of(one.origin)])
+            *(row(one, function_name(one.name, one.origin), CODE[code_part(one.origin)])
               for one in named),
             *((row(as_one(rest), others),) if rest else ()),
         ),
@@ -179,7 +181,7 @@ def _cell(line: FunctionLine, column: Sort, whole: int) -> Cell:
     if not figure:
         return cells.NOTHING
     if column is Sort.INCLUSIVE:
-        return Cell(percent(line.inclusive, whole), figure)
+        return Cell(share(line.inclusive, whole), figure)
     if column is Sort.CYCLES and line.modelled:
         return Cell(cycles(line.modelled), figure)
     return cells.number(figure)

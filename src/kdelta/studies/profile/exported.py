@@ -7,7 +7,7 @@ import numpy as np
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
-from kdelta.infer.profiles.profile import Selection, part_of
+from kdelta.infer.profiles.profile import Selection, code_part
 from kdelta.lab.lab import Lab
 from kdelta.lab.progress import Progress
 from kdelta.lab.work import Work
@@ -77,7 +77,7 @@ async def exportable(
 
 def selected(profile: Profile, selection: Selection) -> Profile:
     """The profile with the costs alone of what is looked at. Paths of calls stay whole."""
-    parts = np.array([part_of(f.origin) in selection.parts for f in profile.functions], bool)
+    parts = np.array([code_part(f.origin) in selection.parts for f in profile.functions], bool)
     contexts = np.array([one in selection.contexts for one in CONTEXTS], bool)
     rows = profile.rows
     kept = parts[profile.row_function()] & contexts[profile.tree.context[rows.node]]

@@ -67,6 +67,6 @@ def cycles(one: Modelled) -> str:
     return "-".join(figures.short(Fraction(round(value))) for value in (one.low, one.high))
 
 
-def percent(count: int | None, whole: int) -> str:
+def share(count: int | None, whole: int) -> str:
     """A part of a whole; nothing where it is not known."""
     return "" if count is None or not whole else f"{100 * count / whole:.1f}%"

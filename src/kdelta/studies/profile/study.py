@@ -27,7 +27,7 @@ from kdelta.infer.profiles.profile import (
     region_profile,
 )
 from kdelta.kernels.kbuild.failure import NoKernel
-from kdelta.lab.found import in_rounds, with_files
+from kdelta.lab.found import in_rounds, with_found_files
 from kdelta.lab.lab import Lab, RunResult, traces_of
 from kdelta.lab.plan import COMMAND_REGION
 from kdelta.lab.progress import Progress
@@ -132,7 +132,7 @@ async def kernel_run(spec: str, what: Work, lab: Lab) -> RunResult | None:
     if isinstance(kernel, NoKernel):
         progress.log(f"no kernel: {kernel.text}")
         return None
-    what = await with_files(what, [kernel], lab)
+    what = await with_found_files(what, [kernel], lab)
     (plan,) = what.plans([kernel], lab.request, progress.log)
     settled = await lab.settled([kernel], [plan])
     return await settled.one(kernel, plan, 0)
@@ -142,7 +142,7 @@ async def with_work(found: Recorded, what: Work, lab: Lab) -> Recorded:
     """The same with what the run did: of a command the store keeps the name alone."""
     if not found.kernel:
         return found
-    what = await with_files(what, [found.kernel], lab)
+    what = await with_found_files(what, [found.kernel], lab)
     plan = what.plan(found.kernel, lab.request, lab.progress.log)
     return msgspec.structs.replace(found, work=plan)
 

@@ -16,7 +16,7 @@ from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.profiles.annotate import AnnotatedFunction, Disassemble, annotated
 from kdelta.infer.profiles.calls import callers, merged_calls
 from kdelta.infer.profiles.matching import Key
-from kdelta.infer.profiles.profile import Selection, nearest
+from kdelta.infer.profiles.profile import Selection, likely_names
 from kdelta.infer.profiles.source import SourceLine, by_line, executed_addresses, line_text
 from kdelta.lab.progress import Progress, Silent
 from kdelta.spec.errors import KdeltaError, UserError
@@ -167,6 +167,6 @@ def find_functions(profiles: Sequence[Profile], name: str) -> tuple[Key, ...]:
     plain = [key for key in keys if name == strip_suffixes(key[1])]
     found = tuple(dict.fromkeys([*exact, *plain]))
     if not found:
-        known = nearest(name, (key[1] for key in keys))
+        known = likely_names(name, (key[1] for key in keys))
         raise UserError(f"no function {name!r} was executed there", f"there is: {known}")
     return found

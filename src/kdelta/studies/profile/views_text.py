@@ -21,7 +21,7 @@ from kdelta.report import figures
 from kdelta.report.lines import WIDTH, function_name, wrapped
 from kdelta.spec.errors import LabError
 from kdelta.studies.profile.model import LineCost
-from kdelta.studies.profile.parts import INSNS, PERCENT, named_line, percent
+from kdelta.studies.profile.parts import INSNS, PERCENT, named_line, share
 
 _CALLS = 8
 _OWN = 12
@@ -71,9 +71,9 @@ def _tree(calls: Calls, part: float, *, own: bool = True) -> list[str]:
     for one in shown_calls(calls, part):
         # A figure that stands for several nodes has no calls of its own.
         name = f"({one.cut} more)" if one.cut else node_name(one.key)
-        cells = f"{one.inclusive:>{INSNS}}{percent(one.inclusive, whole):>{PERCENT}}"
+        cells = f"{one.inclusive:>{INSNS}}{share(one.inclusive, whole):>{PERCENT}}"
         if own:
-            cells += f"{percent(one.own, whole) if one.own else '-':>{PERCENT}}"
+            cells += f"{share(one.own, whole) if one.own else '-':>{PERCENT}}"
         times = figures.short(Fraction(one.calls)) if one.calls else "-"
         lines += named_line(f"{cells}{times:>{_CALLS}}", _indented(one, name))
     return lines
@@ -113,9 +113,9 @@ def source_lines(lines: Sequence[LineCost], limit: int) -> list[str]:
     shown = ["", "source lines", f"{'insns':>{INSNS}}{'%':>{PERCENT}}  line"]
     said_of = [line.text for line in named] + [""] * (len(rows) - len(named))
     for (count, name), said in zip(rows, said_of, strict=True):
-        shown += named_line(f"{count:>{INSNS}}{percent(count, whole):>{PERCENT}}", f"  {name}")
+        shown += named_line(f"{count:>{INSNS}}{share(count, whole):>{PERCENT}}", f"  {name}")
         shown += [f"{'':>{INSNS + PERCENT}}    {said}"[:WIDTH]] if said else []
-    return [*shown, f"{whole:>{INSNS}}{percent(whole, whole):>{PERCENT}}  total"]
+    return [*shown, f"{whole:>{INSNS}}{share(whole, whole):>{PERCENT}}  total"]
 
 
 def _line(line: SourceLine) -> str:

@@ -55,7 +55,7 @@ class RunDetail(msgspec.Struct, frozen=True):
 BRIEF = RunDetail(functions=10, lines=10, is_brief=True)
 
 
-def document(
+def run_document(
     stored: Stored, reports: Sequence[RunReport], asked: RunDetail | None = None
 ) -> Document:
     """Return the document of a run, or of the perturbed runs of a command. asked: None is all.

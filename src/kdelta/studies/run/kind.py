@@ -5,7 +5,7 @@ from kdelta.report.document import Document
 from kdelta.report.kind import Kind
 from kdelta.report.names import kernel_name
 from kdelta.report.stored import Stored
-from kdelta.studies.run.document import RunDetail, document
+from kdelta.studies.run.document import RunDetail, run_document
 from kdelta.studies.run.model import RunReport
 
 
@@ -19,13 +19,13 @@ def _question(first: RunReport, *_: RunReport) -> str:
 def _printed(stored: Stored) -> Document:
     """With as many functions as were asked for."""
     asked = RunDetail(functions=stored.shown.get("functions", 20))
-    return document(stored, stored.of(RunReport), asked)
+    return run_document(stored, stored.of(RunReport), asked)
 
 
 KIND = Kind(
     report=RunReport,
     json="kdelta.run/2",
-    document=lambda s: document(s, s.of(RunReport)),
+    document=lambda s: run_document(s, s.of(RunReport)),
     printed=_printed,
     question=_question,
 )

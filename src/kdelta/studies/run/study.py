@@ -2,7 +2,7 @@
 """`kdelta run`: any program of the host under a kernel."""
 
 from kdelta.kernels.kbuild.failure import NoKernel
-from kdelta.lab.found import in_rounds, with_files
+from kdelta.lab.found import in_rounds, with_found_files
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.lab.steps import expect_kernels, expect_runs
 from kdelta.lab.work import Work
@@ -21,7 +21,7 @@ async def run_command(request: RunRequest, lab: Lab) -> tuple[RunResult, ...]:
     if isinstance(kernel, NoKernel):
         progress.log(f"no kernel: {kernel.text}")
         return ()
-    work = await with_files(work, [kernel], lab)
+    work = await with_found_files(work, [kernel], lab)
     plans = work.plans([kernel], request.lab, progress.log)
     settled = await lab.settled([kernel], plans)
     (done,) = await settled.runs([kernel], plans)

@@ -14,8 +14,8 @@ from kdelta.infer.effects.estimate import (
     Estimate,
     Quantity,
     bound,
+    farthest,
     is_seen,
-    reach,
     total,
 )
 from kdelta.infer.search.search_model import Proof
@@ -94,7 +94,7 @@ def mean_cells(mean: Estimate | None) -> tuple[Cell, Cell]:
     """A mean effect in per cent, and how far it may be off."""
     if mean is None:
         return Cell("", 0), Cell("", 0)
-    return cells.percent(mean.value), Cell(spread(mean), float(reach(mean)))
+    return cells.percent(mean.value), Cell(spread(mean), float(farthest(mean)))
 
 
 MEAN_COLUMNS = (

@@ -26,7 +26,7 @@ from kdelta.kernels.config.kconfig import (
     render_config,
     without_modules,
 )
-from kdelta.kernels.kbuild.built import DEPENDENCIES, DIGEST, BuiltKernel, forget, load_built
+from kdelta.kernels.kbuild.built import DEPENDENCIES, DIGEST, BuiltKernel, forget_built, load_built
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
@@ -231,7 +231,7 @@ class Bench:
             if built and not is_current(built.path / DIGEST):
                 line = f"{label}: its digest was made by another kdelta: built again"
                 self._lab.progress.log(line)
-                forget(built)
+                forget_built(built)
                 found = self._lab.kernel(str(spec))
         self.builds.add(label, found)
         return found
@@ -425,7 +425,7 @@ def complete_kernel(spec: str, lab: Lab) -> Kernel | NoKernel:
     if built is None or is_complete(built):
         return found
     lab.progress.log("an earlier kdelta did not keep what this kernel was made from: built again")
-    forget(built)
+    forget_built(built)
     return lab.kernel(spec)
 
 

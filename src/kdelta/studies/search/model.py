@@ -15,10 +15,10 @@ from kdelta.infer.effects.estimate import (
     Estimate,
     adds,
     bound,
+    farthest,
     is_seen,
     is_steady,
     mean_percent,
-    reach,
     widest,
 )
 from kdelta.infer.search.search_model import RegionSum
@@ -274,7 +274,7 @@ def spread(mean: Estimate) -> str:
         return "n=1" if mean.n else ""
     if mean.exact:
         return "exact"
-    far = reach(mean)
+    far = farthest(mean)
     places = 2 if far < _TWO_PLACES else 1
     return f"+-{math.ceil(far * 10**places) / 10**places:.{places}f}"
 
@@ -327,7 +327,7 @@ def about(count: int, base: str) -> str:
 def left_over(means: Means) -> str:
     """What is left over in the mean, in words; "" where it is exactly nothing."""
     rest, word = means.remainder, means.adds
-    return remainder_words(word) if rest and word and (rest.value or reach(rest)) else ""
+    return remainder_words(word) if rest and word and (rest.value or farthest(rest)) else ""
 
 
 def totals(means: Means, whole: str, rest: str) -> list[Total]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.effects import compare_runs
 from kdelta.lab.lab import Lab
 from kdelta.measures.model import Judgement, Measure, RunPair, RunSide, measured
 from kdelta.measures.path.shared import are_alike
@@ -121,7 +121,7 @@ def pairs_of(base: Mapping[str, RunSide], other: Mapping[str, RunSide]) -> dict[
         name: RunPair(
             one,
             other[name],
-            compare(
+            compare_runs(
                 one.counts, other[name].counts, alike=are_alike(one.kernel, other[name].kernel)
             ),
         )

@@ -49,7 +49,7 @@ WORDS = searched.AccountWords(
 HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
 
 
-def document(stored: Stored) -> Document:
+def series_document(stored: Stored) -> Document:
     """Return the document of a series of patches."""
     report = stored.one(SeriesReport)
     ends = tuple(zip(("without", "with all"), report.ends, strict=True))
@@ -106,7 +106,7 @@ def _answer(report: SeriesReport) -> Answer:
         return Answer((report.failure,), tone="unresolved")
     outcomes = Counter(row.answer.outcome for row in report.rows)
     chips = tuple(Chip(outcome.value, count) for outcome, count in outcomes.items())
-    sentences = [verdict_text(report)]
+    sentences = [series_verdict(report)]
     if report.minimal and report.minimal.answer.members:
         names = [one.name for one in report.minimal.answer.members]
         sentences.append(f"The smallest set with the effect: {words.listed(names)}.")
@@ -141,7 +141,7 @@ def _sections(report: SeriesReport) -> Iterator[Section]:
     yield from searched.items_section("groups", "Not split", groups)
     yield from _ruled_out(report)
     yield from _held(report)
-    parts = None if report.minimal else partial(parts_of, report=report)
+    parts = None if report.minimal else partial(series_parts, report=report)
     yield from searched.regions_sections(report.regions, ("without", "with all"), WORDS, parts)
     changes = _changes(report)
     yield from measured.sections(changes, "patch", report.measured, ("without", "with all"))
@@ -319,7 +319,7 @@ def _kept(report: SeriesReport) -> Iterator[Section]:
         yield Section("kept", "The branch that was kept", (Prose(text),))
 
 
-def verdict_text(report: SeriesReport) -> str:
+def series_verdict(report: SeriesReport) -> str:
     """In words: what all do, which patches do most of it, and how many do nothing."""
     whole, count = means_of(report).whole, len(averaged(report.regions))
     changed = [one for one in report.regions if not one.rate and is_seen(one.whole)]
@@ -350,7 +350,7 @@ def unseen_rows(report: SeriesReport) -> list[SeriesRow]:
     return [row for row in measured if not does_something(row.answer.effects)]
 
 
-def parts_of(region: str, report: SeriesReport) -> list[searched.Part]:
+def series_parts(region: str, report: SeriesReport) -> list[searched.Part]:
     """Return a region's patches and groups of them."""
     return [
         (row.name, row.answer.effects[region])

@@ -27,7 +27,7 @@ _MOST = 4
 """Regions that a commit names: those in which the effect is the largest part."""
 
 
-def keep(
+def keep_branch(
     request: SeriesRequest, trees: Trees, report: SeriesReport, progress: Progress
 ) -> SeriesReport:
     """Writes the branch; the report then says what is on it."""

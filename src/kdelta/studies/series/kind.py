@@ -4,7 +4,7 @@
 from kdelta.report import words
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
-from kdelta.studies.series.document import document
+from kdelta.studies.series.document import series_document
 from kdelta.studies.series.model import SeriesReport
 
 
@@ -16,7 +16,7 @@ def _question(one: SeriesReport) -> str:
 KIND = Kind(
     report=SeriesReport,
     json="kdelta.series/2",
-    document=document,
-    printed=explained(document, "regions", "folds", 8),
+    document=series_document,
+    printed=explained(series_document, "regions", "folds", 8),
     question=_question,
 )

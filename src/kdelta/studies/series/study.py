@@ -11,7 +11,7 @@ from kdelta.infer.effects.chance import is_doubtful
 from kdelta.infer.effects.estimate import Estimate, effect_between, is_seen
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles
-from kdelta.infer.search.additive import ObservedKernels, difference
+from kdelta.infer.search.additive import ObservedKernels, minus
 from kdelta.infer.search.minimal import MinimalSearch, SetVerdict, Trial
 from kdelta.infer.search.search_model import (
     NOTHING,
@@ -37,7 +37,7 @@ from kdelta.kernels.sources.patches import Patch, PatchFailure
 from kdelta.kernels.sources.series import likely_needs
 from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
-from kdelta.lab.reports import machine_facts
+from kdelta.lab.reports import facts_of_machine
 from kdelta.lab.work import titles_of, works_of
 from kdelta.measures.model import Measure, recording
 from kdelta.measures.path.comparable import end_notes
@@ -56,7 +56,7 @@ from kdelta.studies.search.measure import (
 )
 from kdelta.studies.search.pairs import JudgedChanges, not_known
 from kdelta.studies.search.study import SearchStudy
-from kdelta.studies.series.keep import keep
+from kdelta.studies.series.keep import keep_branch
 from kdelta.studies.series.model import Minimal, SeriesGroup, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
@@ -86,7 +86,7 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     bench = Bench(request.tree, works, lab, [one for one in measures if one.searched])
     study = _SeriesStudy(request, trees, bench, measures, lab)
     if not await study.measure_ends():
-        return failed(request, trees, study.ends, lab.store)
+        return failed_series(request, trees, study.ends, lab.store)
     return await study.run()
 
 
@@ -140,7 +140,7 @@ class _SeriesStudy(SearchStudy):
         report = self._assembled(search.answer(), reached, minimal, judged)
         if self._request.keep:
             with interruptible():
-                report = keep(self._request, self._trees, report, self._lab.progress)
+                report = keep_branch(self._request, self._trees, report, self._lab.progress)
         return report
 
     def _reach(self) -> dict[str, Reach]:
@@ -273,7 +273,7 @@ class _SeriesStudy(SearchStudy):
     def _effects(self, names: Collection[str]) -> dict[str, Estimate]:
         chosen = frozenset(names)
         held = [(one, self._measured[one].outcome) for one in (NOTHING, chosen)]
-        return ObservedKernels(held).with_mean(difference(chosen, NOTHING))
+        return ObservedKernels(held).with_mean(minus(chosen, NOTHING))
 
     async def _judged(self, search: SeriesSearch, minimal: Minimal | None) -> JudgedChanges:
         """Return what further measures say of each patch or group that does something, or of the
@@ -333,7 +333,7 @@ class _SeriesStudy(SearchStudy):
         )
 
 
-def failed(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
+def failed_series(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
     """The report of one of whose ends there is nothing to go by."""
     failure = nothing_to_compare(ends, [one.label for one in ends])
     return msgspec.structs.replace(_begin(request, trees, ends, store), failure=failure)
@@ -345,7 +345,7 @@ def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> Se
         words=request.patches,
         ends=(ends[0].side(NAMES[0], store), ends[1].side(NAMES[1], store)),
         workloads=titles_of(request.workloads, request.program),
-        machine=machine_facts(ends[0].done or ends[1].done, store),
+        machine=facts_of_machine(ends[0].done or ends[1].done, store),
         views=request.views,
         rows=tuple(
             SeriesRow(PatchAnswer(patch.name, PatchOutcome.UNRESOLVED, "", {}), patch.subject)

@@ -10,7 +10,7 @@ import msgspec
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import expanded, write_atomic
 from kdelta.infer.search.search_model import FlipSet
-from kdelta.kernels.kbuild.build import question_of
+from kdelta.kernels.kbuild.build import build_question
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
@@ -147,7 +147,7 @@ class Trees:
         """How the build of that kernel failed, if it did, and is not to be tried again."""
         if self._lab.request.rerun:
             return None
-        question = question_of(spec, msgspec.structs.replace(self.source, tree=tree))
+        question = build_question(spec, msgspec.structs.replace(self.source, tree=tree))
         run = self._lab.store.find_failure(no_kernel_key(question))
         if run is None or run.status is None or _LACK_OF_MEMORY in run.detail:
             return None
