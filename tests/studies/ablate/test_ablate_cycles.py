@@ -20,11 +20,11 @@ from kdelta.measures.model import RunSide
 from kdelta.store.store import Store
 from kdelta.studies.ablate.measured import cycles_in
 from kdelta.studies.ablate.model import AblationReport, GroupOutcome
-from kdelta.studies.ablate.pairs import pair_of
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.documents import document_text
 from kdelta.studies.search.measure import MeasuredKernel
+from kdelta.studies.search.pairs import kernels_below
 from tests.replay.made_kernel import kallsyms, text_rows
 from tests.report.shown import shown
 from tests.studies.ablated import AblatedLab, config_of, on, plain
@@ -152,7 +152,7 @@ def test_two_kernels_that_differ_by_one_unit() -> None:
         unmeasured = MeasuredKernel("", KERNEL, (), {})
         return {frozenset(one.split()): unmeasured for one in flipped}
 
-    assert pair_of("a", kernels("", "a", "b", "a b")) == frozenset()
-    assert pair_of("a", kernels("", "a b", "b", "b c", "a b c")) == frozenset("b")
-    assert pair_of("a", kernels("", "a b", "c")) is None
-    assert pair_of("a", kernels("a")) is None
+    assert kernels_below("a", kernels("", "a", "b", "a b")) == frozenset()
+    assert kernels_below("a", kernels("", "a b", "b", "b c", "a b c")) == frozenset("b")
+    assert kernels_below("a", kernels("", "a b", "c")) is None
+    assert kernels_below("a", kernels("a")) is None

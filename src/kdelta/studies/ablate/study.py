@@ -30,13 +30,13 @@ from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.kbuild.workbench import workbench
 from kdelta.lab.found import in_rounds
 from kdelta.lab.lab import Lab
-from kdelta.lab.reports import facts_of_machine, reported_cpu
+from kdelta.lab.reports import facts_of_machine, merged_unlike, reported_cpu, unlike
 from kdelta.lab.work import titles_of, works_of
 from kdelta.measures.cycles.placement import caches_of
 from kdelta.measures.model import Measure, recording
 from kdelta.measures.path.comparable import end_notes
 from kdelta.measures.registry import measures_of
-from kdelta.report.model import ReportedCPU
+from kdelta.report.model import Mismatch, ReportedCPU
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import (
@@ -46,7 +46,6 @@ from kdelta.studies.ablate.model import (
     Interaction,
     SwitchShare,
 )
-from kdelta.studies.ablate.pairs import FoundPairs, PairStudy
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import GroupDecision, Recompiler, by_execution, decided
 from kdelta.studies.search.measure import (
@@ -60,9 +59,11 @@ from kdelta.studies.search.measure import (
     regions_between,
     warnings_of,
 )
+from kdelta.studies.search.pairs import JudgedChanges, kernels_below
 from kdelta.studies.search.study import SearchStudy
 
 _NAMED = 2
+WHOLE = "A to B"
 """Option groups of a group that are named in its title."""
 
 
@@ -144,7 +145,9 @@ class _AblateStudy(SearchStudy):
         shares: dict[str, SwitchShare] = {}
         if self._request.switches:
             shares = await switch_shares(self._bench, self.ends[0], kept, self._configs[0])
-        return self._assembled(answer, shares, await self._pairs())
+        changes = self._changes() if self._measures else {}
+        judged = await self.judged(self._lab, self._measures, changes)
+        return self._assembled(answer, shares, changes, judged)
 
     def _decide(self, ends: Ends) -> dict[str, GroupDecision]:
         """Return the option groups, and which of them need no kernel."""
@@ -236,13 +239,27 @@ class _AblateStudy(SearchStudy):
             self._measured.setdefault(flips, measured)
         return flips
 
-    async def _pairs(self) -> FoundPairs | None:
-        """Return what measures besides the path say, where any is asked for."""
-        if not self._measures:
-            return None
-        names = [unit.name for unit in self._units]
-        study = PairStudy(self._measures, self._bench, self._lab)
-        return await study.find(self._measured, names, self._request.cpu)
+    def _changes(self) -> dict[str, tuple[FlipSet, FlipSet]]:
+        """Return the pairs of kernels that differ by all option groups, and by each of those that
+        two kernels differ by alone: an option group whose effect was inferred from kernels with
+        others flipped as well has a path effect only. Those on top of A come first.
+        """
+        alone = {unit.name: kernels_below(unit.name, self._measured) for unit in self._units}
+        known = [(flips, name) for name, flips in alone.items() if flips is not None]
+        known.sort(key=lambda one: (len(one[0]), sorted(one[0])))
+        whole = {WHOLE: (NOTHING, self._last)}
+        return whole | {name: (flips, flips | {name}) for flips, name in known}
+
+    def _unlike(self, cpu: CPU) -> tuple[Mismatch, ...]:
+        """Return what A or B did otherwise than on the CPU; what both did, once."""
+        return merged_unlike(
+            msgspec.structs.replace(
+                one, regions=tuple(self._bench.named(region, workload) for region in one.regions)
+            )
+            for who, end in zip("AB", self.ends, strict=True)
+            for workload, side in end.sides().items()
+            for one in unlike(cpu, side.done[0], self._lab.store, who)
+        )
 
     def _begin(self, units: Sequence[Candidate]) -> Search:
         before, after = (end.run for end in self.ends)
@@ -257,7 +274,11 @@ class _AblateStudy(SearchStudy):
         return fresh
 
     def _assembled(
-        self, answer: SearchAnswer, shares: Mapping[str, SwitchShare], pairs: FoundPairs | None
+        self,
+        answer: SearchAnswer,
+        shares: Mapping[str, SwitchShare],
+        changes: Mapping[str, tuple[FlipSet, FlipSet]],
+        judged: JudgedChanges,
     ) -> AblationReport:
         """Return the report of an ablation that came to its end."""
         store, (before, after) = self._lab.store, self.ends
@@ -268,27 +289,29 @@ class _AblateStudy(SearchStudy):
             options=len(explain_diff(*self._configs)),
             regions=regions_between(self.ends, answer.sums),
             option_groups=(
-                *(self._group(one, found[one.name], shares, pairs) for one in self._units),
+                *(
+                    msgspec.structs.replace(
+                        self._group(one, found[one.name], shares),
+                        measured=judged.measured(one.name),
+                        flipped=tuple(sorted(changes.get(one.name, (NOTHING,))[0])),
+                    )
+                    for one in self._units
+                ),
                 *map(_together, answer.groups),
             ),
             interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
             proof=answer.proof,
             strategy=answer.strategy,
-            notes=(*answer.notes, *(pairs.notes if pairs else ()), *ended),
-            mismatches=pairs.mismatches if pairs else (),
-            measured=pairs.whole if pairs else (),
+            notes=(*answer.notes, *judged.notes, *ended),
+            mismatches=self._unlike(self._request.cpu) if self._request.cpu else (),
+            measured=judged.measured(WHOLE),
             mean=answer.mean,
         )
 
     def _group(
-        self,
-        unit: OptionGroup,
-        found: UnitAnswer,
-        shares: Mapping[str, SwitchShare],
-        pairs: FoundPairs | None,
+        self, unit: OptionGroup, found: UnitAnswer, shares: Mapping[str, SwitchShare]
     ) -> AblatedGroup:
         decision = self._decisions[unit.name]
-        flipped, measured = (pairs.groups if pairs else {}).get(unit.name, ((), ()))
         ruled_out = found.how is How.RULED_OUT and decision.outcome is not None
         return AblatedGroup(
             name=unit.name,
@@ -302,8 +325,6 @@ class _AblateStudy(SearchStudy):
             how=found.text,
             vmlinux_bytes=self._grown(unit),
             switch=shares.get(unit.name),
-            measured=measured,
-            flipped=flipped,
         )
 
     def _grown(self, unit: OptionGroup) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from kdelta.infer.effects.effects import compare_runs
+from kdelta.infer.search.search_model import FlipSet
 from kdelta.lab.lab import Lab
 from kdelta.measures.model import Judgement, Measure, RunPair, RunSide, measured
 from kdelta.measures.path.shared import are_alike
@@ -128,6 +129,14 @@ def pairs_of(base: Mapping[str, RunSide], other: Mapping[str, RunSide]) -> dict[
         for name, one in base.items()
         if name in other
     }
+
+
+def kernels_below(name: str, kernels: Collection[FlipSet]) -> FlipSet | None:
+    """Return what is flipped in both of two kernels that differ by this one alone, as few as there
+    can be; None without such kernels.
+    """
+    below = [flips for flips in kernels if name not in flips and flips | {name} in kernels]
+    return min(below, key=lambda flips: (len(flips), sorted(flips)), default=None)
 
 
 def not_known(measures: Sequence[Measure], why: str, of: Sequence[str] = ()) -> tuple[str, ...]:
