@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A measure that a test registers is in compare, gate, ablate and log, and in every form, with no
-other file touched.
+"""A measure that a test registers is in compare, gate, ablate, bisect, series and log, and in every
+form, with no other file touched.
 """
 
 import asyncio
@@ -24,17 +24,22 @@ from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.forms import FORMS
 from kdelta.studies.gate.request import GateRequest
 from kdelta.studies.gate.study import run_gate
 from kdelta.studies.search.model import averaged
+from kdelta.studies.series.study import run_series
+from tests.kernels.trees import fake_tree
 from tests.lab.fake_lab import CostsByName, compared, for_real, never, without_guests
 from tests.studies.ablated import AblatedLab, config_of, on, plain
 from tests.studies.log.histories import log, three
-from tests.studies.planted import exactly
+from tests.studies.planted import CORE, SLOWER, Planted, PlantedLab, exactly
 from tests.studies.search_lab import without_programs
+from tests.studies.series.patches import Queue, SeriesLab, usual
 
 
 class Toys(Measure):
@@ -149,6 +154,41 @@ def test_ablate_has_it_by_option_group(
     words = {one.region: one.word for one in found.effects}
     assert words == {"open": Word.SAME, "fault": Word.FASTER, "empty": Word.SAME}
     in_every_form("ablate", report)
+
+
+@pytest.mark.build
+@pytest.mark.slow
+def test_bisect_has_it_by_commit(
+    own_cache: Path, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert own_cache.is_dir()
+    without_programs(monkeypatch)
+    planted = Planted(tmp_path)
+    good = planted.name("HEAD")
+    planted.change("core: slower", CORE, *SLOWER)
+    request = BisectRequest(repository=str(planted.folder), range=f"{good}..main")
+    report = asyncio.run(run_bisect(request, PlantedLab(planted, store)))
+    (commit,) = report.found
+    (found,) = commit.measured
+    words = {one.region: one.word for one in found.effects}
+    assert words == {"open": Word.SLOWER, "fault": Word.SAME, "empty": Word.SAME}
+    in_every_form("bisect", report)
+
+
+@pytest.mark.build
+@pytest.mark.slow
+def test_series_has_it_by_patch(
+    own_cache: Path, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert own_cache.is_dir()
+    without_programs(monkeypatch)
+    queue = Queue(fake_tree(tmp_path), tmp_path / "queue")
+    report = asyncio.run(run_series(usual(queue), SeriesLab(store)))
+    measured = {row.name: row.measured for row in report.rows if row.measured}
+    assert list(measured) == ["0002-lock-one", "0004-pages-two", "0005-lock-three"]
+    (whole,) = report.measured
+    assert {one.region: one.word for one in whole.effects}["open"] is Word.SLOWER
+    in_every_form("series", report)
 
 
 @pytest.mark.build
