@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.codes import RUNS_FAILED
+from kdelta.cli.measures import with_measures
 from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, on_cpu, one_tree, with_model
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.publish import run_study
@@ -49,6 +50,7 @@ def ablate(
     """
     tree = one_tree(words, "the two configs are for one and the same source")
     request = asked(tree=tree, program=program)
+    request, cycles = with_measures(request, cycles)
     lab, cpu = with_model(request.lab, like, cycles, priced="layouts" in asked.keywords)
     request = msgspec.structs.replace(request, lab=on_cpu(lab, cpu), cpu=cpu)
     report = run_study("ablate", run_ablate, request, printed, shown={"explain": shown.explain})

@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.codes import RUNS_FAILED
+from kdelta.cli.measures import with_measures
 from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, with_model
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.publish import publish, shown_lab
@@ -81,6 +82,7 @@ def bisect(
         )
     folder, changes = _tree(words[1:], asked.keywords.get("repository", "."))
     request = asked(repository=folder, range=words[0], changes=changes, program=program)
+    request, cycles = with_measures(request, cycles)
     asks, cpu = with_model(request.lab, like, cycles, priced="layouts" in asked.keywords)
     request = msgspec.structs.replace(request, lab=asks, cpu=cpu)
     with open_store() as store:

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.codes import RUNS_FAILED
+from kdelta.cli.measures import with_measures
 from kdelta.cli.options import CyclesOptions, FlameOptions, OfProgram, with_cycles
 from kdelta.cli.plain_options import All, Functions, PrintOptions, explain_option
 from kdelta.cli.publish import publish, report_text, shown_lab
@@ -67,6 +68,7 @@ def compare(
             "name another kernel, or a change of this one as in: kdelta compare ~/linux +fix.patch",
         )
     request = asked(base=base, others=tuple(others), program=program)
+    request, cycles = with_measures(request, cycles)
     request = with_cycles(
         request, cycles, priced=not {"layouts", "margin"}.isdisjoint(asked.keywords)
     )

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 
+from kdelta.cli.measures import with_measures
 from kdelta.cli.options import CyclesOptions, FlameOptions, OfProgram, with_cycles
 from kdelta.cli.output import ReaderGoneError
 from kdelta.cli.plain_options import HtmlFile, PrintOptions
@@ -110,6 +111,7 @@ def _request(
 ) -> GateRequest:
     """What is asked of these kernels, with the usual margins where none is named."""
     given = asked.keywords.get("compare", CompareRequest(base="", others=()))
+    given, cycles = with_measures(given, cycles)
     given = with_cycles(given, cycles, priced=given.layouts != CompareRequest.layouts)
     named: Fraction | None = asked.keywords.get("exact_margin")
     if named is None and given.cpus and given.cycles:

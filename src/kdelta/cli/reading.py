@@ -97,12 +97,17 @@ def _cpu(name: str, note: str = "") -> Any:
 
 
 def _words(option: str, given: str, type_: Any) -> object:
-    """The words of a list with commas, in the order of those that there are."""
+    """Return the words of a list with commas, in the order of those that there are; as they stand
+    where any may.
+    """
     words: Any = typing.get_args(type_)[0]
-    known = {one.value: one for one in words}
+    known = {} if words is str else {one.value: one for one in words}
     names = [name.strip() for name in given.split(",") if name.strip()]
     if not names:
-        raise UserError(f"{option} names nothing", f"there is: {', '.join(known)}")
+        there = f"there is: {', '.join(known)}" if known else f"write it as {option} NAME,NAME"
+        raise UserError(f"{option} names nothing", there)
+    if words is str:
+        return tuple(names)
     for name in names:
         if name not in known:
             raise UserError(f"no such word of {option}: {name}", f"there is: {', '.join(known)}")

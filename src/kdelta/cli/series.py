@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.cli.codes import RUNS_FAILED
+from kdelta.cli.measures import with_measures
 from kdelta.cli.options import LikeOptions, OfProgram, on_cpu, one_tree
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.publish import run_study
@@ -62,7 +63,7 @@ def series(
     kernels. Everything is kept: interrupted, it goes on where it was.
     """
     tree, patches = split_words(words)
-    request = asked(tree=tree, patches=tuple(patches), program=program)
+    request, _ = with_measures(asked(tree=tree, patches=tuple(patches), program=program), None)
     request = msgspec.structs.replace(request, lab=on_cpu(request.lab, like.cpu))
     if request.minimal and request.keep:
         raise UserError(

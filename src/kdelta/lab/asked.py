@@ -53,6 +53,17 @@ Cpus = Annotated[
         help="Take the paths of this CPU (see kdelta cpus); repeatable.",
     ),
 ]
+Measures = Annotated[
+    tuple[str, ...],
+    option(
+        "--measure",
+        metavar="LIST",
+        kind=OptionKind.LIST,
+        values="path|cycles|clock|conflicts",
+        usual="path, and what other options ask for",
+        help="Measure these: path, cycles:CPU, clock:kvm, conflicts.",
+    ),
+]
 Layouts = Annotated[
     int,
     option(

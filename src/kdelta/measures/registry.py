@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All measures besides the path: a new one is a folder, and a line here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -32,7 +32,7 @@ def measures_of(
     """Return the measures that a study's request asks for, by those fields that it has.
 
     works: what is run. cpu: whose model cycles are judged, if any. timed: by the clock, too, if one
-    was named.
+    was named. A request that names measures asks for no others.
     """
     lab: LabRequest = getattr(request, "lab", LabRequest())
     asked = MeasureRequest(
@@ -44,5 +44,6 @@ def measures_of(
         works=tuple(works),
         guest_cpus=lab.machine.cpus,
     )
-    found = (make(asked) for make in MEASURES.values())
+    chosen: Collection[str] = getattr(request, "measures", ()) or MEASURES
+    found = (make(asked) for name, make in MEASURES.items() if name in chosen)
     return [one for one in found if one is not None]

@@ -13,6 +13,7 @@ from kdelta.lab.asked import (
     LabOfPaths,
     Layouts,
     MaxBuilds,
+    Measures,
     Recompile,
     SearchAll,
     TimedBy,
@@ -81,5 +82,6 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpu: CPU | None = None
     layouts: Layouts = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN
+    measures: Measures = ()
     timed: TimedBy = NOT_TIMED
     lab: LabOfPaths = LabRequest()

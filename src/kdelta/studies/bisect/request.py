@@ -13,6 +13,7 @@ from kdelta.lab.asked import (
     LabOfPaths,
     Layouts,
     MaxBuilds,
+    Measures,
     Operations,
     SearchAll,
     TimedBy,
@@ -75,5 +76,6 @@ class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
     ] = BISECT_MARGIN
     max_builds: MaxBuilds = None
     rule_out: SearchAll = True
+    measures: Measures = ()
     timed: TimedBy = NOT_TIMED
     lab: LabOfPaths = LabRequest()

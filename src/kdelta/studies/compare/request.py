@@ -12,6 +12,7 @@ from kdelta.infer.effects.effects import MARGIN
 from kdelta.lab.asked import (
     Cpus,
     Layouts,
+    Measures,
     Operations,
     TimedBy,
     Workload,
@@ -79,5 +80,6 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
             help="Spend at most TIME of processor time (40s, 5m).",
         ),
     ] = None
+    measures: Measures = ()
     timed: TimedBy = TimedBy()
     lab: LabRequest = LabRequest()

@@ -10,6 +10,7 @@ from kdelta.infer.search.search_model import View
 from kdelta.lab.asked import (
     NOT_TIMED,
     MaxBuilds,
+    Measures,
     Recompile,
     SearchAll,
     TimedBy,
@@ -65,6 +66,7 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     rule_out: SearchAll = True
     recompile: Recompile = True
     more_runs: int = 8
+    measures: Measures = ()
     timed: Annotated[TimedBy, without("links")] = NOT_TIMED
     keep: Annotated[
         str,
