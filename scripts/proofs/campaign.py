@@ -154,15 +154,13 @@ def line_of(record: msgspec.Struct) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-def checks(module: Any) -> dict[str, Callable[[], object]]:
+def checks(module: Any) -> dict[str, Callable[[], None]]:
     """Return what there is to check of a proof, by name; functions with a parameter get its records
     if these are committed.
     """
     proof: Proof[Any] | None = getattr(module, "PROOF", None)
     is_committed = proof is not None and proof.is_committed
-    found: dict[str, Callable[[], object]] = {}
-    if proof and is_committed:
-        found["records"] = proof.check
+    found = {"records": proof.check} if proof and is_committed else {}
     for name, check in vars(module).items():
         if name.startswith("check_") and check.__module__ == module.__name__:
             if not inspect.signature(check).parameters:
@@ -172,7 +170,7 @@ def checks(module: Any) -> dict[str, Callable[[], object]]:
     return found
 
 
-def _check_records(check: Callable[[Sequence[Any]], object], proof: Proof[Any]) -> None:
+def _check_records(check: Callable[[Sequence[Any]], None], proof: Proof[Any]) -> None:
     check(proof.records())
 
 

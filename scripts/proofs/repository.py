@@ -34,16 +34,12 @@ class Repository:
         self._when = 1_700_000_000
 
     def git(self, *words: str, stdin: bytes = b"") -> str:
-        """Runs git there; what it printed."""
+        """Run git there and return what it printed."""
         name, mail = WHO.removesuffix(">").split(" <")
         people = {
             f"GIT_{who}_{what}": value
             for who in ("AUTHOR", "COMMITTER")
-            for what, value in (
-                ("NAME", name),
-                ("EMAIL", mail),
-                ("DATE", f"{self._when} +0000"),
-            )
+            for what, value in (("NAME", name), ("EMAIL", mail), ("DATE", f"{self._when} +0000"))
         }
         env = {**os.environ, **people, "GIT_DIR": str(self.folder)}
         result = run_git(words, env=env, stdin=stdin)
@@ -52,7 +48,7 @@ class Repository:
         return result.stdout.decode("utf-8", "surrogateescape")
 
     def create(self, store: Path, tree: str) -> str:
-        """The repository with one commit of a tree that another one has."""
+        """Make the repository with one commit of a tree that another one has."""
         make_folder(self.folder)
         run_git(["init", "-q", "--bare", "-b", "main", str(self.folder)])
         alternates = self.folder / "objects/info/alternates"
@@ -60,24 +56,20 @@ class Repository:
         return self.commit(tree, "Linux 6.12, as the distribution has it", [])
 
     def commit(self, tree: str, subject: str, parents: Sequence[str]) -> str:
-        """A commit of a tree."""
+        """Make a commit of a tree and return its hash."""
         self._when += 60
         words = [word for parent in parents for word in ("-p", parent)]
         return self.git("commit-tree", tree, "-m", subject, *words).strip()
 
-    def edited(self, tree: str, edits: Iterable[Edit], *, revert: bool = False) -> str:
-        """The tree with these edits, or without them."""
+    def edited(self, tree: str, edits: Iterable[Edit]) -> str:
+        """Return the tree with these edits."""
         self.git("read-tree", tree)
         for file, old, new in edits:
             entry = self.git("ls-files", "-s", "--", file).split()
             text = self.git("cat-file", "blob", entry[1])
-            there, wanted = (new, old) if revert else (old, new)
-            if there not in text:
-                sys.exit(f"{file} has no {there!r}")
-            if old:
-                text = text.replace(there, wanted, 1)
-            else:
-                text = text.removesuffix(new) if revert else text + new
+            if old not in text:
+                sys.exit(f"{file} has no {old!r}")
+            text = text.replace(old, new, 1) if old else text + new
             content = text.encode("utf-8", "surrogateescape")
             made = self.git("hash-object", "-w", "--stdin", stdin=content).strip()
             self.git("update-index", "--cacheinfo", f"{entry[0]},{made},{file}")

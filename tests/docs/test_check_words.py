@@ -33,6 +33,14 @@ def test_banned_word_fails_with_place_and_replacement(
     assert instead in found.stdout
 
 
+def test_line_of_results_with_too_many_words_fails_and_code_is_one_word(tmp_path: Path) -> None:
+    path = tmp_path / "results.md"
+    path.write_text(f"| {'word ' * 18}| `pytest tests/a.py` | [b](c d e) |\n\n{'word ' * 30}\n")
+    assert check(path).returncode == 0
+    path.write_text(f"| {'word ' * 19}| `pytest tests/a.py` | [b](c d e) |\n")
+    assert f"{path}:1: 21 words: write 20 at most, or two lines" in check(path).stdout
+
+
 def test_words_that_contain_a_banned_one_pass(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("Amendments besides those are withheld; a cloud renewal depends on it.\n")

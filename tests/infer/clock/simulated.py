@@ -42,7 +42,6 @@ Boots = tuple[Floats, Floats]
 class Kind(NamedTuple):
     """A kind of series without an effect; sigma: the standard deviation of a pair's difference."""
 
-    what: str
     draw: Callable[[Random, int], Boots]
     sigma: float = SIGMA
     effects: tuple[str, ...] = EFFECTS
@@ -116,36 +115,28 @@ def linked(links: int) -> Callable[[Random, int], Boots]:
 
 OF_LEVELS = math.sqrt(LEVEL**2 / 2 + 2 * SMALL**2)
 KINDS = {
-    "normal": Kind(
-        "normal", independent(lambda random, shape: scaled(1) * random.standard_normal(shape))
-    ),
-    "heavy": Kind(
-        "heavy tails (t with 3 degrees)",
-        independent(lambda random, shape: scaled(math.sqrt(3)) * random.standard_t(3, shape)),
+    "normal": Kind(independent(lambda random, shape: scaled(1) * random.standard_normal(shape))),
+    "heavy": Kind(  # tails of t with 3 degrees
+        independent(lambda random, shape: scaled(math.sqrt(3)) * random.standard_t(3, shape))
     ),
     "skewed": Kind(
-        "skewed (log-normal)",
         independent(
             lambda random, shape: (
                 scaled(math.sqrt(math.e * (math.e - 1))) * random.lognormal(0, 1, shape)
             )
-        ),
+        )
     ),
-    "drifting": Kind("drifting: linear and a random walk", drifting),
-    "levels": Kind("two levels 3 % apart, drawn for each boot", independent(levels), OF_LEVELS),
-    "second": Kind("the second boot of a pair 3 % slower", second_slower, math.hypot(LEVEL, SMALL)),
+    "drifting": Kind(drifting),
+    "levels": Kind(independent(levels), OF_LEVELS),
+    "second": Kind(second_slower, math.hypot(LEVEL, SMALL)),
     "fixed-order": Kind(
-        "drifting, and the base always first",
         lambda random, trials: drifting(random, trials, drawn=False),
         effects=("none",),
         limit="the order is not drawn",
     ),
     **{
         f"links-{links or 'new'}": Kind(
-            f"links of each kernel, one drawn for each boot: {links or 'a new one'}",
-            linked(links),
-            OF_LEVELS,
-            ("none",) if links else ("none", "beyond", "1"),
+            *(linked(links), OF_LEVELS, ("none",) if links else ("none", "beyond", "1")),
             "links are used again" if links else "",
         )
         for links in (1, 2, 5, 20, 0)
