@@ -114,6 +114,28 @@ def test_compare_judges_and_shows_it(lab: CostsByName, tmp_path: Path) -> None:
     assert [one["region"] for one in measured["effects"]] == ["getppid", "chdir", "signal-handler"]
 
 
+def test_it_is_given_what_the_path_found(
+    lab: CostsByName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[RunPair] = []
+    judge = Toys.judge
+
+    def noted(self: Toys, lab: Lab, pair: RunPair) -> Judgement:
+        given.append(pair)
+        return judge(self, lab, pair)
+
+    monkeypatch.setattr(Toys, "judge", noted)
+    (found,) = compared(lab, tmp_path, "base", "slow")
+    (pair,) = given
+    assert pair.path == found.effects
+    (path,) = pair.judged
+    effects = {one.region: one for one in path.found.effects}
+    assert (path.found.measure, effects["chdir"].word) == ("path", Word.SLOWER)
+    change = effects["chdir"].change
+    assert change
+    assert change.low == pytest.approx(0.00533, abs=1e-5)
+
+
 def test_gate_depends_on_it(lab: CostsByName, tmp_path: Path) -> None:
     request = CompareRequest(base="base", others=("slow",), lab=LabRequest(perturbations=3))
     with Store.open(tmp_path / "store") as store:

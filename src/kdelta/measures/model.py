@@ -2,7 +2,7 @@
 """What a measure is: something that a change of a kernel can cost, region by region."""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -38,16 +38,18 @@ class RunSide(msgspec.Struct, frozen=True):
 class RunPair(msgspec.Struct, frozen=True):
     """What a measure judges: runs of one workload under two kernels.
 
-    path     the effects on the path
+    path     the effects on the path, as far as they are known
     regions  the only ones to judge; None for all
     judged   what measures found that are asked before this one, in the order of the registry
+    show     takes the effects on the path so far, while more runs are made
     """
 
     base: RunSide
     other: RunSide
-    path: Effects
+    path: Effects = Effects((), ())
     regions: tuple[str, ...] | None = None
     judged: tuple["Judgement", ...] = ()
+    show: Callable[[Effects], None] = lambda _: None
 
     @property
     def workload(self) -> str:
@@ -85,8 +87,8 @@ class MeasureRequest(msgspec.Struct, frozen=True):
 
 
 class Measure:
-    """Something besides the path that a change can cost. Studies ask all measures of a request, and
-    know none by name. One overrides what it can answer.
+    """Something that a change can cost. Studies ask the path, and then all measures of a request,
+    of which they know none by name. One overrides what it can answer.
 
     name    a plural, as in "model cycles are not known"
     unit    of its figures, a plural
@@ -135,6 +137,10 @@ class Measure:
         """Return the same after having run what it takes."""
         return self.judge(lab, pair)
 
+    def passed_on(self, pair: RunPair, found: Judgement) -> RunPair:
+        """Return a pair as measures are given it that are asked after this one."""
+        return msgspec.structs.replace(pair, judged=(*pair.judged, found))
+
     def doubted(self, found: Judgement, gains: Sequence[PathGain]) -> Judgement:
         """Return a judgement without verdicts that these gains could turn round: what paths of the
         CPU could add to a kernel, which the emulator cannot offer.
@@ -154,8 +160,9 @@ async def measured(measures: Sequence[Measure], lab: Lab, pair: RunPair) -> list
     """
     found: list[Judgement | None] = []
     for measure in measures:
-        known = msgspec.structs.replace(pair, judged=(*pair.judged, *filter(None, found)))
-        found.append(await measure.measure(lab, known))
+        judged = await measure.measure(lab, pair)
+        pair = measure.passed_on(pair, judged) if judged else pair
+        found.append(judged)
     return found
 
 

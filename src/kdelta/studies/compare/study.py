@@ -29,7 +29,7 @@ from kdelta.measures.model import (
     measured,
     recording,
 )
-from kdelta.measures.path.judges import OperationRuns
+from kdelta.measures.path.judges import JudgedEffects, OperationRuns
 from kdelta.measures.path.measure import Path, without_open_paths
 from kdelta.measures.registry import measures_of
 from kdelta.spec.errors import KdeltaError, UserError
@@ -108,7 +108,7 @@ async def run_compare(
         base, *others = _with(wanted, runs)
         for side in (base, *others):
             budget.spend(cost_of_runs(side.counts))
-        path = Path(work, settled, margin=request.path_margin, budget=budget, states=request.states)
+        path = _path(request, work, settled, cpu, budget)
         for other in others:
             begun = Comparison(work.title, base, other, None, cpu, work=work)
             found.append(await _compared(begun, path, measures, settled, show))
@@ -117,6 +117,11 @@ async def run_compare(
             f"the budget ended: runs that were left out take {budget.refused.seconds} s more"
         )
     return tuple(found)
+
+
+def _path(request: CompareRequest, work: Work, lab: Lab, cpu: CPU | None, budget: Budget) -> Path:
+    margin, states = request.path_margin, request.states
+    return Path(work, lab, cpu=cpu, margin=margin, budget=budget, states=states)
 
 
 def _expect(request: CompareRequest, machines: Sequence[Sequence[Measure]], lab: Lab) -> None:
@@ -142,13 +147,16 @@ async def _compared(
 ) -> Comparison:
     """Return a comparison, judged by the path and then by all measures."""
     base, other, cpu = one.base, one.other, one.cpu
-    found = await path.judge(
-        base, other, cpu, lambda effects: show(msgspec.structs.replace(one, effects=effects))
-    )
-    if found is None:
+    if not (base.kernel and other.kernel and base.counts and other.counts):
         return one
-    pair = RunPair(*_with_more(base, other, found.more), found.effects)
-    judged = await measured(measures, lab, pair)
+
+    def so_far(effects: Effects) -> None:
+        show(msgspec.structs.replace(one, effects=effects))
+
+    first, *judged = await measured([path, *measures], lab, RunPair(base, other, show=so_far))
+    assert first is not None
+    found = first.detail
+    assert isinstance(found, JudgedEffects)
     effects, gains = without_open_paths(found.effects, base, other, cpu, lab.store)
     return msgspec.structs.replace(
         one,
@@ -159,16 +167,6 @@ async def _compared(
         ),
         more=found.more,
         gains=gains,
-    )
-
-
-def _with_more(
-    base: RunSide, other: RunSide, more: Sequence[OperationRuns]
-) -> tuple[RunSide, RunSide]:
-    """Return both with the runs of single operations: their spread counts for measures, too."""
-    return (
-        msgspec.structs.replace(base, done=(*base.done, *(d for m in more for d in m.base))),
-        msgspec.structs.replace(other, done=(*other.done, *(d for m in more for d in m.other))),
     )
 
 
