@@ -10,8 +10,9 @@ import msgspec
 import pytest
 import reading
 
-from kdelta.report.document import Cell, Column, Table
+from kdelta.report.document import Cell, Column
 from kdelta.report.kind import ALL
+from kdelta.studies.compare import columns, first_screen
 from kdelta.studies.compare import document as compare
 from kdelta.studies.forms import FORMS
 from tests.report.example_stored import EXAMPLES
@@ -92,16 +93,15 @@ def test_a_study_is_a_folder_and_its_lines_in_one_table(tmp_path: Path) -> None:
     assert done.stdout.split() == list(FORMS)
 
 
-def test_a_column_of_one_table_is_in_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = compare._operations_table
-
-    def wider(*arguments: object, **options: object) -> Table:
-        table = plain(*arguments, **options)  # type: ignore[arg-type]
-        columns = (*table.columns, Column("luck", "number"))
-        rows = tuple((*row, Cell("77.77")) for row in table.rows)
-        return type(table)(table.id, table.caption, columns, rows, filtered=table.filtered)
-
-    monkeypatch.setattr(compare, "_operations_table", wider)
-    stored = msgspec.structs.replace(EXAMPLES["compare cycles"], shown={ALL: 1})
+def test_a_column_of_operations_is_in_every_form_and_on_the_first_screen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    luck: columns.Columns = ((Column("luck", "number"),), lambda _: [Cell("77.77")])
+    full, screen = columns.all_columns, columns.screen_columns
+    monkeypatch.setattr(compare, "all_columns", lambda pair: [*full(pair), luck])
+    monkeypatch.setattr(first_screen, "screen_columns", lambda pair: [*screen(pair), luck])
+    stored = EXAMPLES["compare cycles"]
     for name in TABLES:
-        assert "77.77" in FORMS[name].render(stored), name
+        shown = FORMS[name].render(msgspec.structs.replace(stored, shown={ALL: 1}))
+        assert "77.77" in shown, name
+    assert "77.77" in FORMS["text"].render(msgspec.structs.replace(stored, shown={}))

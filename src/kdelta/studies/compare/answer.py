@@ -14,8 +14,11 @@ from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import Quantity, is_seen
 from kdelta.lab.plan import COMMAND_REGION
+from kdelta.measures.forms import form_of
 from kdelta.report import figures, words
+from kdelta.report.effects import Form
 from kdelta.report.lines import is_bare
+from kdelta.report.measured import MeasuredEffects
 from kdelta.report.names import SideNames, side_names
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.causes import cause_of
@@ -38,22 +41,51 @@ _LEAST_PERCENT = Fraction(1, 10)
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """One kernel against the base: `names` are those of both, `least` see LEAST."""
+    """One kernel against the base on one machine: `names` are those of both, `least` see LEAST.
+    `about` names the pair where there are more; `mark` is behind the ids of its sections, `who`
+    before the names of its suites.
+    """
 
     report: CompareReport
     compared: Compared
     names: SideNames
     least: Fraction
+    about: str = ""
+    mark: str = ""
+    who: str = ""
 
     @property
     def title(self) -> str:
-        """What is compared with what."""
+        """Return what is compared with what."""
         return self.names.against()
 
+    @property
+    def operations(self) -> tuple[OperationEffect, ...]:
+        """Return the effects on the path."""
+        return tuple(operations_of(self.compared.effects))
+
+    @property
+    def on_cpu(self) -> str:
+        """Return on which CPU, if on any."""
+        return f" on {self.report.cpu.name}" if self.report.cpu else ""
+
+    @property
+    def measured(self) -> list[tuple[MeasuredEffects, Form]]:
+        """Return what measures besides the path found, and how each is shown."""
+        return [(one, form_of(one.measure)) for one in self.compared.measured]
+
+    @property
+    def joined(self) -> list[tuple[MeasuredEffects, Form]]:
+        """Return those of them that are in the path's table."""
+        return [(found, form) for found, form in self.measured if form.joined and found.effects]
+
+    def headed(self, text: str) -> str:
+        """Return a heading that says which pair it is of."""
+        return f"{text}: {self.about}" if self.about else text
+
     def of(self, *words: Word) -> list[OperationEffect]:
-        """The operations with one of these words, those that changed most first."""
-        operations = operations_of(self.compared.effects)
-        return [one for one in by_size(operations) if one.verdict.word in words]
+        """Return the operations with one of these words, those that changed most first."""
+        return [one for one in by_size(self.operations) if one.verdict.word in words]
 
     def matters(self, one: OperationEffect) -> bool:
         """Whether its change is large enough to be listed."""
@@ -72,19 +104,25 @@ def least_of(stored: Stored) -> Fraction:
 
 
 def pairs_of(reports: Sequence[CompareReport], least: Fraction) -> list[Pair]:
-    """Return every pair of a report's base and another kernel."""
-    return [pair_of(report, other, least) for report in reports for other in report.others]
-
-
-def pair_of(report: CompareReport, compared: Compared, least: Fraction) -> Pair:
-    """Return the pair of a report's base and another kernel."""
-    return Pair(report, compared, side_names([report.base, compared.side]), least)
+    """Return every pair of a base and another kernel on one machine."""
+    found = []
+    for at, report in enumerate(reports, start=1):
+        several = len(report.others) > 1
+        titles = side_names([report.base, *(one.side for one in report.others)]).names[1:]
+        for number, (one, title) in enumerate(zip(report.others, titles, strict=True), start=1):
+            about = [title] if several else []
+            about += [report.cpu.name] if len(reports) > 1 and report.cpu else []
+            who = f"other {number}: " if several else ""
+            names = side_names([report.base, one.side])
+            mark = f"-{at}-{number}"
+            found.append(Pair(report, one, names, least, " on ".join(about), mark, who))
+    return found
 
 
 def path_text(pair: Pair, counted: str = ", by instructions executed, not time") -> str:
     """Return the verdict on the path of all operations; counted: by what, in words."""
     cpu = _as_on(pair.report)
-    what = words.counted(len(operations_of(pair.compared.effects)), "operation")
+    what = words.counted(len(pair.operations), "operation")
     title = f"Linux {pair.title}" if pair.title[:1].isdigit() else pair.title
     parts = [f"{count} {word}" for word, count in tally(pair).items()]
     whole = whole_program(pair)
@@ -101,7 +139,7 @@ def path_text(pair: Pair, counted: str = ", by instructions executed, not time")
 
 def whole_program(pair: Pair) -> OperationEffect | None:
     """Return the effect on a program that marks no regions, if that is what was compared."""
-    operations = operations_of(pair.compared.effects)
+    operations = pair.operations
     is_whole = [one.name for one in operations] == [COMMAND_REGION]
     return operations[0] if is_whole else None
 
@@ -166,7 +204,7 @@ def tally(pair: Pair) -> dict[str, int]:
     """Return how many operations there are of each kind; changes too small to matter are one."""
     firm = [one for one in pair.of(*FIRM) if pair.matters(one)]
     counts = Counter(one.verdict.word for one in firm)
-    rest = Counter(one.verdict.word for one in operations_of(pair.compared.effects))
+    rest = Counter(one.verdict.word for one in pair.operations)
     found = {
         **{word.value: counts[word] for word in LISTED},
         f"changed by less than {percent(pair.least)}": len(pair.of(*FIRM)) - len(firm),

@@ -4,14 +4,12 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
 
 import msgspec
 
 from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.measures.cycles.words import OnCPU, cpus_lines, path_words
-from kdelta.measures.forms import form_of
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -33,76 +31,26 @@ from kdelta.report.document import (
     Verbatim,
     retitled,
 )
-from kdelta.report.effects import Form
-from kdelta.report.measured import MeasuredEffects, model_cycles
+from kdelta.report.measured import model_cycles
 from kdelta.report.model import KernelRuns
 from kdelta.report.names import side_names
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import functions, packets
 from kdelta.studies.compare.answer import (
+    Pair,
     heading,
     least_of,
     like_name,
-    pair_of,
     pairs_of,
     path_text,
     tally,
 )
 from kdelta.studies.compare.causes import terms_of
+from kdelta.studies.compare.columns import all_columns, operations_table
 from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns, report_groups
-from kdelta.studies.compare.tables import BACKGROUND_NAMES, in_order, operations_of
+from kdelta.studies.compare.tables import BACKGROUND_NAMES, in_order
 from kdelta.studies.compare.variants import variants_section
-
-
-class ComparedPair(msgspec.Struct, frozen=True):
-    """A base and one other on one machine. `about` names the pair where there are more; `mark` is
-    behind the ids of its sections, `who` before the names of its suites. functions: how many are
-    named of an operation.
-    """
-
-    report: CompareReport
-    compared: Compared
-    about: str
-    mark: str
-    who: str
-    functions: int = functions.MOST
-
-    @property
-    def operations(self) -> tuple[OperationEffect, ...]:
-        """The effects on the path."""
-        return tuple(operations_of(self.compared.effects))
-
-    @property
-    def label(self) -> str:
-        """What is compared with what."""
-        names = side_names([self.report.base, self.compared.side])
-        return f"{names.against()}{self.on_cpu}"
-
-    @property
-    def titles(self) -> dict[str, str]:
-        """Return what the columns of both kernels are called, by side."""
-        names = side_names([self.report.base, self.compared.side])
-        return dict(zip(("base", "other"), names.columns, strict=True))
-
-    @property
-    def on_cpu(self) -> str:
-        """On which CPU, if on any."""
-        return f" on {self.report.cpu.name}" if self.report.cpu else ""
-
-    @property
-    def measured(self) -> list[tuple[MeasuredEffects, Form]]:
-        """Return what measures besides the path found, and how each is shown."""
-        return [(one, form_of(one.measure)) for one in self.compared.measured]
-
-    @property
-    def joined(self) -> list[tuple[MeasuredEffects, Form]]:
-        """Return those of them that are in the path's table."""
-        return [(found, form) for found, form in self.measured if form.joined and found.effects]
-
-    def title(self, text: str) -> str:
-        """A heading that says which pair it is of."""
-        return f"{text}: {self.about}" if self.about else text
 
 
 def document(
@@ -110,9 +58,13 @@ def document(
 ) -> Document:
     """Return the document of a comparison. most: how many functions of an operation are named."""
     least = least_of(stored)
-    found = [msgspec.structs.replace(pair, functions=most) for pair in pairs(reports)]
-    answers = tuple(answer for pair in found for answer in answers_of(pair, least))
-    sections = [retitled(one, pair.titles) for pair in found for one in sections_of(pair)]
+    found = pairs_of(reports, least)
+    answers = tuple(answer for pair in found for answer in answers_of(pair))
+    sections = [
+        retitled(one, dict(zip(("base", "other"), pair.names.columns, strict=True)))
+        for pair in found
+        for one in sections_of(pair, most)
+    ]
     several = [report for report in reports if len(report.others) > 1]
     sections[:0] = [
         variants_section(pairs_of([report], least), f"-{at}")
@@ -152,7 +104,7 @@ def document(
     )
 
 
-def _notices(reports: Sequence[CompareReport], found: Sequence[ComparedPair]) -> Iterator[str]:
+def _notices(reports: Sequence[CompareReport], found: Sequence[Pair]) -> Iterator[str]:
     """Yield what may make the kernels' work another one."""
     groups = dict.fromkeys(map(report_groups, reports))
     yield from (f"Control groups: {one}." for one in groups if one)
@@ -168,7 +120,7 @@ def _by_cpu(reports: Sequence[CompareReport]) -> list[OnCPU]:
     return [(one.cpu, [model_cycles(each.measured) for each in one.others]) for one in reports]
 
 
-def _title(found: Sequence[ComparedPair]) -> str:
+def _title(found: Sequence[Pair]) -> str:
     """The answer in some words."""
     counts = Counter(one.verdict.word for pair in found for one in pair.operations)
     tally = ", ".join(f"{counts[word]} {word}" for word in words.ORDER if counts[word])
@@ -176,19 +128,7 @@ def _title(found: Sequence[ComparedPair]) -> str:
     workload = found[0].report.workload
     if len(found) > 1:
         return f"{workload}: {len(found)} comparisons: {tally}"
-    return f"{workload}: {tally}: {found[0].label}"
-
-
-def pairs(reports: Sequence[CompareReport]) -> Iterator[ComparedPair]:
-    """Every comparison of one kernel with another on one machine."""
-    several = len(reports) > 1
-    for at, report in enumerate(reports):
-        titles = side_names([report.base, *(one.side for one in report.others)]).names[1:]
-        for number, compared in enumerate(report.others):
-            names = [titles[number]] if len(report.others) > 1 else []
-            names += [report.cpu.name] if several and report.cpu else []
-            who = f"other {number + 1}: " if len(report.others) > 1 else ""
-            yield ComparedPair(report, compared, " on ".join(names), f"-{at + 1}-{number + 1}", who)
+    return f"{workload}: {tally}: {found[0].title}{found[0].on_cpu}"
 
 
 def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
@@ -213,16 +153,15 @@ def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
     return (*facts, ("runs", runs), ("counted", words.COUNTED))
 
 
-def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
+def answers_of(pair: Pair) -> tuple[Answer, ...]:
     """Return what is known of the path, and by other measures."""
     operations = pair.operations
     if not any(one.costs for one in operations):
         text = "Nothing can be compared: no operation succeeded on both sides."
         return (Answer((text,), about=pair.about, tone="unresolved"),)
-    asked = pair_of(pair.report, pair.compared, least)
-    found = tally(asked)
+    found = tally(pair)
     path = Answer(
-        (path_text(asked),),
+        (path_text(pair),),
         tuple(Chip(word, count, TONES.get(word, "same")) for word, count in found.items()),
         f"instructions executed{f', {pair.about}' if pair.about else ''}",
         words.tone_of(Counter({word: found.get(word, 0) for word in Word})),
@@ -231,37 +170,37 @@ def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
     return (path, *itertools.chain.from_iterable(measured))
 
 
-def sections_of(pair: ComparedPair) -> Iterator[Section]:
-    """Yield the sections of one pair."""
+def sections_of(pair: Pair, most: int) -> Iterator[Section]:
+    """Yield the sections of one pair. most: how many functions of an operation are named."""
     compared = pair.compared
     operations = pair.operations
     if not any(one.costs for one in operations):
         return
     yield Section(
         f"effects{pair.mark}",
-        pair.title("Effects"),
+        pair.headed("Effects"),
         _effects(pair),
     )
-    yield Section(f"operations{pair.mark}", pair.title("Operations"), tuple(_tables(pair)))
+    yield Section(f"operations{pair.mark}", pair.headed("Operations"), tuple(_tables(pair)))
     yield from packets.sections(compared, pair.report.cpu, pair.about, pair.mark)
     for found, form in pair.measured:
         yield from form.sections(found, pair.about, pair.mark, pair.report.cpu)
     like = pair.report.cpu.name if pair.report.cpu else like_name(pair.report)
     yield from common.unlike_section(like, compared.mismatches, f"mismatches{pair.mark}")
     yield from common.gains_section(like, compared.gains, f"gains{pair.mark}")
-    folds = functions.folds(in_order(operations), pair.mark, pair.functions)
-    folds += functions.background_folds(compared.effects.background, pair.mark, pair.functions)
+    folds = functions.folds(in_order(operations), pair.mark, most)
+    folds += functions.background_folds(compared.effects.background, pair.mark, most)
     if folds:
         lead = Prose(
             "Which functions account for the difference, in instructions an iteration and in per "
             "cent of the function's own. The rows add up to the total."
         )
         blocks: tuple[Block, ...] = (lead, *folds)
-        yield Section(f"functions{pair.mark}", pair.title("Functions"), blocks, detail=True)
-    yield from functions.config_sections(compared, pair.title("How the configs differ"), pair.mark)
+        yield Section(f"functions{pair.mark}", pair.headed("Functions"), blocks, detail=True)
+    yield from functions.config_sections(compared, pair.headed("How the configs differ"), pair.mark)
 
 
-def _effects(pair: ComparedPair) -> tuple[Block, ...]:
+def _effects(pair: Pair) -> tuple[Block, ...]:
     """The charts of effects, side by side."""
     drawn = [*_path_chart(pair)]
     names = [one.name for one in in_order(pair.operations)]
@@ -270,7 +209,7 @@ def _effects(pair: ComparedPair) -> tuple[Block, ...]:
     return (Charts(tuple(drawn)),) if drawn else ()
 
 
-def _path_chart(pair: ComparedPair) -> Iterator[Chart]:
+def _path_chart(pair: Pair) -> Iterator[Chart]:
     """Instructions are exact, so most of these effects have no interval to be seen."""
     rows = [
         Point(
@@ -302,7 +241,7 @@ def _in_percent(cost: Quantity) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _tables(pair: ComparedPair) -> Iterator[Block]:
+def _tables(pair: Pair) -> Iterator[Block]:
     """The table of operations, that of what others did meanwhile, and what else is counted."""
     yield from _operations(pair)
     background = pair.compared.effects.background
@@ -312,7 +251,7 @@ def _tables(pair: ComparedPair) -> Iterator[Block]:
     yield from functions.kinds_folds(in_order(pair.operations), pair.mark)
 
 
-def _bytes_table(pair: ComparedPair) -> Iterator[Table]:
+def _bytes_table(pair: Pair) -> Iterator[Table]:
     """What a byte costs, where an iteration works on a fixed number of them."""
     sizes = pair.report.bytes_worked_on
     rows = tuple(
@@ -330,59 +269,26 @@ def _bytes_table(pair: ComparedPair) -> Iterator[Table]:
         yield Table(f"bytes{pair.mark}", "Instructions a byte", columns, rows)
 
 
-def _operations(pair: ComparedPair) -> Iterator[Block]:
+def _operations(pair: Pair) -> Iterator[Block]:
     """The operations by verdict; those that are the same in all that was judged are folded."""
     ordered = in_order(pair.operations)
     same = [one for one in ordered if _is_same(one, pair)]
     caption = "Instructions an iteration of the measured tasks' own work"
     for found, _ in pair.joined:
         caption += f", and {found.measure}{found.where}" if found.placements else ""
+    columns = all_columns(pair)
     if others := [one for one in ordered if one not in same]:
-        yield _operations_table(f"ops{pair.mark}", caption, others, pair)
+        yield operations_table(f"ops{pair.mark}", caption, others, columns, filtered=True)
     if same:
         text = f"{words.counted(len(same), 'operation is', 'operations are')} the same"
-        yield Fold(text, (_operations_table(f"same{pair.mark}", caption, same, pair),))
+        table = operations_table(f"same{pair.mark}", caption, same, columns, filtered=True)
+        yield Fold(text, (table,))
 
 
-def _is_same(one: OperationEffect, pair: ComparedPair) -> bool:
+def _is_same(one: OperationEffect, pair: Pair) -> bool:
     judged = (effect for found, _ in pair.joined for effect in found.effects if effect.base)
     others = [effect.word for effect in judged if effect.region == one.name]
     return all(word is Word.SAME for word in (one.verdict.word, *others))
-
-
-def _operations_table(
-    id_: str, caption: str, operations: Sequence[OperationEffect], pair: ComparedPair
-) -> Table:
-    """One row an operation, with all verdicts that are there."""
-    columns = [
-        Column("operation", "name"),
-        Column("path", "word", "the verdict on the instructions executed"),
-        Column("base", "number", "instructions an iteration"),
-        Column("other", "number", "instructions an iteration"),
-        Column("diff", "number"),
-        Column("%", "number", "of the base"),
-        Column("spread", "number", "how far the difference may be off, over perturbed runs"),
-        Column("median", "number", "the difference of the median iterations"),
-    ]
-    rows = []
-    ids = functions.fold_ids(in_order(pair.operations), pair.mark)
-    for one in operations:
-        more = (form.cells(found, one.name) for found, form in pair.joined)
-        own = _operation_cells(one, ids.get(one.name, ""))
-        rows.append((*own, *itertools.chain.from_iterable(more)))
-    columns += itertools.chain.from_iterable(form.columns() for _, form in pair.joined)
-    return Table(id_, caption, tuple(columns), tuple(rows), filtered=True)
-
-
-def _operation_cells(one: OperationEffect, link: str) -> tuple[Cell, ...]:
-    word = one.verdict.word
-    verdict = cells.verdict(word)
-    if one.costs is None:
-        sides = [cells.number(x.value) if x else cells.NOTHING for x in
-                 (one.base, one.other)]  # fmt: skip
-        return (Cell(one.name), verdict, *sides, *[cells.NOTHING] * 4)
-    median = cells.signed(one.costs.median_insns.effect.value)
-    return (Cell(one.name, link=link), verdict, *cells.effect(one.costs.insns), median)
 
 
 def _background_table(background: Sequence[BackgroundEffect], mark: str) -> Table:
@@ -404,7 +310,7 @@ def _background_table(background: Sequence[BackgroundEffect], mark: str) -> Tabl
     return Table(f"background{mark}", caption, columns, rows)
 
 
-def _suites(pair: ComparedPair) -> Iterator[Suite]:
+def _suites(pair: Pair) -> Iterator[Suite]:
     if cases := tuple(map(_path_case, pair.operations)):
         yield Suite(f"{pair.who}path{pair.on_cpu}", cases)
     for found, form in pair.measured:
@@ -428,7 +334,7 @@ def _spec_notes(sides: Iterable[tuple[str, KernelRuns]], *, lost: bool) -> Itera
         yield from (f"{who}: {note.text}" for note in side.notes if note.lost == lost)
 
 
-def _notes(pair: ComparedPair) -> Iterator[str]:
+def _notes(pair: Pair) -> Iterator[str]:
     for names, one in _further(pair.compared):
         yield (
             f"{max(len(one.base), len(one.other))} more runs on each kernel, since fewer may "

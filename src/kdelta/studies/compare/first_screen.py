@@ -8,40 +8,33 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.chance import NO_CODE, SO_FAR
-from kdelta.infer.effects.costs import Costs
-from kdelta.infer.effects.effects import FIRM, OPEN, OperationEffect, Word
-from kdelta.infer.effects.estimate import is_seen
+from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
 from kdelta.infer.effects.functions import FunctionEffect
-from kdelta.measures.forms import form_of
 from kdelta.report import figures, words
 from kdelta.report.document import (
     Answer,
     Block,
-    Cell,
-    Column,
     Document,
     Facts,
     Items,
     Prose,
     Section,
-    Table,
     with_titles,
 )
 from kdelta.report.lines import merged
-from kdelta.report.measured import MeasuredEffects
 from kdelta.report.names import base_spec, differences
 from kdelta.report.text import text_of
 from kdelta.studies.compare.answer import (
     LISTED,
     Pair,
     about,
-    certainty,
     change,
     path_text,
     percent,
     within,
 )
-from kdelta.studies.compare.causes import cause_of, is_shown, others_of
+from kdelta.studies.compare.causes import is_shown, others_of
+from kdelta.studies.compare.columns import operations_table, screen_columns, why_open
 from kdelta.studies.compare.functions import LEAST_SHOWN, functions_table, sharing
 from kdelta.studies.compare.variants import variants_section
 
@@ -52,10 +45,8 @@ _NAMED = 3
 _FUNCTIONS = 10
 _LEAST_ROWS = 3
 _FEW = 5
-_LONGEST_NAME = 24
 _NO_BOUND = "how much they cost there is not known"
 _OTHERS = 4
-_CAUSE = "largest part"
 _NO_CONFIG = "; their configs are not both known"
 _DEPENDS = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
 _COUNTED = "Instructions of the measured tasks, kernel and user; not time."
@@ -141,7 +132,7 @@ def _answer(pair: Pair, *, is_first: bool) -> str:
         return f"{pair.title}: nothing to compare, no operation succeeded on both sides."
     text = path_text(pair) if is_first else path_text(pair, "")
     why = {Word.PLACEMENT_ONLY: " (where the linker put the code, not what it does)"}
-    for one in _joined(pair):
+    for one, _ in pair.joined:
         found = Counter(effect.word for effect in one.effects if effect.base)
         parts = [f"{found[word]} {word}{why.get(word, '')}" for word in Word if found[word]]
         text += f" In {one.measure}: {', '.join(parts)}." if parts else ""
@@ -181,44 +172,21 @@ def _shared(sizes: Sequence[int], left: int) -> list[int]:
 
 def _table(pair: Pair, groups: Groups, budgets: Sequence[int]) -> Iterator[Block]:
     """The operations with most change, then how many more there are."""
-    rows, more = [], []
+    rows: list[OperationEffect] = []
+    more = []
     for found, budget in zip(groups, budgets, strict=True):
         kept = found if len(found) <= budget else found[: max(0, budget - 1)]
-        rows += [_row(one, one.costs) for one in kept if one.costs]
+        rows += [one for one in kept if one.costs]
         if rest := found[len(kept) :]:
             named = " and ".join(dict.fromkeys(one.verdict.word for one in rest))
             ends = dict.fromkeys((change(rest[-1]), change(rest[0])))
             more.append(f"{len(rest)} more {named}: {' to '.join(ends)}")
     if not rows:
         return
-    titles = ("operation", *pair.names.columns, "change", "", _CAUSE)
-    numbers = (Column(title, "number") for title in titles[1:4])
-    columns = (Column(titles[0], "name"), *numbers, Column(""), Column(_CAUSE, "names"))
-    cells = tuple(tuple(map(Cell, row)) for row in rows)
-    yield Table("changes", "Instructions an iteration", columns, cells)
+    columns = screen_columns(pair)
+    yield operations_table("changes", "Instructions an iteration", rows, columns)
     if more:
         yield Items(tuple(more))
-
-
-def _row(one: OperationEffect, costs: Costs) -> tuple[str, ...]:
-    sides = (str(round(side.value)) for side in (costs.insns.base, costs.insns.other))
-    word = one.verdict.word
-    cause = cause_of(one)
-    if word in OPEN:
-        why = cause if word is Word.MIXED else _why_open(one)
-        cause = f"{word}: {why}" if why else str(word)
-    return _cut(one.name, _LONGEST_NAME), *sides, change(one), certainty(costs), cause
-
-
-def _why_open(one: OperationEffect) -> str:
-    """Why a row has no word although its interval excludes zero, in short."""
-    effect = one.costs.insns.effect if one.costs else None
-    is_known = effect is not None and effect.n > 1 and is_seen(effect)
-    return one.verdict.reason.partition(", ")[0] if is_known else ""
-
-
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 2]}.."
 
 
 def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
@@ -236,7 +204,7 @@ def _lists(pair: Pair, groups: Groups) -> Iterator[Items]:
     texts += [_list(one.verdict.word, [one], one.verdict.reason) for one in pair.of(*_DEPENDS)]
     alike: dict[tuple[Word, str], list[OperationEffect]] = {}
     for one in pair.of(Word.UNRESOLVED, Word.NOT_COMPARABLE):
-        if one in early or (one in shown and _why_open(one) == one.verdict.reason):
+        if one in early or (one in shown and why_open(one) == one.verdict.reason):
             continue
         alike.setdefault((one.verdict.word, one.verdict.reason), []).append(one)
     texts += [_list(word, found, reason) for (word, reason), found in alike.items()]
@@ -294,7 +262,7 @@ def _moved_text(one: OperationEffect) -> str:
 def _unlike(pair: Pair) -> str:
     """In a line how far figures are from the default CPU's: where none is named."""
     count = len({one.name for one in pair.compared.mismatches})
-    if not count or _joined(pair):
+    if not count or any(form.joined for _, form in pair.measured):
         return ""
     bases = {one.name: float(one.base.value) for one in pair.of(*Word) if one.base}
     parts = {
@@ -322,13 +290,8 @@ def _list(
 
 def _measured(pair: Pair) -> Iterator[Section]:
     """The verdicts of all measures besides the path, a line for each word."""
-    for found in pair.compared.measured:
-        yield form_of(found.measure).screen(found, pair.compared.mismatches)
-
-
-def _joined(pair: Pair) -> list[MeasuredEffects]:
-    """Return what is judged next to the path, in one table."""
-    return [one for one in pair.compared.measured if form_of(one.measure).joined]
+    for found, form in pair.measured:
+        yield form.screen(found, pair.compared.mismatches)
 
 
 def _first_of(warnings: Sequence[str]) -> tuple[str, ...]:
