@@ -3,9 +3,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kdelta.infer.effects.effects import FIRM
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.effects.effects import FIRM, Word
 from kdelta.report import cells, words
 from kdelta.report.document import (
     Answer,
@@ -30,15 +31,39 @@ from kdelta.report.words import TONES
 _NAMED = 6
 
 
+def chips(counts: Mapping[Word, int]) -> tuple[Chip, ...]:
+    """Return how many verdicts have each word, what asks for a look first."""
+    shown = [word for word in words.ORDER if counts.get(word)]
+    return tuple(Chip(word.value, counts[word], TONES[word]) for word in shown)
+
+
+def effects_chart(
+    points: Sequence[Point], said: Iterable[str], of: str, caption: str, unit: str = ""
+) -> Iterator[Chart]:
+    """Draw effects, if there are any. said: each in words. of: what they are an effect on, in that
+    unit if it is another one.
+    """
+    text = f"Effects on {of} by operation: {'; '.join(said)}"
+    unit = f"% of the base's {unit or of}"
+    if points:
+        yield Chart("effects", tuple(points), unit, caption, text, wide=True)
+
+
+def point_of(region: str, change: Interval, word: Word) -> Point:
+    """Return a point for a change that is a fraction."""
+    middle = 50 * (change.low + change.high)
+    return Point(region, middle, 100 * change.low, 100 * change.high, TONES[word])
+
+
 def answer(found: MeasuredEffects, about: str = "") -> Answer:
     """Return the verdicts of all regions, in a sentence and as chips. about: of which kernels."""
     counts = Counter(one.word for one in found.effects)
-    shown = [word for word in words.ORDER if counts[word]]
-    text = ", ".join(f"{counts[word]} {word}" for word in shown)
+    shown = chips(counts)
+    text = ", ".join(f"{one.count} {one.word}" for one in shown)
     of = words.counted(len(found.effects), "operation")
     return Answer(
         (f"Of {of}: {text}." if shown else "Nothing was measured.",),
-        tuple(Chip(word.value, counts[word], TONES[word]) for word in shown),
+        shown,
         f"{found.measure}{f', {about}' if about else ''}",
         words.tone_of(counts),
     )
@@ -202,31 +227,11 @@ def _charts(found: MeasuredEffects) -> Iterator[Charts]:
         for one in found.effects
         if one.change and math.isfinite(one.change.low + one.change.high)
     ]
-    if not known:
-        return
-    rows = tuple(
-        Point(
-            one.region,
-            50 * (change.low + change.high),
-            100 * change.low,
-            100 * change.high,
-            TONES[one.word],
-        )
-        for one, change in known
-    )
-    said = "; ".join(f"{one.region} {in_per_cent(change)} {one.word}" for one, change in known)
-    yield Charts(
-        (
-            Chart(
-                "effects",
-                rows,
-                f"% of the base's {found.measure}",
-                f"{found.measure}: other less base, with the interval",
-                f"Effects on {found.measure} by operation: {said}",
-                wide=True,
-            ),
-        )
-    )
+    points = [point_of(one.region, change, one.word) for one, change in known]
+    said = (f"{one.region} {in_per_cent(change)} {one.word}" for one, change in known)
+    caption = f"{found.measure}: other less base, with the interval"
+    for chart in effects_chart(points, said, found.measure, caption):
+        yield Charts((chart,))
 
 
 def _id(found: MeasuredEffects) -> str:

@@ -20,22 +20,19 @@ from kdelta.report.document import (
     Cell,
     Chart,
     Charts,
-    Chip,
     Column,
     Fold,
     Items,
-    Point,
     Prose,
     Section,
     Spread,
     Suite,
     Table,
 )
-from kdelta.report.effects import Form, step_cells
+from kdelta.report.effects import Form, chips, effects_chart, point_of, step_cells
 from kdelta.report.figures import in_per_cent
 from kdelta.report.measured import MODEL_CYCLES, Effect, MeasuredEffects
 from kdelta.report.model import Mismatch, ReportedCPU
-from kdelta.report.words import TONES
 
 _NAMED = 3
 _KINDS_SHOWN = ("l1i", "l2")
@@ -69,11 +66,9 @@ class CycleForm(Form):
         if not effects:
             return
         counts = Counter(one.verdict.word for one in effects)
-        shown = [word for word in words.ORDER if counts[word]]
-        chips = tuple(Chip(word.value, counts[word], TONES[word]) for word in shown)
         label = found.measure + found.where
         label += f", {about}" if about not in ("", _cpu_of(found)) else ""
-        yield Answer((sentence(effects),), chips, label, words.tone_of(counts))
+        yield Answer((sentence(effects),), chips(counts), label, words.tone_of(counts))
 
     def charts(self, found: MeasuredEffects, regions: Sequence[str]) -> Iterator[Chart]:
         effects = found.placements
@@ -238,30 +233,13 @@ def _besides(effects: Sequence[PlacementEffect]) -> Iterator[Block]:
 def effect_chart(effects: Sequence[PlacementEffect], cpu: str) -> Iterator[Chart]:
     """Draw effects with their intervals, in the order given."""
     shown = [one for one in effects if math.isfinite(one.relative.low + one.relative.high)]
-    rows = [
-        Point(
-            one.region,
-            100 * (one.relative.low + one.relative.high) / 2,
-            100 * one.relative.low,
-            100 * one.relative.high,
-            TONES[one.verdict.word],
-        )
-        for one in shown
-    ]
-    if not rows:
-        return
-    said = "; ".join(
-        f"{row.name} {row.low:+.2f} to {row.high:+.2f} % {one.verdict.word}"
-        for row, one in zip(rows, shown, strict=True)
+    points = [point_of(one.region, one.relative, one.verdict.word) for one in shown]
+    said = (
+        f"{point.name} {point.low:+.2f} to {point.high:+.2f} % {one.verdict.word}"
+        for point, one in zip(points, shown, strict=True)
     )
-    yield Chart(
-        "effects",
-        tuple(rows),
-        f"% of the base's model cycles on {cpu}",
-        f"Model cycles on {cpu}: {_OVER_LAYOUTS}",
-        f"Effects on model cycles on {cpu} by operation: {said}",
-        wide=True,
-    )
+    of = f"{MODEL_CYCLES} on {cpu}"
+    return effects_chart(points, said, of, f"Model cycles on {cpu}: {_OVER_LAYOUTS}")
 
 
 def ensembles(

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
-from kdelta.infer.effects.estimate import Quantity
 from kdelta.measures.cycles.words import OnCPU, cpus_lines, path_words
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
@@ -31,6 +30,7 @@ from kdelta.report.document import (
     Verbatim,
     retitled,
 )
+from kdelta.report.effects import effects_chart
 from kdelta.report.measured import model_cycles
 from kdelta.report.model import KernelRuns
 from kdelta.report.names import side_names
@@ -51,6 +51,12 @@ from kdelta.studies.compare.columns import all_columns, operations_table
 from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns, report_groups
 from kdelta.studies.compare.tables import BACKGROUND_NAMES, in_order
 from kdelta.studies.compare.variants import variants_section
+
+_PATH = (
+    "Path: instructions an iteration, other less base, with the interval over perturbed runs. Left "
+    "of zero the other kernel executes fewer."
+)
+"""What the path's chart shows."""
 
 
 def document(
@@ -210,35 +216,15 @@ def _effects(pair: Pair) -> tuple[Block, ...]:
 
 
 def _path_chart(pair: Pair) -> Iterator[Chart]:
-    """Instructions are exact, so most of these effects have no interval to be seen."""
-    rows = [
-        Point(
-            one.name,
-            *_in_percent(one.costs.insns),
-            tone=TONES[one.verdict.word],
-        )
-        for one in in_order(pair.operations)
-        if one.costs and one.costs.insns.base.value
-    ]
-    if not rows:
-        return
-    said = "; ".join(f"{row.name} {row.value:+.2f} %" for row in rows)
-    yield Chart(
-        "effects",
-        tuple(rows),
-        "% of the base's instructions",
-        "Path: instructions an iteration, other less base, with the interval over perturbed runs. "
-        "Left of zero the other kernel executes fewer.",
-        f"Effects on the path by operation: {said}",
-        wide=True,
-    )
-
-
-def _in_percent(cost: Quantity) -> tuple[float, float, float]:
-    """The effect with its interval, in per cent of the base."""
-    base, effect = cost.base.value, cost.effect
-    value, low, high = (float(100 * end / base) for end in (effect.value, effect.low, effect.high))
-    return value, low, high
+    """Draw the path's effects, most of which have no interval to be seen: they are exact."""
+    points = []
+    for one in in_order(pair.operations):
+        if one.costs and (base := one.costs.insns.base.value):
+            effect = one.costs.insns.effect
+            ends = [float(100 * end / base) for end in (effect.value, effect.low, effect.high)]
+            points.append(Point(one.name, ends[0], ends[1], ends[2], TONES[one.verdict.word]))
+    said = (f"{point.name} {point.value:+.2f} %" for point in points)
+    return effects_chart(points, said, "the path", _PATH, "instructions")
 
 
 def _tables(pair: Pair) -> Iterator[Block]:

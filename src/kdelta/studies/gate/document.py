@@ -25,6 +25,7 @@ from kdelta.report.document import (
     Table,
     Verbatim,
 )
+from kdelta.report.effects import chips
 from kdelta.report.kind import ALL
 from kdelta.report.lines import ascii_only
 from kdelta.report.stored import Stored
@@ -67,12 +68,11 @@ def document(stored: Stored, report: GateReport) -> Document:
     decision = report.decision
     bounded = sum(one.is_bounded for one in report.judged)
     found = Counter(one.word for one in report.judged if not one.is_bounded)
-    chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
-    chips += (Chip(BOUNDED, bounded, TONES[Word.SAME]),) if bounded else ()
+    shown = chips(found) + ((Chip(BOUNDED, bounded, TONES[Word.SAME]),) if bounded else ())
     line = gate_line(decision, report.judged)
     text = f"{_ANSWERS[decision.exit]} Exit code {int(decision.exit)}."
     sentences = (text, f"The gate says: {line}.")
-    answer = Answer(sentences, chips, "gate", _TONES.get(decision.exit, "unresolved"))
+    answer = Answer(sentences, shown, "gate", _TONES.get(decision.exit, "unresolved"))
     section = Section("gate", "What decided it", _because(report))
     cases = (
         Case("answer", _OUTCOMES.get(decision.exit, Outcome.UNKNOWN), line),
