@@ -7,24 +7,27 @@ runs, or with --pairs by their differences after 4, 6, 8, 16 and 32 pairs.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from kdelta.infer.effects.chance import FEW, SAME_CODE_RUNS
 from kdelta.infer.effects.effects import MARGIN, Word, verdict_on
 from kdelta.infer.effects.estimate import (
+    CLEAR,
     FEWEST_PAIRS,
     LOOKS,
     PAIR_LOOKS,
     Estimate,
     Quantity,
+    effect_between,
     estimate,
+    is_clear,
 )
-from kdelta.infer.effects.pairs import paired_effect
+from kdelta.infer.effects.pairs import RunPairs, kept_pairs
+from kdelta.lab.request import LabRequest
 from kdelta.measures.path.judges import MOST_RUNS
 from kdelta.spec.run import boot_of
 
@@ -194,26 +197,39 @@ def judged_pairs(
 ) -> Outcome:
     """Return the verdict by pairs on two sides whose means differ by that many instructions.
 
-    least: how many pairs a firm word takes.
+    least: how many pairs a firm word takes; of `FEW`, each iteration costs what its run does, so
+    that few pairs which are equal, or far apart, are enough.
     """
-    indexes = range(1, PAIR_LOOKS[-1])
-    boots = [boot_of(index) for index in indexes]
+    boots = [boot_of(index) for index in range(PAIR_LOOKS[-1])]
     base, other = shape.draw(random, np.array(boots))
     other = other + effect - shape.effect
-    found = [round(float(two)) - round(float(one)) for one, two in zip(base, other, strict=True)]
-    differences = [Fraction(one) for one in found]
-    for look in PAIR_LOOKS:
-        n = look - 1
-        paired = paired_effect(differences[:n], boots[:n])
-        one = Estimate(Fraction(BASE), Fraction(BASE), Fraction(BASE), n)
-        insns = Quantity(one, msgspec.structs.replace(one, value=BASE + paired.value), paired)
-        verdict = verdict_on(insns, MARGIN)
-        is_early = verdict.word in {Word.SLOWER, Word.FASTER} and n < least
-        if not is_early and not n < verdict.runs_needed <= MOST_RUNS:
+    sides = [[Fraction(BASE + round(float(one))) for one in side] for side in (base, other)]
+    for look in (LabRequest().perturbations, *PAIR_LOOKS):
+        differences = {at: sides[1][at] - sides[0][at] for at in range(look)}
+        kept = kept_pairs(differences)
+        both = [estimate([side[at] for at in kept]) for side in sides]
+        pairs = RunPairs((), tuple(boots[at] for at in kept), alike=True)
+        found = pairs.effect(*both, [differences[at] for at in kept])
+        verdict = verdict_on(Quantity(*both, found), MARGIN)
+        word, n = verdict.word, found.n
+        if word is Word.SAME:
+            is_early = n < FEW
+        else:
+            is_early = word is not Word.UNRESOLVED and not _is_shown(found, both, least)
+        if not is_early and not look < verdict.runs_needed <= MOST_RUNS:
             break
-    word = Word.UNRESOLVED if is_early else verdict.word
-    covered = paired.low - 1 <= effect <= paired.high + 1
+    word = Word.UNRESOLVED if is_early else word
+    covered = found.low - 1 <= effect <= found.high + 1
     return Outcome(word, covered, look)
+
+
+def _is_shown(found: Estimate, sides: Sequence[Estimate], least: int) -> bool:
+    """Return whether so many pairs show an effect, as `by_chance` has it. least: see above."""
+    if least > FEW or found.is_enough:
+        return found.n >= least
+    if found.exact:
+        return found.n >= FEW
+    return is_clear(effect_between(*sides), CLEAR)
 
 
 def pair_rows(trials: int, seed: int) -> Iterator[str]:
@@ -225,7 +241,7 @@ def pair_rows(trials: int, seed: int) -> Iterator[str]:
         (shape, effect + shape.effect, least)
         for scale in (20, 100)
         for shape in pair_shapes(scale)
-        for least in (FEWEST_PAIRS, SAME_CODE_RUNS)
+        for least in (FEW, FEWEST_PAIRS, SAME_CODE_RUNS)
         for effect in (0.0, 1.5 * margin)
     ]
     for number, (shape, effect, least) in enumerate(cases):

@@ -95,16 +95,26 @@ class Row(msgspec.Struct, frozen=True):
         return math.sqrt(sum(statistics.variance(side) / len(side) for side in sides))
 
     @property
+    def paired_error(self) -> float:
+        """The same by the differences of runs of one perturbation."""
+        found = [its - own for own, its in zip(self.base, self.other, strict=True)]
+        return math.sqrt(statistics.variance(found) / len(found))
+
+    @property
     def wrong(self) -> str:
-        """Why the word is wrong, or nothing: faster or slower, and many runs show the opposite, or
-        no difference; the same, and they show one beyond the margin.
+        """Why the word is wrong, or nothing."""
+        return self.wrong_by(self.error)
+
+    def wrong_by(self, error: float) -> str:
+        """Why it is wrong by this standard error: faster or slower, and many runs show the
+        opposite, or no difference; the same, and they show one beyond the margin.
         """
         margin = MARGIN * statistics.fmean(self.base)
         if self.word in FIRM:
             sign = 1 if self.word == "slower" else -1
-            if sign * self.diff <= CERTAIN * self.error:
+            if sign * self.diff <= CERTAIN * error:
                 return f"{self.word}, and many runs differ by {self.diff:+.2f}"
-        if self.word == "same" and abs(self.diff) - CERTAIN * self.error > margin:
+        if self.word == "same" and abs(self.diff) - CERTAIN * error > margin:
             return f"same, and many runs differ by {self.diff:+.2f}"
         return ""
 
