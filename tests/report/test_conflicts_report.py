@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta conflicts` as text, JSON and page."""
 
+from fractions import Fraction
+
 import msgspec
 
+from kdelta.infer.conflicts.changes import Contention, FieldChange, Often, RegionChange
 from kdelta.report.document import Outcome, Table
 from kdelta.report.kind import ALL
 from kdelta.studies.conflicts.model import ConflictsReport
@@ -114,6 +117,15 @@ def test_two_kernels_say_what_came_and_went() -> None:
     assert "New in most regions: file.f_count (1)" in text
     assert "+file.f_count" in text
     assert "-kmalloc-512+0x100 by apparmor_file_free_security" in text
+
+
+def test_what_is_no_longer_next_to_a_field_is_on_the_first_screen_of_one_that_is_the_same() -> None:
+    often = Often(Fraction(2))
+    near = FieldChange("mm_struct.pgd", often, often, "f", "mm_struct.mm_count")
+    report = compared_conflicts()
+    change = RegionChange(report.changes[0].region, Contention.SAME, left=(near,))
+    text = first_screen(msgspec.structs.replace(report, changes=(change, *report.changes[1:])))
+    assert "mm_struct.pgd (read 2 times by f) no longer next to mm_struct.mm_count" in text
 
 
 def test_cases_have_the_word() -> None:

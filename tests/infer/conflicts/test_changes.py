@@ -240,6 +240,44 @@ def test_a_reader_of_a_line_that_came_is_not_named_again() -> None:
     assert [one.place for one in change.added] == ["mm_struct.mm_count"]
 
 
+def together(*others: ContestedField, skew_bytes: int = 0) -> Conflicts:
+    """The reader next to mm_users, or also to others."""
+    fields = (field("mm_struct.mm_users"), *others, reader("mm_struct.membarrier_state"))
+    return found(line(*(msgspec.structs.replace(one, skew_bytes=skew_bytes) for one in fields)))
+
+
+COUNT = field("mm_struct.mm_count")
+APART = found(*together().lines, line(COUNT))
+
+
+def test_what_a_reader_is_no_longer_next_to_is_named_and_the_word_stays() -> None:
+    went, came = changed(together(COUNT), APART), changed(APART, together(COUNT))
+    assert (went.contention, came.contention) == (Contention.SAME, Contention.SAME)
+    what = "mm_struct.membarrier_state (read 2 times by finish)"
+    assert because(went) == f"{what} no longer next to mm_struct.mm_count"
+    assert because(came) == f"{what} now next to mm_struct.mm_count"
+    (field,) = came.joined
+    assert field.base == field.other == Often(Fraction(2))
+
+
+@pytest.mark.parametrize(
+    ("base", "other"),
+    [
+        ([together(COUNT)], [together()]),  # the other field went
+        ([together(COUNT), APART], [APART]),
+        ([together(COUNT)], [APART, together(COUNT)]),
+        ([together(COUNT, skew_bytes=8)], [APART]),
+        ([together(COUNT)], [found(*together(skew_bytes=8).lines, line(COUNT))]),
+        ([together(field("jiffies"))], [found(*together().lines, line(field("jiffies")))]),
+    ],
+)
+def test_nothing_is_no_longer_next_to_a_field_in_some_runs_or_by_its_place(
+    base: list[Conflicts], other: list[Conflicts]
+) -> None:
+    change = compare_contended(list(map(Contended, base)), list(map(Contended, other)))
+    assert change.left == change.joined == ()
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "word"),
     [

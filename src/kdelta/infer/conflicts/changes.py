@@ -2,8 +2,9 @@
 """How what CPUs contend for in each iteration differs between the runs of two kernels."""
 
 import enum
+import itertools
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -68,7 +69,8 @@ class RegionChange(msgspec.Struct, frozen=True):
     """What differs in a region: fields that only the other kernel contends for, or accesses in a
     line that it contends for, those that it does not any more, and those of both that it writes
     more or less often. Interrupts that are sent more or less often are added or gone. `open`:
-    those of which the runs of a kernel differ, and memory without a name.
+    those of which the runs of a kernel differ, and memory without a name. left, joined: fields that
+    are read in contended lines of both kernels, but of one alone next to that field of the struct.
     """
 
     region: str
@@ -79,6 +81,8 @@ class RegionChange(msgspec.Struct, frozen=True):
     open: tuple[FieldChange, ...] = ()
     placed: tuple[FieldChange, ...] = ()
     parted: tuple[FieldChange, ...] = ()
+    left: tuple[FieldChange, ...] = ()
+    joined: tuple[FieldChange, ...] = ()
 
 
 Sent = Mapping[str, Fraction]
@@ -135,6 +139,22 @@ class Contended(msgspec.Struct, frozen=True):
         """Return those that are so for their place in memory alone."""
         return self._fields(is_placed=True)
 
+    @property
+    def next_to(self) -> "Mapping[tuple[str, str], SharedField]":
+        """Return what is read next to which field of the same struct, by the keys of both."""
+        found = {}
+        for line in self.conflicts.steady:
+            named = [one for one in line.fields if one.is_named]
+            for one, near in itertools.product(named, named):
+                if near.is_neighbor > one.is_neighbor and _owner(near.place) == _owner(one.place):
+                    _, shared = self._shared(line, near)
+                    found[_key(line, one), _key(line, near)] = msgspec.structs.replace(
+                        shared,
+                        next_to=one.place,
+                        is_skewed=bool(one.skew_bytes or near.skew_bytes or near.is_placed),
+                    )
+        return found
+
     def _fields(self, *, is_placed: bool) -> "Fields":
         fields: dict[str, SharedField] = {}
         for line in self.conflicts.steady:
@@ -160,6 +180,10 @@ class Contended(msgspec.Struct, frozen=True):
 def _key(line: ContendedLine, one: ContestedField) -> str:
     key = _everywhere(one.place) if one.is_named else f"{one.function}()"
     return key if line.is_true and not one.is_neighbor else key + _FALSE
+
+
+def _owner(place: str) -> str:
+    return _everywhere(place).partition(".")[0]
 
 
 def _everywhere(name: str) -> str:
@@ -210,10 +234,37 @@ def compare_contended(base: Sequence[Contended], other: Sequence[Contended]) -> 
         "placed": (*found[_Found.PLACED], *placed[_Found.PLACED], *placed[_Found.ADDED]),
         "parted": (*found[_Found.PARTED], *placed[_Found.PARTED], *placed[_Found.GONE]),
     }
+    where |= {"left": tuple(_left(base, other, keys))}
+    where |= {"joined": tuple(_turned(one) for one in _left(other, base, keys))}
     every = RegionChange(region, Contention.SAME, *map(tuple, lists), **where)
     cut = any(one.conflicts.is_cut for one in (*base, *other))
     word = Contention.UNRESOLVED if cut else _contention(every)
     return msgspec.structs.replace(every, contention=word)
+
+
+def _left(
+    base: Sequence[Contended], other: Sequence[Contended], keys: Mapping[str, str]
+) -> Iterator[FieldChange]:
+    """Yield what all runs of the first read next to a field, and all of the other elsewhere."""
+    ours, theirs = (
+        [{(keys[to], keys[key]): at for (to, key), at in one.next_to.items()} for one in side]
+        for side in (base, other)
+    )
+    there = [_renamed(one.fields, keys) for one in other]
+    for pair, at in ours[0].items():
+        firm = [one.get(pair) for one in ours] + [one.get(key) for one in there for key in pair]
+        if all(one and not one.is_skewed for one in firm) and not any(
+            pair in one for one in theirs
+        ):
+            means = (
+                _mean([one[pair].often for one in ours]),
+                _mean([one[pair[1]].often for one in there]),
+            )
+            yield FieldChange(at.place, *means, at.function, at.next_to)
+
+
+def _turned(change: FieldChange) -> FieldChange:
+    return msgspec.structs.replace(change, base=change.other, other=change.base)
 
 
 def _keys(runs: Iterable[Contended]) -> dict[str, str]:

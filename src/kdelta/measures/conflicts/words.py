@@ -13,7 +13,17 @@ _MOVED = 2
 
 
 def because(change: RegionChange) -> str:
-    """Return the fields that a word is about, or why there is none; empty where all are alike."""
+    """Return the fields that a word is about, or why there is none, and what is no longer next to
+    which field, or is now; empty where all are alike.
+    """
+    near = [
+        *(f"{_by_whom(one, one.base)} no longer next to {one.next_to}" for one in change.left),
+        *(f"{_by_whom(one, one.other)} now next to {one.next_to}" for one in change.joined),
+    ]
+    return "; ".join(filter(None, (_because(change), some(near, _MOVED) if near else "")))
+
+
+def _because(change: RegionChange) -> str:
     marked = _marked(change.added, change.gone)
     if marked:
         return some(marked, _NAMED)
@@ -38,13 +48,17 @@ def _marked(more: Iterable[FieldChange], less: Iterable[FieldChange]) -> list[st
 
 def named(change: FieldChange, often: Often) -> str:
     """Return a field as a sentence names it, with who accesses it so often next to what."""
-    if not change.next_to:
-        return change.place
+    return (
+        _by_whom(change, often, f", next to {change.next_to}") if change.next_to else change.place
+    )
+
+
+def _by_whom(change: FieldChange, often: Often, more: str = "") -> str:
     is_written = often.writes >= Fraction(1, 2)
     how, count = ("written", often.writes) if is_written else ("read", often.accesses)
     times = cells.number(count).text
     place = change.place.removesuffix(f" by {change.function}")
-    return f"{place} ({how} {times} times by {change.function}, next to {change.next_to})"
+    return f"{place} ({how} {times} times by {change.function}{more})"
 
 
 def _often(change: FieldChange) -> str:

@@ -141,7 +141,8 @@ def _without_folds(blocks: Iterable[Block]) -> Iterator[Block]:
 def _quiet(report: ConflictsReport) -> frozenset[str]:
     """The regions that the first sentences count and name."""
     if len(report.sides) > 1:
-        return frozenset(one.region for one in report.changes if one.contention is Contention.SAME)
+        same = (one for one in report.changes if one.contention is Contention.SAME)
+        return frozenset(one.region for one in same if not (one.left or one.joined))
     return frozenset(one.region for one in report.sides[0].conflicts if not one.steady)
 
 
