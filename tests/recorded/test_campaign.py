@@ -96,7 +96,7 @@ def test_check_finds_a_wrong_record_a_missing_one_and_another_page(
 ) -> None:
     monkeypatch.setattr(campaign, "ROOT", tmp_path)
     (tmp_path / "docs").mkdir()
-    one, page = proof(tmp_path / "docs"), tmp_path / "docs/page.md"
+    one, page = proof(tmp_path / "docs"), tmp_path / "docs" / "page.md"
     run(monkeypatch, one)
     module = ModuleType("module")
     vars(module)["PROOF"] = one
