@@ -21,24 +21,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 from campaign import CASES, ROOT, Proof, line_of, markdown
-from compared import compared, effects_of, qemu_of, row_of
+from compared import compared, effects_of, obtained, qemu_of, row_of
 from numpy.typing import ArrayLike, NDArray
 
 from kdelta.infer.clock.decide import ALPHA, decide_all
 from kdelta.infer.clock.e_values import Floats, log_e_values
 from kdelta.infer.effects.effects import FIRM, Word
 from kdelta.infer.effects.intervals import two_sided
-from kdelta.kernels.kbuild.failure import NoKernel
-from kdelta.kernels.model import Kernel
-from kdelta.kernels.obtain import obtain
 from kdelta.lab.lab import open_store
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
 from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
 from kdelta.measures.clock.jobs import timed_job
-from kdelta.spec.errors import LabError
-from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
 
 FOLDER = CASES / "clock"
@@ -148,12 +143,7 @@ def trials(options: argparse.Namespace) -> list[str]:
 
 def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Booted]:
     """Boot and time."""
-    kernels: dict[str, Kernel] = {}
-    for name, spec in KERNELS.items():
-        found = obtain(parse_kernel_spec(spec), print)
-        if isinstance(found, NoKernel):
-            raise LabError(f"there is no {spec}")
-        kernels[name] = found
+    kernels = {name: obtained(spec) for name, spec in KERNELS.items()}
     compiler = guest_compiler(kernels["A"].arch, MACHINE)
     job = timed_job(Work(operations=OPERATIONS), kernels["A"], LabRequest(machine=MACHINE))
     image = initramfs_of(job.archive, compiler)

@@ -31,10 +31,9 @@ from pathlib import Path
 
 import msgspec
 from campaign import BUILD, NEW, OLD, Proof
+from compared import obtained
 
-from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.obtain import obtain
 from kdelta.lab.plan import guest_compiler
 from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.work import Work
@@ -43,7 +42,6 @@ from kdelta.measures.clock.guests import ClockGuest, initramfs_of, timed_boot
 from kdelta.measures.clock.jobs import timed_job
 from kdelta.measures.clock.results import TimedRun, read_run
 from kdelta.spec.errors import KdeltaError, LabError
-from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions
 
 SEED = 1
@@ -64,14 +62,6 @@ class Trial(msgspec.Struct, frozen=True):
     after_seconds: float
     good: bool
     words: str
-
-
-def kernels() -> list[Kernel]:
-    """Return the two kernels."""
-    found = [obtain(parse_kernel_spec(spec), print) for spec in SPECS]
-    if any(isinstance(one, NoKernel) for one in found):
-        raise LabError("a kernel is missing")
-    return [one for one in found if isinstance(one, Kernel)]
 
 
 def booted(kernel: Kernel, work: Work, seconds: float = 300.0) -> TimedRun:
@@ -251,7 +241,7 @@ FAULTS = ("hangs", "panics", "suspended", "offline", "killed", "two at once")
 
 def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Trial]:
     """Try each fault at a moment that is drawn."""
-    both = kernels()
+    both = [obtained(spec) for spec in SPECS]
     stand = suspended({})
     faults: dict[str, Callable[[int, float], tuple[bool, str]]] = {
         "hangs": lambda at, after: hangs(both[at % 2], after),

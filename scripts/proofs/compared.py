@@ -10,8 +10,10 @@ from campaign import Aloud
 from kdelta.infer.effects.effects import FIRM, OperationEffect
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
 from kdelta.lab.lab import Lab
 from kdelta.spec.errors import LabError
+from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.store.store import Store
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
@@ -37,6 +39,14 @@ class Row(msgspec.Struct, frozen=True):
 def kernel_of(lab: Lab, spec: str) -> Kernel:
     """Return the kernel of a spec; raises LabError if there is none."""
     found = lab.kernel(spec)
+    if isinstance(found, NoKernel):
+        raise LabError(f"cannot get {spec}: {found.text}")
+    return found
+
+
+def obtained(spec: str) -> Kernel:
+    """Return the kernel of a spec, without a lab; raises LabError if there is none."""
+    found = obtain(parse_kernel_spec(spec), print)
     if isinstance(found, NoKernel):
         raise LabError(f"cannot get {spec}: {found.text}")
     return found
