@@ -25,12 +25,14 @@ from kdelta.lab.lab import Lab, open_store
 from kdelta.lab.progress import Silent
 from kdelta.lab.work import workload_work
 from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
 from kdelta.workloads.catalog import find_workload
 
 KERNELS = {"6.1": OLD, "6.12": NEW}
 ORDERS = ("alone", "random-0", "random-1", "random-2", "reverse")
 SEED, LEAST_EQUAL = 1, 40
 WORKLOAD = find_workload("syscalls")
+REQUEST = msgspec.structs.replace(RECORDED_LAB, perturbations=1, rerun=True)
 Counted = dict[str, RegionCounts]
 
 
@@ -56,9 +58,9 @@ def runs_of(order: str) -> list[tuple[str, ...]]:
     return [{"table": table, "reverse": table[::-1]}.get(order) or shuffled[int(order[-1])]]
 
 
-async def counted(lab: Lab, kernel: Kernel, order: str) -> Counted:
+async def counted(store: Store, kernel: Kernel, order: str) -> Counted:
     """Return the regions of an order's runs under perturbation 0."""
-    found: Counted = {}
+    lab, found = Lab(store, Silent(), REQUEST), Counted()
     for operations in runs_of(order):
         done = await lab.one(kernel, workload_work(WORKLOAD, operations, kernel), 0)
         if done.counts is None:
@@ -71,14 +73,12 @@ def made(names: Sequence[str], _: argparse.Namespace) -> Iterator[Record]:
     """Run each order, and the whole table once a kernel."""
     tables: dict[str, Counted] = {}
     with open_store() as store:
-        request = msgspec.structs.replace(RECORDED_LAB, perturbations=1, rerun=True)
-        lab = Lab(store, Silent(), request)
         for name in names:
             series, order = name.split()
-            kernel = kernel_of(lab, KERNELS[series])
+            kernel = kernel_of(Lab(store, Silent(), REQUEST), KERNELS[series])
             if series not in tables:
-                tables[series] = asyncio.run(counted(lab, kernel, "table"))
-            found = asyncio.run(counted(lab, kernel, order))
+                tables[series] = asyncio.run(counted(store, kernel, "table"))
+            found = asyncio.run(counted(store, kernel, order))
             differing = {
                 one: (float(region.mean_own_insns()), float(found[one].mean_own_insns()))
                 for one, region in tables[series].items()
