@@ -5,7 +5,7 @@ import msgspec
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.cycles.crossing import VariantName, crossing
+from kdelta.infer.cycles.crossing import VariantName, crossing_of
 from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU, ReportedRun
 from kdelta.spec.run import RunStatus
 from kdelta.studies.crossing.model import CrossingReport, CrossingVariant
@@ -69,7 +69,7 @@ def crossing_report(cpu: str = "zen2") -> CrossingReport:
         variants=tuple(
             CrossingVariant(arm, side(arm), chose if arm == "stock" else off) for arm in WAY
         ),
-        found=crossing(arms, load_cpu(cpu) if cpu else None),
+        found=crossing_of(arms, load_cpu(cpu) if cpu else None),
         cpu=ReportedCPU(cpu, "AMD Zen 2", ("l1i",), ("l1i",)) if cpu else None,
         mismatches=(Mismatch("x", "no IBPB: none is written (no ibpb)", ("stock",), ("getppid",)),),
         notes=("what lies between the two kernels is reported here",),
@@ -90,5 +90,5 @@ def without_kernel_mode() -> CrossingReport:
         CrossingVariant("mitigations-off", side("mitigations-off")),
         *(CrossingVariant(arm, side(arm, why)) for arm in WAY if arm.startswith("kernel")),
     )
-    found = crossing({arm: (counts(arm),) for arm in ("stock", "mitigations-off")})
+    found = crossing_of({arm: (counts(arm),) for arm in ("stock", "mitigations-off")})
     return msgspec.structs.replace(whole, variants=arms, found=found, mismatches=())

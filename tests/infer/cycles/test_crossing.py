@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.cycles.crossing import PARTS, VARIANTS, Crossing, VariantName, check, crossing
+from kdelta.infer.cycles.crossing import (
+    PARTS,
+    VARIANTS,
+    Crossing,
+    VariantName,
+    check_crossing,
+    crossing_of,
+)
 from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.spec.errors import LabError
 from tests.report.example_crossing import KERNEL, WAY, counts
@@ -59,7 +66,7 @@ def made_runs(draw: st.DrawFn) -> dict[VariantName, tuple[RunCounts, ...]]:
 def test_shares_add_up_to_the_whole_and_operations_to_the_total(
     arms: dict[VariantName, tuple[RunCounts, ...]], priced: bool
 ) -> None:
-    found = crossing(arms, ZEN2 if priced else None)
+    found = crossing_of(arms, ZEN2 if priced else None)
     for one in (*found.operations, found.total):
         names = [arm.name for arm in one.variants]
         assert names == sorted(names, key=VARIANTS.index)
@@ -83,7 +90,7 @@ def test_shares_add_up_to_the_whole_and_operations_to_the_total(
 
 
 def test_each_part_is_what_its_arm_leaves_out() -> None:
-    found = crossing(ALL)
+    found = crossing_of(ALL)
     (getppid,) = [one for one in found.operations if one.name == "getppid"]
     assert [(*share.parts, int(share.insns), int(share.user)) for share in getppid.shares] == [
         ("mitigations", 60, 0),
@@ -98,7 +105,7 @@ def test_each_part_is_what_its_arm_leaves_out() -> None:
 
 def test_an_arm_that_is_missing_leaves_its_part_with_the_next() -> None:
     arms = {arm: runs for arm, runs in ALL.items() if arm not in ("mitigations-off", "kernel")}
-    found = crossing({**arms, "kernel": ()})
+    found = crossing_of({**arms, "kernel": ()})
     (getppid,) = [one for one in found.operations if one.name == "getppid"]
     assert [(*share.parts, int(share.insns)) for share in getppid.shares] == [
         ("mitigations", "crossing", "direct call", 52),
@@ -108,14 +115,14 @@ def test_an_arm_that_is_missing_leaves_its_part_with_the_next() -> None:
 
 @pytest.mark.parametrize("arms", [(), ("stock",), ("kernel-skip",)])
 def test_too_few_arms(arms: tuple[VariantName, ...]) -> None:
-    found = crossing({arm: ALL[arm] for arm in arms})
+    found = crossing_of({arm: ALL[arm] for arm in arms})
     assert found.total.whole is None
     assert found.total.shares == ()
     assert [arm.name for arm in found.total.variants] == list(arms)
 
 
 def test_operations_that_not_every_run_has_are_not_in_the_total() -> None:
-    found = crossing(ALL)
+    found = crossing_of(ALL)
     assert set(found.left_out) == {"only-stock", "rest"}
     total = {arm.name: arm.insns.value for arm in found.total.variants}
     assert total["stock"] == 270 + 900_000
@@ -123,7 +130,7 @@ def test_operations_that_not_every_run_has_are_not_in_the_total() -> None:
 
 
 def test_perturbed_runs_give_a_spread() -> None:
-    found = crossing({arm: (counts(arm), counts(arm, 4)) for arm in VARIANTS})
+    found = crossing_of({arm: (counts(arm), counts(arm, 4)) for arm in VARIANTS})
     touched = next(one for one in found.operations if one.name == "mmap-touch-4m")
     assert [int(touched.variants[0].insns.low), int(touched.variants[0].insns.high)] == [
         900_000,
@@ -136,7 +143,7 @@ def test_perturbed_runs_give_a_spread() -> None:
 
 
 def test_special_instructions_are_those_of_an_iteration() -> None:
-    getppid = crossing(ALL).operations[0]
+    getppid = crossing_of(ALL).operations[0]
     for arm in getppid.variants:
         assert {kind: int(count) for kind, count in arm.specials.items()} == WAY[arm.name]
         assert arm.kernel.value == KERNEL[arm.name]
@@ -145,7 +152,7 @@ def test_special_instructions_are_those_of_an_iteration() -> None:
 @pytest.mark.parametrize("cpu", ["zen2", "generic-x86-64", "skylake-server"])
 def test_cycles_are_those_of_the_formula(cpu: str) -> None:
     model = load_cpu(cpu)
-    getppid = crossing(ALL, model).operations[0]
+    getppid = crossing_of(ALL, model).operations[0]
     for arm in getppid.variants:
         one = Cost(int(arm.insns.value), specials=WAY[arm.name])
         expected = model_cycles(one, {}, model)
@@ -155,7 +162,7 @@ def test_cycles_are_those_of_the_formula(cpu: str) -> None:
 
 
 def test_a_difference_is_priced_and_prices_are_not_subtracted() -> None:
-    getppid = crossing(ALL, ZEN2).operations[0]
+    getppid = crossing_of(ALL, ZEN2).operations[0]
     shares = {share.parts: share.cycles for share in getppid.shares}
     price = ZEN2.specials["lfence"]
     cycles = shares["mitigations",]
@@ -170,7 +177,7 @@ def test_what_has_no_price_is_reported_and_has_a_range() -> None:
         "stock": (run(region("a", {own("f"): Cost(10, specials={"odd": 3, "syscall": 1})}, 1)),),
         "kernel": (run(region("a", {own("f"): 10}, 1)),),
     }
-    found = crossing(arms, ZEN2)
+    found = crossing_of(arms, ZEN2)
     assert set(found.unpriced) == {"odd"}
     assert "syscall" in found.assumed
     prices = ZEN2.specials.values()
@@ -179,21 +186,23 @@ def test_what_has_no_price_is_reported_and_has_a_range() -> None:
     assert found.total.whole is not None
     assert found.total.whole.cycles is not None
     assert found.total.whole.cycles.high >= 3 * found.unpriced["odd"].high
-    assert crossing(arms).unpriced == {}
+    assert crossing_of(arms).unpriced == {}
 
 
 def test_what_does_not_add_up_is_a_fault() -> None:
-    found = crossing(ALL)
+    found = crossing_of(ALL)
     first = found.operations[0]
     share = msgspec.structs.replace(first.shares[0], user=first.shares[0].user + 1)
     broken = msgspec.structs.replace(first, shares=(share, *first.shares[1:]))
     with pytest.raises(LabError, match="getppid: the shares of user add up"):
-        check(msgspec.structs.replace(found, operations=(broken, *found.operations[1:])))
+        check_crossing(msgspec.structs.replace(found, operations=(broken, *found.operations[1:])))
     arm = msgspec.structs.replace(first.variants[0], user=first.variants[1].insns)
     with pytest.raises(LabError, match="getppid: the halves add up"):
-        check(_with(found, msgspec.structs.replace(first, variants=(arm, *first.variants[1:]))))
+        check_crossing(
+            _with(found, msgspec.structs.replace(first, variants=(arm, *first.variants[1:])))
+        )
     with pytest.raises(LabError, match="total: the operations' insns add up"):
-        check(msgspec.structs.replace(found, operations=found.operations[1:]))
+        check_crossing(msgspec.structs.replace(found, operations=found.operations[1:]))
 
 
 def _with(found: Crossing, first: object) -> Crossing:

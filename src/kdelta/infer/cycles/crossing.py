@@ -107,7 +107,7 @@ class Crossing(msgspec.Struct, frozen=True):
 _Run = Mapping[str, RegionCounts]
 
 
-def crossing(
+def crossing_of(
     variants: Mapping[VariantName, Sequence[RunCounts]], cpu: CPU | None = None
 ) -> Crossing:
     """The variants' runs that went well, perturbed alike, broken down. A variant without a run is
@@ -137,11 +137,11 @@ def crossing(
         assumed=_interval(prices.assumed) if prices else {},
         unpriced=_interval(prices.unpriced) if prices else {},
     )
-    check(found)
+    check_crossing(found)
     return found
 
 
-def check(found: Crossing) -> None:
+def check_crossing(found: Crossing) -> None:
     """Raises LabError unless user and kernel add up to each variant's work, and shares to the
     whole.
     """

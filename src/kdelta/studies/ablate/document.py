@@ -27,7 +27,7 @@ from kdelta.report.stored import Stored
 from kdelta.studies.ablate import measured
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.search import document as searched
-from kdelta.studies.search.model import about, averaged, bound_text, cell, means_of, totals
+from kdelta.studies.search.model import averaged, bound_text, cell, how_made, means_of, totals
 
 _OUTCOMES = {
     GroupOutcome.MEASURED: "measured",
@@ -51,7 +51,7 @@ WHOLE = "B - A"
 RULED_OUT = (GroupOutcome.DEAD, GroupOutcome.IDENTICAL)
 
 
-def document(stored: Stored) -> Document:
+def ablate_document(stored: Stored) -> Document:
     """Return the document of an ablation."""
     report = stored.one(AblationReport)
     names = tuple(f"{who}, {name}" for who, name in zip("AB", report.names, strict=True))
@@ -111,7 +111,7 @@ def _sections(report: AblationReport) -> Iterator[Section]:
         [(unit.name, means.of(unit.effects)) for unit in ranked],
         "Mean over all regions, in per cent of A, of what flipping each option group does.",
     )
-    lead = Prose(about(len(averaged(report.regions)), "A"))
+    lead = Prose(how_made(len(averaged(report.regions)), "A"))
     yield Section(
         "option groups", "Option groups and what they do", (*chart, _units_table(report), lead)
     )

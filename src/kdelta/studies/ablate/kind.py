@@ -4,7 +4,7 @@
 from kdelta.report import words
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
-from kdelta.studies.ablate.document import document
+from kdelta.studies.ablate.document import ablate_document
 from kdelta.studies.ablate.model import (
     AblationReport,
 )
@@ -22,7 +22,7 @@ def _question(one: AblationReport) -> str:
 KIND = Kind(
     report=AblationReport,
     json="kdelta.ablate/3",
-    document=document,
-    printed=explained(document, "regions", "folds", 8),
+    document=ablate_document,
+    printed=explained(ablate_document, "regions", "folds", 8),
     question=_question,
 )

@@ -109,7 +109,7 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
         await bench.measure(label, kernel) for label, kernel in zip("BA", found, strict=True)
     ]
     if before.failure or after.failure:
-        return failed(request, bench, (before, after), lab.store)
+        return failed_ablation(request, bench, (before, after), lab.store)
     ends = bench.comparable((before, after), request.cpu, measures)
     return await _AblateStudy(request, bench, ends, measures, lab).run(ends)
 
@@ -363,7 +363,9 @@ def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Esti
     return kernels.with_mean(minus(with_words, plain))
 
 
-def failed(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> AblationReport:
+def failed_ablation(
+    request: AblateRequest, bench: Bench, ends: Ends, store: Store
+) -> AblationReport:
     """The report of one of whose ends there is nothing to go by."""
     failure = nothing_to_compare(ends, [one.label for one in ends])
     return msgspec.structs.replace(_begin(request, bench, ends, store), failure=failure)

@@ -56,7 +56,7 @@ def bisect_document(stored: Stored) -> Document:
         environment=common.environment(stored, report.machine, ends),
         suites=(
             *searched.suites(names, report.ends, report.regions, _commits(report)),
-            *measured.suites(_changes(report)),
+            *measured.measured_suites(_changes(report)),
         ),
         failures=common.failures(ends),
         notes=(

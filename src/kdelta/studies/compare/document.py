@@ -59,7 +59,7 @@ _PATH = (
 """What the path's chart shows."""
 
 
-def document(
+def compare_document(
     stored: Stored, reports: Sequence[CompareReport], most: int = functions.MOST
 ) -> Document:
     """Return the document of a comparison. most: how many functions of an operation are named."""

@@ -9,7 +9,7 @@ from kdelta.report.kind import ALL, Kind
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.answer import least_of, pairs_of
-from kdelta.studies.compare.document import document
+from kdelta.studies.compare.document import compare_document
 from kdelta.studies.compare.first_screen import first_screen
 from kdelta.studies.compare.model import (
     CompareReport,
@@ -35,7 +35,7 @@ def asked_between(reports: Sequence[CompareReport], word: str) -> str:
 def _printed(stored: Stored) -> Document:
     """The first screen, or all with as many functions of as many operations as were asked for."""
     reports = stored.of(CompareReport)
-    found = document(stored, reports, stored.shown.get("functions", 10))
+    found = compare_document(stored, reports, stored.shown.get("functions", 10))
     if ALL not in stored.shown:
         return first_screen(found, pairs_of(reports, least_of(stored)))
     return shortened(found, "functions", "folds", stored.shown.get("explain", 5))
@@ -44,7 +44,7 @@ def _printed(stored: Stored) -> Document:
 KIND = Kind(
     report=CompareReport,
     json="kdelta.compare/4",
-    document=lambda s: document(s, s.of(CompareReport)),
+    document=lambda s: compare_document(s, s.of(CompareReport)),
     printed=_printed,
     question=_question,
     whole=(ComparisonReport, comparison),

@@ -15,7 +15,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.cpus.model import CPU
-from kdelta.infer.cycles.crossing import VARIANTS, Crossing, VariantName, crossing
+from kdelta.infer.cycles.crossing import VARIANTS, Crossing, VariantName, crossing_of
 from kdelta.infer.cycles.prices import INSNS
 from kdelta.infer.effects.estimate import ZERO
 from kdelta.kernels.kbuild.failure import NoKernel
@@ -173,7 +173,7 @@ def _of_arm(name: VariantName, asked: LabRequest) -> LabRequest:
 
 
 def _report(request: CrossingRequest, variants: Sequence[_Variant], store: Store) -> CrossingReport:
-    found = crossing({variant.name: variant.counts for variant in variants}, request.cpu)
+    found = crossing_of({variant.name: variant.counts for variant in variants}, request.cpu)
     reported = tuple(
         CrossingVariant(
             variant.name,

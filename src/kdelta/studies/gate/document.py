@@ -63,7 +63,7 @@ ANSWERS = {
 """What an exit code says, in words."""
 
 
-def document(stored: Stored, report: GateReport) -> Document:
+def gate_document(stored: Stored, report: GateReport) -> Document:
     """Return the document of a gate's answer."""
     decision = report.decision
     bounded = sum(one.is_bounded for one in report.judged)
@@ -90,7 +90,7 @@ def document(stored: Stored, report: GateReport) -> Document:
             suites=(suite,),
             notes=report.notes,
         )
-    below = compare.document(stored, report.compared)
+    below = compare.compare_document(stored, report.compared)
     kernels = tuple(one for one in below.suites if one.name == "kernels")
     return msgspec.structs.replace(
         below,
@@ -104,7 +104,7 @@ def document(stored: Stored, report: GateReport) -> Document:
 
 def printed(stored: Stored, report: GateReport) -> Document:
     """Return the document of what the command prints: a line, or all of it."""
-    whole = document(stored, report)
+    whole = gate_document(stored, report)
     if ALL in stored.shown:
         return whole
     line = Section("line", "", (Verbatim(gate_line(report.decision, report.judged), wide=True),))

@@ -3,7 +3,7 @@
 
 from kdelta.report.kind import Kind
 from kdelta.studies.compare.kind import asked_between
-from kdelta.studies.gate.document import GateReport, document, printed
+from kdelta.studies.gate.document import GateReport, gate_document, printed
 
 
 def _question(one: GateReport) -> str:
@@ -14,7 +14,7 @@ def _question(one: GateReport) -> str:
 KIND = Kind(
     report=GateReport,
     json="kdelta.gate/3",
-    document=lambda s: document(s, s.one(GateReport)),
+    document=lambda s: gate_document(s, s.one(GateReport)),
     printed=lambda s: printed(s, s.one(GateReport)),
     question=_question,
 )

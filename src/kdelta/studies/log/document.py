@@ -48,7 +48,7 @@ _NAMED = 3
 _ROOM = 14
 
 
-def document(stored: Stored) -> Document:
+def log_document(stored: Stored) -> Document:
     """Return the document of a workload's history."""
     report = stored.one(HistoryReport)
     several = len(report.series) > 1

@@ -4,7 +4,7 @@
 from kdelta.report import words
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
-from kdelta.studies.log.document import document
+from kdelta.studies.log.document import log_document
 from kdelta.studies.log.model import HistoryReport
 
 
@@ -17,7 +17,7 @@ def _question(one: HistoryReport) -> str:
 KIND = Kind(
     report=HistoryReport,
     json="kdelta.log/3",
-    document=document,
-    printed=explained(document, "history", "folds", 8),
+    document=log_document,
+    printed=explained(log_document, "history", "folds", 8),
     question=_question,
 )

@@ -71,7 +71,7 @@ ACCOUNT = (
 )
 
 
-def tone_of(effect: Estimate) -> str:
+def effect_tone(effect: Estimate) -> str:
     """What an effect does, as far as its interval says."""
     return SLOWER if effect.low > 0 else FASTER if effect.high < 0 else SAME
 
@@ -80,14 +80,14 @@ def word_of(effect: Estimate, before: Estimate) -> str:
     """Return what an effect does; unresolved, where its interval includes zero and reaches beyond
     the margin.
     """
-    known = tone_of(effect)
+    known = effect_tone(effect)
     is_open = known == SAME and bound(effect) > MARGIN * abs(before.value)
     return UNRESOLVED if is_open else known
 
 
 def mean_tone(mean: Estimate | None) -> str:
     """What a mean effect does, as far as its interval says."""
-    return SAME if mean is None else tone_of(mean)
+    return SAME if mean is None else effect_tone(mean)
 
 
 def mean_cells(mean: Estimate | None) -> tuple[Cell, Cell]:
@@ -175,7 +175,7 @@ def means_chart(rows: Sequence[tuple[str, Estimate | None]], caption: str) -> tu
     if not shown:
         return ()
     effects = [
-        Point(name, float(mean.value), float(mean.low), float(mean.high), tone_of(mean))
+        Point(name, float(mean.value), float(mean.low), float(mean.high), effect_tone(mean))
         for name, mean in dict(shown).items()
     ]
     said = "; ".join(f"{name} {cell(mean)}" for name, mean in dict(shown).items())
@@ -348,7 +348,7 @@ def effects_case(name: str, effects: Mapping[str, Estimate], why: str = "") -> C
     some = {
         region: effect
         for region, effect in effects.items()
-        if region != MEAN and tone_of(effect) != SAME
+        if region != MEAN and effect_tone(effect) != SAME
     }
     slower = any(effect.low > 0 for effect in some.values())
     text = "makes something slower" if slower else "makes nothing slower"
@@ -379,7 +379,7 @@ def regions_sections(
 
     def size(region: Region) -> tuple[bool, Fraction]:
         part = Quantity(*ends_of(region)).percent
-        return tone_of(region.whole) == SAME, -abs(part or Fraction(0))
+        return effect_tone(region.whole) == SAME, -abs(part or Fraction(0))
 
     rows = tuple(
         (

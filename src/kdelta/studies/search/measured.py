@@ -86,7 +86,7 @@ def _is_of_path(region: str, change: MeasuredChange) -> bool:
     return region in change.path and is_seen(change.path[region])
 
 
-def suites(changes: Sequence[MeasuredChange]) -> tuple[Suite, ...]:
+def measured_suites(changes: Sequence[MeasuredChange]) -> tuple[Suite, ...]:
     """Return what a CI reads of changes, one for each and each measure."""
     return tuple(
         measures.suite(one, f"{change.name}, ")

@@ -313,7 +313,7 @@ def remainder_words(adds: Adds) -> str:
     }[adds]
 
 
-def about(count: int, base: str) -> str:
+def how_made(count: int, base: str) -> str:
     """How means are made."""
     return (
         f"Mean over {words.counted(count, 'region')}, in per cent of {base}, of the "

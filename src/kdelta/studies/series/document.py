@@ -31,7 +31,7 @@ from kdelta.report.stored import Stored
 from kdelta.studies.search import document as searched
 from kdelta.studies.search import measured
 from kdelta.studies.search.measured import MeasuredChange
-from kdelta.studies.search.model import about, averaged, cell, means_of, totals
+from kdelta.studies.search.model import averaged, cell, how_made, means_of, totals
 from kdelta.studies.series.held import StatedOutcome, held
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 
@@ -70,7 +70,7 @@ def series_document(stored: Stored) -> Document:
         suites=(
             *searched.suites(("without", "with all"), report.ends, report.regions, patches),
             *map(measures.suite, report.measured),
-            *measured.suites(_changes(report)),
+            *measured.measured_suites(_changes(report)),
         ),
         failures=common.failures(ends),
         notes=(*searched.undecided_texts(report.regions), *report.notes),
@@ -127,7 +127,7 @@ def _sections(report: SeriesReport) -> Iterator[Section]:
     chart = searched.means_chart(
         means, "Mean over all regions, of what each patch does on top of those before it."
     )
-    lead = Prose(about(len(averaged(report.regions)), "the tree without patches"))
+    lead = Prose(how_made(len(averaged(report.regions)), "the tree without patches"))
     yield Section("patches", "Patches and what they do", (*chart, _patches_table(report), lead))
     unseen = [(row.name, row.answer.effects) for row in unseen_rows(report)]
     yield from searched.unseen_section(unseen, every)
