@@ -19,7 +19,9 @@ def table() -> dict[str, dict[str, list[str] | str]]:
         row = found[name] = {}
         for param in load_command(name).params:
             if isinstance(param, ArgumentParam):
-                row[""] = _listed(param.asked.values or ("KERNEL" if param.asked.kernels else ""))
+                row[""] = _listed(
+                    param.declared.values or ("KERNEL" if param.declared.kernels else "")
+                )
             else:
                 row.update(dict.fromkeys(param.opts, "" if param.is_flag else _value(param)))
     return found
@@ -27,8 +29,8 @@ def table() -> dict[str, dict[str, list[str] | str]]:
 
 def _value(param: OptionParam) -> list[str] | str:
     """The values of an option, or their kind; "?" if these are not known."""
-    if param.asked.values:
-        return _listed(param.asked.values)
+    if param.declared.values:
+        return _listed(param.declared.values)
     if typing.get_origin(param.item) is typing.Literal:
         return [*typing.get_args(param.item)]
     if isinstance(param.item, type) and issubclass(param.item, Path):

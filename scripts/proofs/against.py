@@ -146,7 +146,7 @@ def loop(out: Path, writes: int) -> tuple[str, ...]:
 
 async def found(spec: str, program: Program, store: Store) -> Program:
     """Return the program with the names of its files, found in a guest."""
-    lab = Lab(store, Silent()).asked(RECORDED_LAB)
+    lab = Lab(store, Silent()).with_request(RECORDED_LAB)
     work = await with_found_files(Work(program=program), [kernel_of(lab, spec)], lab)
     assert work.program
     return work.program

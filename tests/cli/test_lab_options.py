@@ -135,8 +135,8 @@ def test_help_is_short_and_its_examples_parse(name: str) -> None:
     command = load_command(name)
     for one in command.params:
         if isinstance(one, OptionParam):
-            assert len(one.asked.help) <= SHORT, one.opts
-            assert one.asked.help.endswith("."), one.opts
+            assert len(one.declared.help) <= SHORT, one.opts
+            assert one.declared.help.endswith("."), one.opts
     for words in EXAMPLES[name]:
         assert len(f"    kdelta {name} {words}") <= 80
         assert parses([name, *words.split()]), words

@@ -54,7 +54,7 @@ class FakeLab(Lab):
         self.made: list[MadeRuns] = []
         self.settled_for: list[list[str]] = []
 
-    def asked(self, request: LabRequest) -> Self:
+    def with_request(self, request: LabRequest) -> Self:
         """Return a lab that differs by its request alone."""
         return self._with(self.store, self.progress, request)
 
@@ -167,7 +167,7 @@ class CostsByName(FakeLab):
         """Return a lab whose machines have another memory than was asked for."""
         await super().settled(kernels, works)
         machine = msgspec.structs.replace(self.request.machine, memory_mib=SETTLED_MIB)
-        return self.asked(msgspec.structs.replace(self.request, machine=machine))
+        return self.with_request(msgspec.structs.replace(self.request, machine=machine))
 
     def run(self, kernel: Kernel, work: RunPlan, index: int) -> RunResult:
         """Return what the kernel's costs come to."""
@@ -193,7 +193,7 @@ async def recorded(
 ) -> list[list[RunResult]]:
     """Stand in for `recorded_runs`: nothing is traced."""
     assert lab.request.machine.cpu
-    plain = lab.asked(msgspec.structs.replace(lab.request, trace=False))
+    plain = lab.with_request(msgspec.structs.replace(lab.request, trace=False))
     return await plain.runs(kernels, works, parts=True)
 
 

@@ -135,7 +135,7 @@ def test_each_guest_is_asked_and_all_get_the_files_of_any(guests: AskingGuests) 
     assert guests.asked_on == ["6.12", "6.18"]
     assert carried(work_with_files(guests, program, X86)) == both
     machine = msgspec.structs.replace(LAB.machine, cpus=2)
-    of_two = guests.asked(msgspec.structs.replace(LAB, machine=machine))
+    of_two = guests.with_request(msgspec.structs.replace(LAB, machine=machine))
     work_with_files(of_two, program, X86)
     assert guests.asked_on == ["6.12", "6.18", "6.12"]
 

@@ -301,7 +301,7 @@ def test_operations_that_make_each_others_state_are_all_run_alone(
     ]
     with Store.open(tmp_path / "store") as store:
         chance = Judge(
-            lab.in_store(store).asked(request), OPERATIONS.__contains__,
+            lab.in_store(store).with_request(request), OPERATIONS.__contains__,
             lambda _, operations: RunPlan("w", "b" * 64, Job(argv=operations), {}),
             own_starts=False,
         )  # fmt: skip

@@ -79,20 +79,20 @@ _ORDER = [*HelpSection]
 class OptionParam(click.Option):
     """A field's option."""
 
-    def __init__(self, name: str, asked: Option, type_: Any, usual: object) -> None:
-        self.asked, self.type_, self.usual = asked, type_, usual
-        base, several, is_flag = _shape(type_, asked)
-        self.item, self.usual_text = base, _usual_text(usual, asked)
+    def __init__(self, name: str, declared: Option, type_: Any, usual: object) -> None:
+        self.declared, self.type_, self.usual = declared, type_, usual
+        base, several, is_flag = _shape(type_, declared)
+        self.item, self.usual_text = base, _usual_text(usual, declared)
         flag: dict[str, Any] = {"is_flag": is_flag or None}
-        if asked.bare:
+        if declared.bare:
             flag = {"is_flag": False, "flag_value": ""}
         super().__init__(
-            [*asked.names, name],
-            help=asked.help,
-            metavar=asked.metavar or None,
-            type=None if is_flag else _click_type(base, asked),
+            [*declared.names, name],
+            help=declared.help,
+            metavar=declared.metavar or None,
+            type=None if is_flag else _click_type(base, declared),
             multiple=several,
-            required=asked.required,
+            required=declared.required,
             **flag,
         )
 
@@ -100,19 +100,19 @@ class OptionParam(click.Option):
         """Return the bounds, and the default in the option's own words."""
         extra = super().get_help_extra(ctx)
         extra.pop("default", None)
-        if self.asked.most is None:  # bounds of 0 or 1 are plain
+        if self.declared.most is None:  # bounds of 0 or 1 are plain
             extra.pop("range", None)
-        if text := self.asked.usual or self.usual_text:
+        if text := self.declared.usual or self.usual_text:
             extra["default"] = text
         return extra
 
     def value_of(self, given: Any) -> object:
         """Return the field's value, of what the parser made of the words; UserError for a slip."""
-        name = self.asked.names[-1]
+        name = self.declared.names[-1]
         if self.is_flag:
-            return bool(given) is not self.asked.off
-        if self.asked.kind is not None:
-            return READERS[self.asked.kind](name, given, self.type_)
+            return bool(given) is not self.declared.off
+        if self.declared.kind is not None:
+            return READERS[self.declared.kind](name, given, self.type_)
         read = partial(_read, name, self.item)
         return tuple(map(read, given)) if self.multiple else read(given)
 
@@ -125,36 +125,40 @@ def _read(name: str, base: Any, given: Any) -> object:
     return Path(given) if base is Path else given
 
 
-def _shape(type_: Any, asked: Option) -> tuple[Any, bool, bool]:
+def _shape(type_: Any, declared: Option) -> tuple[Any, bool, bool]:
     """The type of one value, whether there may be several, and whether it is a flag."""
     if typing.get_origin(type_) in (types.UnionType, typing.Union):
         type_ = next(one for one in typing.get_args(type_) if one is not type(None))
-    several = typing.get_origin(type_) is tuple or asked.kind is OptionKind.WEIGHT
+    several = typing.get_origin(type_) is tuple or declared.kind is OptionKind.WEIGHT
     base = typing.get_args(type_)[0] if typing.get_origin(type_) is tuple else type_
-    if asked.kind is OptionKind.LIST:
+    if declared.kind is OptionKind.LIST:
         several = False
     return base, several, base is bool
 
 
-def _click_type(base: Any, asked: Option) -> Any:
-    if isinstance(base, type) and issubclass(base, enum.Enum) and asked.kind is None:
+def _click_type(base: Any, declared: Option) -> Any:
+    if isinstance(base, type) and issubclass(base, enum.Enum) and declared.kind is None:
         return click.Choice([one.value for one in base])
     number: Any = int if base is int else float
-    if asked.kind is OptionKind.TRACE:
+    if declared.kind is OptionKind.TRACE:
         number = float
-    if base not in (int, float) and asked.kind is not OptionKind.PERCENT:
+    if base not in (int, float) and declared.kind is not OptionKind.PERCENT:
         return click.STRING
-    if asked.least is None and asked.most is None:
+    if declared.least is None and declared.most is None:
         return click.INT if number is int else click.FLOAT
-    least, most = (number(one) if one is not None else None for one in (asked.least, asked.most))
+    least, most = (
+        number(one) if one is not None else None for one in (declared.least, declared.most)
+    )
     return (click.IntRange if number is int else click.FloatRange)(least, most)
 
 
-def _usual_text(usual: object, asked: Option) -> str:
+def _usual_text(usual: object, declared: Option) -> str:
     """A default as it would be typed; empty for what is none."""
-    if asked.kind is OptionKind.PERCENT and isinstance(usual, float | int | typing.SupportsFloat):
+    if declared.kind is OptionKind.PERCENT and isinstance(
+        usual, float | int | typing.SupportsFloat
+    ):
         return f"{100 * float(usual):g}"
-    if asked.kind is OptionKind.TRACE and isinstance(usual, int):
+    if declared.kind is OptionKind.TRACE and isinstance(usual, int):
         return f"{usual / ITEMS_A_GIB:g}"
     if isinstance(usual, bool) or usual is None or usual in ("", (), msgspec.NODEFAULT):
         return ""
@@ -162,18 +166,18 @@ def _usual_text(usual: object, asked: Option) -> str:
         return ", ".join(str(getattr(one, "value", one)) for one in usual)
     if isinstance(usual, float):
         return f"{usual:g}"
-    return str(getattr(usual, "name", usual) if asked.kind is OptionKind.CPU else usual)
+    return str(getattr(usual, "name", usual) if declared.kind is OptionKind.CPU else usual)
 
 
 class ArgumentParam(click.Argument):
     """The words of a command that are no options."""
 
-    def __init__(self, name: str, asked: Argument, type_: Any, usual: object) -> None:
-        self.asked = asked
+    def __init__(self, name: str, declared: Argument, type_: Any, usual: object) -> None:
+        self.declared = declared
         several = typing.get_origin(type_) is list
         super().__init__(
             [name],
-            metavar=asked.metavar,
+            metavar=declared.metavar,
             nargs=-1 if several else 1,
             required=usual is inspect.Parameter.empty,
             default=None if usual is inspect.Parameter.empty or several else usual,
@@ -182,7 +186,7 @@ class ArgumentParam(click.Argument):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002
         """Return what the words are called, and what they are."""
-        return self.asked.metavar, self.asked.help
+        return self.declared.metavar, self.declared.help
 
 
 class Command(click.Command):
@@ -202,16 +206,16 @@ class Command(click.Command):
         params: list[click.Parameter] = []
         for key, one in inspect.signature(function).parameters.items():
             base, notes = _annotated(hints[key])
-            if asked := _note(notes, Argument):
+            if declared := _note(notes, Argument):
                 self._words = key
-                params.append(ArgumentParam(key, asked, base, one.default))
+                params.append(ArgumentParam(key, declared, base, one.default))
             elif after := _note(notes, AfterDashes):
                 self._after = key, after
                 params += _params("after__", after.of)
             else:
                 self._parts[key] = _struct_of(base)
                 params += _params("", self._parts[key])
-        self._argument = next((p.asked for p in params if isinstance(p, ArgumentParam)), None)
+        self._argument = next((p.declared for p in params if isinstance(p, ArgumentParam)), None)
         self.is_of_kernels = self._argument is not None and self._argument.kernels
         if self.is_of_kernels:
             params += [*_params("", ChangeOptions), *_params("", ProgressOptions)]
@@ -330,7 +334,7 @@ class Command(click.Command):
 
 
 def _group_of(param: click.Parameter) -> HelpSection:
-    return param.asked.group if isinstance(param, OptionParam) else HelpSection.SHOWN  # --help
+    return param.declared.group if isinstance(param, OptionParam) else HelpSection.SHOWN  # --help
 
 
 def _annotated(hint: Any) -> tuple[Any, Annotations]:
@@ -373,13 +377,13 @@ def _fields(
     for one in msgspec.structs.fields(struct):
         base, notes = _annotated(hints[one.name])
         usual = getattr(at, one.name) if at is not None else one.default
-        asked = _note(notes, Option)
-        nested = usual if isinstance(usual, msgspec.Struct) and asked is None else None
-        if one.name in leave_out or (asked is None and nested is None):
+        declared = _note(notes, Option)
+        nested = usual if isinstance(usual, msgspec.Struct) and declared is None else None
+        if one.name in leave_out or (declared is None and nested is None):
             continue
         hidden = _note(notes, Without)
         yield _Field(
-            one.name, base, usual, asked, nested, hidden.fields if hidden else tuple(leave_out)
+            one.name, base, usual, declared, nested, hidden.fields if hidden else tuple(leave_out)
         )
 
 

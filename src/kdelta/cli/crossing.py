@@ -11,7 +11,7 @@ from kdelta.cli.options import CyclesOptions, LikeOptions, OfProgram, with_model
 from kdelta.cli.plain_options import PrintOptions, explain_option
 from kdelta.cli.profile import asked_work
 from kdelta.cli.publish import run_study
-from kdelta.lab.asked import Operations, Workload
+from kdelta.lab.options import Operations, Workload
 from kdelta.lab.request import LabRequest
 from kdelta.spec.option import Argument, option, without
 from kdelta.spec.words import parse_kernel_words

@@ -11,7 +11,7 @@ from kdelta.cli.named_cpu import named_cpu
 from kdelta.cli.options import CyclesOptions
 from kdelta.cli.reading import one_of
 from kdelta.cpus.model import CPU
-from kdelta.lab.asked import Clock
+from kdelta.lab.options import Clock
 from kdelta.measures.registry import MEASURES
 from kdelta.spec.errors import UserError
 

@@ -22,8 +22,8 @@ from kdelta.cpus.model import CPU
 from kdelta.host.command import log_to_stderr
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import OF_DATA, Part, Selection, Sort, chosen_regions
-from kdelta.lab.asked import LabOfOne
 from kdelta.lab.lab import open_store
+from kdelta.lab.options import LabOfOne
 from kdelta.lab.reports import reported_run
 from kdelta.lab.request import DEFAULT_WORKLOAD, LabRequest, Program
 from kdelta.lab.work import Work
@@ -389,7 +389,7 @@ def _by_process(
     with open_store() as store:
         run: Run | None = None
         with shown_lab(store, asks=asked is not None) as lab:
-            as_asked = lab.asked(request.lab)
+            as_asked = lab.with_request(request.lab)
             if asked is None:
                 run = store.run(words[0])
                 found = run_async(processes_of_run(run, as_asked))

@@ -20,8 +20,8 @@ from kdelta.cli.plain_options import Functions, PrintOptions
 from kdelta.cli.publish import publish, runs_printed, shown_lab, unkept_runs, write_page
 from kdelta.host.interrupt import run_async
 from kdelta.infer.effects.gate import Exit
-from kdelta.lab.asked import TimedHere
 from kdelta.lab.lab import open_store
+from kdelta.lab.options import TimedHere
 from kdelta.lab.request import Program
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument, HelpSection, OptionKind, option

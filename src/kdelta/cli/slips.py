@@ -80,7 +80,7 @@ def _usual(error: Any, words: Words) -> str:
         return ""
     if "--html" in param.opts:
         return "report.html"
-    return "" if param.asked.usual else param.usual_text
+    return "" if param.declared.usual else param.usual_text
 
 
 def _with_value(words: Words, option: str, value: str) -> Words:
@@ -248,7 +248,7 @@ def _bad_value(error: Any, words: Words) -> Slip:
     param = error.param
     value = next(_values(param.opts, words), "")
     shown = f"{param.opts[-1]} {value}".strip() if param.opts[0][:1] == "-" else _shown(param)
-    is_known = isinstance(param, OptionParam) and not param.asked.usual and param.usual_text
+    is_known = isinstance(param, OptionParam) and not param.declared.usual and param.usual_text
     right = [param.usual_text] if is_known else []
     if bound := _bound(error.message, value):
         reason = f"it is {' '.join(bound)}"

@@ -114,7 +114,7 @@ class Lab:
         self._slots = asyncio.Semaphore(max(1, request.jobs))
         self._runs_at_once = asyncio.Semaphore(max(1, request.jobs))
 
-    def asked(self, request: LabRequest) -> "Lab":
+    def with_request(self, request: LabRequest) -> "Lab":
         """Return a lab with the same store and progress that makes runs as that request says."""
         other = Lab(self.store, self.progress, request)
         other._hung = self._hung
@@ -219,7 +219,7 @@ class Lab:
         machine = machine_for(self.request.machine, kernels[0].arch)
         self.progress.log(f"no features of the default CPU are forced: {'; '.join(refusals)}")
         machine = msgspec.structs.replace(machine, force=())
-        return self.asked(msgspec.structs.replace(self.request, machine=machine))
+        return self.with_request(msgspec.structs.replace(self.request, machine=machine))
 
     async def take_parameters(
         self, kernels: Sequence[Kernel], plan: Callable[[Kernel], RunPlan | None]

@@ -22,9 +22,9 @@ async def recorded_runs(
     other, so the first is made once; but where runs are to be made again, it is first made as it
     was.
     """
-    plain = lab.asked(msgspec.structs.replace(lab.request, trace=False, data_lines=False))
+    plain = lab.with_request(msgspec.structs.replace(lab.request, trace=False, data_lines=False))
     first = await plain.runs(kernels, works) if lab.request.rerun else None
-    known = lab.asked(msgspec.structs.replace(tracing(lab.request), rerun=False))
+    known = lab.with_request(msgspec.structs.replace(tracing(lab.request), rerun=False))
     recorded = await known.runs(kernels, works)
     every = first or await plain.runs(kernels, works)
     return [[*one, *done[1:]] for one, done in zip(recorded, every, strict=True)]

@@ -79,7 +79,7 @@ async def prepare_shell(request: ShellRequest, folder: Path, lab: Lab) -> ShellG
     kernel, or it does not boot.
     """
     check_shell(request)
-    lab, progress = lab.asked(request.lab), lab.progress
+    lab, progress = lab.with_request(request.lab), lab.progress
     kernel = lab.kernel(request.kernel)
     if isinstance(kernel, NoKernel):
         raise LabError(f"cannot open a shell: no kernel: {kernel.text}", "kdelta runs lists it")

@@ -13,8 +13,8 @@ from kdelta.infer.effects.effects import Effects
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.gains import PathGain
 from kdelta.kernels.model import Kernel
-from kdelta.lab.asked import NOT_TIMED, TimedBy
 from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.options import NOT_TIMED, TimedBy
 from kdelta.lab.progress import Progress
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.lab.asked import NOT_TIMED
+from kdelta.lab.options import NOT_TIMED
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
 from kdelta.measures.clock import measure as clock

@@ -39,11 +39,11 @@ async def record_profiles(request: CompareRequest, lab: Lab) -> None:
 
 
 async def _record(request: CompareRequest, lab: Lab) -> None:
-    lab = lab.asked(request.lab)
+    lab = lab.with_request(request.lab)
     asked = msgspec.structs.replace(
         request.lab, perturbations=1, calls="all", rerun=False, trace=False, data_lines=False
     )
-    followed = lab.asked(lab_like(asked, next(iter(request.cpus), None)))
+    followed = lab.with_request(lab_like(asked, next(iter(request.cpus), None)))
     kernels = []
     for spec in dict.fromkeys((request.base, *request.others)):
         with contextlib.suppress(KdeltaError):

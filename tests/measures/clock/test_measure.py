@@ -15,8 +15,8 @@ from kdelta.cpus.catalog import list_cpus
 from kdelta.infer.effects.effects import Effects, Word
 from kdelta.infer.effects.gate import Exit, decide_gate
 from kdelta.kernels.model import Kernel
-from kdelta.lab.asked import Clock, TimedBy
 from kdelta.lab.lab import RunResult
+from kdelta.lab.options import Clock, TimedBy
 from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.work import Work
 from kdelta.measures.clock import fit

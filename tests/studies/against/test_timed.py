@@ -10,7 +10,7 @@ import pytest
 
 from kdelta.infer.effects.effects import Effects, Word, compare_runs
 from kdelta.infer.effects.gate import Exit, decide_gate
-from kdelta.lab.asked import TimedHere
+from kdelta.lab.options import TimedHere
 from kdelta.lab.progress import Silent
 from kdelta.measures.clock.here import TimedProgram
 from kdelta.studies.against.timed import TimedPrograms, time_programs

@@ -11,8 +11,8 @@ import pytest
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.kbuild.built import built_kernels
-from kdelta.lab.asked import TimedBy
 from kdelta.lab.lab import Lab
+from kdelta.lab.options import TimedBy
 from kdelta.lab.request import LabRequest
 from kdelta.lab.work import Work
 from kdelta.measures.clock.fit import Expected

@@ -12,8 +12,8 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
-from kdelta.lab.asked import TimedBy
 from kdelta.lab.lab import Lab
+from kdelta.lab.options import TimedBy
 from kdelta.lab.progress import Silent
 from kdelta.lab.request import LabRequest
 from kdelta.lab.wanted import RunResult

@@ -92,7 +92,7 @@ def asked_again(lab: FakeLab, store: Store, one: Run) -> str:
     """The error's words, and its hint's."""
     asked = LabRequest(calls="all", perturbations=7)
     with pytest.raises(UserError) as error:
-        asyncio.run(recorded_run(one, lab.in_store(store).asked(asked)))
+        asyncio.run(recorded_run(one, lab.in_store(store).with_request(asked)))
     return f"{error.value.message} HINT {error.value.hint}"
 
 

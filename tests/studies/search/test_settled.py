@@ -27,7 +27,7 @@ class OneMachine(FakeLab):
 
     async def settled(self, kernels: Sequence[Kernel], works: Sequence[RunPlan] = ()) -> Self:
         await super().settled(kernels, works)
-        return self.asked(msgspec.structs.replace(self.request, machine=BARE))
+        return self.with_request(msgspec.structs.replace(self.request, machine=BARE))
 
     def run(self, _kernel: Kernel, _work: RunPlan, index: int) -> RunResult:
         return RunResult(stored(index, RunStatus.TIMED_OUT), None)

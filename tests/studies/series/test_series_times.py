@@ -10,7 +10,7 @@ from kdelta.infer.effects.effects import Word
 from kdelta.kernels.kbuild.built import load_built
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.git import GitStore
-from kdelta.lab.asked import TimedBy
+from kdelta.lab.options import TimedBy
 from kdelta.lab.request import LabRequest
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions

@@ -107,7 +107,9 @@ class Judge:
         margin: Fraction = MARGIN,
         budget: Budget | None = None,
     ) -> None:
-        self._lab = lab.asked(msgspec.structs.replace(lab.request, trace=False, data_lines=False))
+        self._lab = lab.with_request(
+            msgspec.structs.replace(lab.request, trace=False, data_lines=False)
+        )
         self._has = has
         self._work = work
         self._own_starts = own_starts
@@ -294,7 +296,8 @@ class OtherStates:
         plain = msgspec.structs.replace(lab.request, perturbations=1, trace=False, data_lines=False)
         machines = [msgspec.structs.replace(plain.machine, **state.change) for state in STATES]
         self._labs = [
-            lab.asked(msgspec.structs.replace(plain, machine=machine)) for machine in machines
+            lab.with_request(msgspec.structs.replace(plain, machine=machine))
+            for machine in machines
         ]
         self._work = work
         self._budget = budget or Budget()

@@ -86,9 +86,9 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
         specs=[request.tree],
         machine=request.lab.machine,
     )
-    lab = lab.asked(request.lab)
+    lab = lab.with_request(request.lab)
     measures = measures_of(request, works, request.cpu)
-    recorded = lab.asked(recording(request.lab, measures))
+    recorded = lab.with_request(recording(request.lab, measures))
     bench = Bench(request.tree, works, recorded, [one for one in measures if one.searched])
     request.timed.check()
     for measure in measures:

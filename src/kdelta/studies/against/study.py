@@ -23,10 +23,10 @@ from kdelta.infer.profiles.system_calls import (
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import arch_of
-from kdelta.lab.asked import TimedHere
 from kdelta.lab.failed_program import lacked
 from kdelta.lab.found import in_rounds, with_found_files
 from kdelta.lab.lab import Lab, RunPlan, RunResult, profiles_of
+from kdelta.lab.options import TimedHere
 from kdelta.lab.program import check_program
 from kdelta.lab.progress import Progress
 from kdelta.lab.reports import attachment, facts_of_machine, reported_side
@@ -97,7 +97,7 @@ async def run_against(request: AgainstRequest, lab: Lab) -> AgainstReport:
             instead = error.instead if who == "new" else None  # which is what stands after --
             message = f"cannot run the {who} program: {error.message}"
             raise UserError(message, error.hint, instead) from error
-    lab, store, progress = lab.asked(request.lab), lab.store, lab.progress
+    lab, store, progress = lab.with_request(request.lab), lab.store, lab.progress
     programs, load = _timed_here(request, progress), os.getloadavg()[0]  # before there are guests
     expect_kernels(progress, [request.new.kernel])
     expect_runs(progress, request.lab, 1, 2)
@@ -116,7 +116,7 @@ async def run_against(request: AgainstRequest, lab: Lab) -> AgainstReport:
     if wanting_runs(effects, by_chance(effects, *_alike(request, old.counts, new.counts))):
         progress.log(f"too few runs to decide; {ENOUGH} of each")
         runs = max(ENOUGH, settled.request.perturbations)
-        more = settled.asked(msgspec.structs.replace(settled.request, perturbations=runs))
+        more = settled.with_request(msgspec.structs.replace(settled.request, perturbations=runs))
         old, new = await _runs(kernel, works, more)
         effects = _compared(request, old.counts, new.counts)
         doubtful = by_chance(effects, *_alike(request, old.counts, new.counts))
@@ -158,7 +158,7 @@ def _with_times(
 async def _work(who: str, request: RunRequest, kernel: Kernel, lab: Lab) -> RunPlan:
     work = Work(program=request.program)
     try:
-        work = await with_found_files(work, [kernel], lab.asked(request.lab))
+        work = await with_found_files(work, [kernel], lab.with_request(request.lab))
         return work.plan(kernel, request.lab, lab.progress.log)
     except UserError as error:
         raise UserError(f"cannot run the {who} program: {error.message}", error.hint) from error
@@ -170,13 +170,13 @@ async def _runs(kernel: Kernel, works: Sequence[RunPlan], lab: Lab) -> tuple[_Ra
     """
     followed = msgspec.structs.replace(lab.request, perturbations=1, calls="kernel")
     kernels = [kernel] * len(works)
-    first = await lab.asked(followed).runs(kernels, works)
+    first = await lab.with_request(followed).runs(kernels, works)
     if any(one.counts is None for row in first for one in row):
         rest: Sequence[Sequence[RunResult]] = [[], []]
     else:
         # Not again what was made right now.
         usual = msgspec.structs.replace(lab.request, rerun=False)
-        rest = await lab.asked(usual).runs(kernels, works)
+        rest = await lab.with_request(usual).runs(kernels, works)
     old, new = (
         _Ran((*row, *(one for one in more if one.run.perturbation)))
         for row, more in zip(first, rest, strict=True)

@@ -8,7 +8,7 @@ import msgspec
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects.effects import OPEN, Effects, Word
 from kdelta.infer.effects.gate import Judged
-from kdelta.lab.asked import TimedHere
+from kdelta.lab.options import TimedHere
 from kdelta.lab.plan import COMMAND_REGION
 from kdelta.lab.progress import Progress
 from kdelta.measures.clock.boots import TimedKernels

@@ -115,7 +115,7 @@ class Commits(SearchStudy):
             request.workloads, request.operations, request.program, machine=asked.machine
         )
         self.judges = measures_of(request, works)
-        self._lab = lab.asked(recording(asked, [*self.measures, *self.judges]))
+        self._lab = lab.with_request(recording(asked, [*self.measures, *self.judges]))
         self._changes = tuple(parse_change(word) for word in request.changes)
         announce(self._changes, lab.progress.log)
         self._repository = str(commits.repository)

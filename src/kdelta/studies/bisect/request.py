@@ -8,7 +8,7 @@ import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
-from kdelta.lab.asked import (
+from kdelta.lab.options import (
     NOT_TIMED,
     LabOfPaths,
     Layouts,

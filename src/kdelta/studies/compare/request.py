@@ -9,7 +9,7 @@ import msgspec
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.effects import MARGIN
-from kdelta.lab.asked import (
+from kdelta.lab.options import (
     Cpus,
     Layouts,
     Measures,

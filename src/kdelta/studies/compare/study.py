@@ -85,7 +85,7 @@ async def run_compare(
         for at, cpu in enumerate(cpus)
     ]
     _expect(request, asked, lab)
-    machines = [(cpu, lab.asked(lab_like(request.lab, cpu))) for cpu in cpus]
+    machines = [(cpu, lab.with_request(lab_like(request.lab, cpu))) for cpu in cpus]
     wanted = await _sides(work, request, machines[0][1])
     kernels = [side.kernel for side in wanted if side.kernel]
     _must_differ(wanted)
@@ -100,7 +100,7 @@ async def run_compare(
     budget = Budget(request.budget_seconds)
     for (cpu, machine), measures in zip(machines, asked, strict=True):
         settled = await machine.settled(kernels, works)
-        recorded = settled.asked(recording(settled.request, measures))
+        recorded = settled.with_request(recording(settled.request, measures))
         if recorded.request.trace:
             runs = await recorded_runs(kernels, works, recorded)
         else:

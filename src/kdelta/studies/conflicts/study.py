@@ -13,10 +13,10 @@ from kdelta.infer.conflicts.interrupts import InterruptSender, interrupt_senders
 from kdelta.infer.conflicts.waiting import Waiting, waiting
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.lab.asked import Operations, Workload
 from kdelta.lab.attachments import PROFILES, profiles_of
 from kdelta.lab.found import in_rounds, with_found_files
 from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.options import Operations, Workload
 from kdelta.lab.reports import facts_of_machine, reported_side
 from kdelta.lab.request import LabRequest, Program
 from kdelta.lab.steps import expect_kernels, expect_runs
@@ -80,7 +80,7 @@ async def run_conflicts(request: ConflictsRequest, lab: Lab) -> ConflictsReport:
         machine=machine,
         calls="kernel" if request.operations or request.program else "off",
     )
-    lab, progress = lab.asked(asked), lab.progress
+    lab, progress = lab.with_request(asked), lab.progress
     expect_kernels(progress, request.kernels)
     expect_runs(progress, asked, len(request.kernels))
     kernels = [lab.kernel(spec) for spec in request.kernels]

@@ -45,7 +45,7 @@ async def run_counters(request: CountersRequest, lab: Lab) -> CountersReport:
     """Compare what counters say with exact counts. UserError where nothing was counted, and for
     runs of another kernel; LabError for a kernel that cannot be had or run.
     """
-    lab, progress = lab.asked(request.lab), lab.progress
+    lab, progress = lab.with_request(request.lab), lab.progress
     runs = _counted(request, lab)
     found = retired(runs)
     expect_kernels(progress, [request.kernel])

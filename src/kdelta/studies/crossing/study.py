@@ -114,7 +114,7 @@ def must_leave_mitigations(spec: KernelSpec) -> None:
 async def run_crossing(request: CrossingRequest, lab: Lab) -> CrossingReport:
     """The variants, as many as there are."""
     request.what.check()  # before a kernel is built for it
-    lab, progress = lab.asked(lab_like(request.lab, request.cpu)), lab.progress
+    lab, progress = lab.with_request(lab_like(request.lab, request.cpu)), lab.progress
     expect_kernels(progress, (request.with_mode, request.stock))
     expect_runs(progress, lab.request, 1, len(VARIANTS))
     # The one that may not be had comes first, so that its refusal does not take long.
@@ -135,7 +135,7 @@ async def run_crossing(request: CrossingRequest, lab: Lab) -> CrossingReport:
     async def variant(name: VariantName) -> _Variant:
         spec, kernel = (request.with_mode, changed) if name in _MODES else (request.stock, stock)
         async with slots:
-            made_by = lab.asked(_of_arm(name, lab.request))
+            made_by = lab.with_request(_of_arm(name, lab.request))
             plan = functools.partial(
                 request.what.plan, asked=_of_arm(name, request.lab), log=progress.log
             )

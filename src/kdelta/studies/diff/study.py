@@ -117,7 +117,7 @@ async def run_diff(a: Run, b: Run, request: DiffRequest, lab: Lab) -> DiffReport
     counts = run_counts(a, lab.store), run_counts(b, lab.store)
     must_be_comparable(a, b)
     report = plain_diff((a, b), counts, request)
-    lab = lab.asked(msgspec.structs.replace(request.lab, calls="all"))
+    lab = lab.with_request(msgspec.structs.replace(request.lab, calls="all"))
     if not request.is_recorded and not all(which_recorded(one, lab) for one in (a, b)):
         return report
     found = await recorded_run(a, lab), await recorded_run(b, lab)
@@ -189,7 +189,7 @@ async def kernels_diff(
     progress.expect("run", len(specs))
     runs: list[Run] = []
     for spec in specs:
-        done = await kernel_run(spec, what, lab.asked(asked))
+        done = await kernel_run(spec, what, lab.with_request(asked))
         if done is None or done.counts is None:
             return done.run if done else None
         runs.append(done.run)

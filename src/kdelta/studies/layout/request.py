@@ -8,7 +8,7 @@ import msgspec
 from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
-from kdelta.lab.asked import SINGLE, Operations, RandomLayouts, Seed, Workload
+from kdelta.lab.options import SINGLE, Operations, RandomLayouts, Seed, Workload
 from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.option import OptionKind, option, without
 

@@ -85,7 +85,7 @@ async def run_layout(request: LayoutRequest, lab: Lab) -> LayoutReport:
         request.kernel,
         request.cpu,
         [Work(request.workload, request.operations, request.program)],
-        lab.asked(request.lab),
+        lab.with_request(request.lab),
     )
     if found.kernel is None or not found.ok:
         return _report(request, found, None, (), store)

@@ -50,7 +50,7 @@ async def traced_kernel(
         work.check([spec])
     if lab.request.data_lines:
         must_replay_data(cpu)
-    lab = lab.asked(lab_like(tracing(lab.request), cpu))
+    lab = lab.with_request(lab_like(tracing(lab.request), cpu))
     expect_kernels(lab.progress, [spec])
     expect_runs(lab.progress, lab.request, 1, len(works))
     kernel = lab.kernel(spec)

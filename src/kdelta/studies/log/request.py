@@ -8,7 +8,7 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
-from kdelta.lab.asked import Layouts, Workload
+from kdelta.lab.options import Layouts, Workload
 from kdelta.lab.request import DEFAULT_WORKLOAD, USUAL_LAB
 from kdelta.spec.option import HelpSection, OptionKind, option
 from kdelta.spec.run import Mode

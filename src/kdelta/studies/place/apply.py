@@ -120,7 +120,7 @@ async def relinked_kernel(
         str(spec),
         request.cpu,
         [Work(name, operations) for name, operations in workloads.items()],
-        lab.asked(msgspec.structs.replace(request.lab, data_lines=False)),
+        lab.with_request(msgspec.structs.replace(request.lab, data_lines=False)),
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 from kdelta.cpus.catalog import DEFAULT_CPU
 from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
-from kdelta.lab.asked import (
+from kdelta.lab.options import (
     NOT_TIMED,
     SINGLE,
     RandomLayouts,

@@ -78,13 +78,13 @@ async def run_place(request: PlaceRequest, lab: Lab) -> PlaceReport:
         require_relinkable(request.kernel, "--apply")
     works = [Work(name, operations) for name, operations in wanted.items()]
     measures = place_measures(request, works)
-    machine = lab.asked(lab_like(request.lab, request.cpu))
+    machine = lab.with_request(lab_like(request.lab, request.cpu))
     must_measure(measures, (), machine)
     found = await traced_kernel(
         request.kernel,
         request.cpu,
         works,
-        lab.asked(request.lab),
+        lab.with_request(request.lab),
     )
     report = _head(request, names, found, lab.store)
     if found.kernel is None or not found.ok:

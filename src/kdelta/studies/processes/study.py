@@ -26,7 +26,7 @@ def run_processes(run: Run, store: Store) -> tuple[Processes, ...]:
 async def processes_of_run(run: Run, lab: Lab) -> tuple[Processes, ...]:
     """The same of any run that went well: it is made again unless its calls were recorded."""
     if PROFILES not in run.attachments:
-        followed = lab.asked(msgspec.structs.replace(lab.request, calls="all"))
+        followed = lab.with_request(msgspec.structs.replace(lab.request, calls="all"))
         run = (await recorded_run(run, followed)).kept
     return run_processes(run, lab.store)
 
@@ -35,7 +35,7 @@ async def processes_of_kernel(
     spec: str, what: Work, lab: Lab
 ) -> tuple[Run | None, tuple[Processes, ...]]:
     """Of a kernel under a workload or a command, its run with that; no run without a kernel."""
-    followed = lab.asked(msgspec.structs.replace(lab.request, calls="kernel"))
+    followed = lab.with_request(msgspec.structs.replace(lab.request, calls="kernel"))
     done = await kernel_run(spec, what, followed)
     if done is None or done.counts is None:
         return (done.run if done else None), ()

@@ -33,18 +33,18 @@ class ExportedRun(msgspec.Struct, frozen=True, eq=False):
 async def run_recording(run: Run, request: ProfileRequest, lab: Lab) -> ExportedRun:
     """A stored run, made again if its calls were not recorded. Raises as run_profile does."""
     regions = tuple(chosen_counts(run_counts(run, lab.store), request.regions))
-    return ExportedRun(await recorded_run(run, lab.asked(request.recording)), regions)
+    return ExportedRun(await recorded_run(run, lab.with_request(request.recording)), regions)
 
 
 async def kernel_recording(
     spec: str, what: Work, request: ProfileRequest, lab: Lab
 ) -> ExportedRun | Run | None:
     """The run of a kernel. One that failed is returned as it is; None if there is no kernel."""
-    done = await kernel_run(spec, what, lab.asked(request.recording))
+    done = await kernel_run(spec, what, lab.with_request(request.recording))
     if done is None or done.counts is None:
         return done.run if done else None
     found = await run_recording(done.run, request, lab)
-    one = await with_work(found.one, what, lab.asked(request.lab))
+    one = await with_work(found.one, what, lab.with_request(request.lab))
     return ExportedRun(one, found.regions)
 
 

@@ -98,7 +98,7 @@ async def run_profile(run: Run, request: ProfileRequest, lab: Lab) -> ProfileRep
     chosen = chosen_counts(counts, request.regions)
     found = None
     asked = request.views.any or request.calls or request.cpu is not None
-    lab = lab.asked(request.recording)
+    lab = lab.with_request(request.recording)
     if asked or which_recorded(run, lab) is not None:
         found = await recorded_run(run, lab)
     return await _report(found or CountedRun(run, counts), chosen, request, lab)
@@ -110,12 +110,12 @@ async def kernel_profile(
     """The profile of a kernel under a workload, of which `regions` are operations, or a command. A
     run that failed is returned as it is; None if there is no kernel, which is reported to progress.
     """
-    recording = lab.asked(request.recording)
+    recording = lab.with_request(request.recording)
     done = await kernel_run(spec, what, recording)
     if done is None or done.counts is None:
         return done.run if done else None
     found = await recorded_run(done.run, recording)
-    found = await with_work(found, what, lab.asked(request.lab))
+    found = await with_work(found, what, lab.with_request(request.lab))
     return await _report(found, chosen_counts(found.counts, request.regions), request, lab)
 
 

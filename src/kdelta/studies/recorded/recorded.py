@@ -159,7 +159,7 @@ def _remaking(run: Run, counts: RunCounts, lab: Lab) -> tuple[Kernel, RunPlan, L
     machine = msgspec.structs.replace(
         machine_of(run), qemu=today.qemu, timeout_seconds=today.timeout_seconds
     )
-    lab = lab.asked(
+    lab = lab.with_request(
         msgspec.structs.replace(lab.request, machine=machine, rerun=False, mode=mode_of(run))
     )
     kernel = _kernel(run, lab)

@@ -14,7 +14,7 @@ async def run_command(request: RunRequest, lab: Lab) -> tuple[RunResult, ...]:
     """The runs of a command, one a perturbation; none if the kernel could not be built."""
     work = Work(program=request.program)
     work.check([request.kernel])  # before a kernel is built for it
-    lab, progress = lab.asked(request.lab), lab.progress
+    lab, progress = lab.with_request(request.lab), lab.progress
     expect_kernels(progress, [request.kernel])
     expect_runs(progress, request.lab, 1)
     kernel = lab.kernel(request.kernel)

@@ -274,7 +274,7 @@ class Bench:
             )
         if runs:
             request = msgspec.structs.replace(request, perturbations=runs)
-        lab = self._lab.asked(request)
+        lab = self._lab.with_request(request)
         if request.trace:
             results = await recorded_runs(kernels, works, lab)
         else:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.infer.search.search_model import View
-from kdelta.lab.asked import (
+from kdelta.lab.options import (
     NOT_TIMED,
     MaxBuilds,
     Measures,

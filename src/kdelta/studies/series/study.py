@@ -75,7 +75,7 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
         request.workloads, program=request.program, specs=[request.tree], machine=machine
     )
     measures = measures_of(request, works)
-    lab = lab.asked(recording(request.lab, measures))
+    lab = lab.with_request(recording(request.lab, measures))
     for measure in measures:
         measure.check(lab, ())
     if request.keep:
