@@ -47,19 +47,9 @@ class PackOptions(msgspec.Struct, frozen=True):
     """What is packed, and where to."""
 
     workload: Annotated[
-        str,
-        option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            values="WORKLOAD",
-            help="Take this workload: syscalls or aes.",
-        ),
+        str, option("-w", "--workload", help="Take this workload: syscalls or aes.")
     ] = "syscalls"
-    arch: Annotated[
-        str,
-        option("--arch", metavar="ARCH", values="ARCH", help="Pack it for this architecture."),
-    ] = "x86_64"
+    arch: Annotated[str, option("--arch", help="Pack it for this architecture.")] = "x86_64"
     program: Annotated[
         Path | None,
         option(
@@ -69,9 +59,7 @@ class PackOptions(msgspec.Struct, frozen=True):
             help="Pack this static program instead of a workload.",
         ),
     ] = None
-    output: Annotated[
-        Path | None, option("--output", metavar="FILE", values="FILE", help="Write the tar there.")
-    ] = None
+    output: Annotated[Path | None, option("--output", help="Write the tar there.")] = None
 
 
 class ClockCheckOptions(msgspec.Struct, frozen=True):

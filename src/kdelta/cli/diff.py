@@ -16,7 +16,7 @@ from kdelta.infer.profiles.profile import Sort
 from kdelta.lab.lab import open_store
 from kdelta.lab.work import Work
 from kdelta.spec.errors import UserError
-from kdelta.spec.option import Argument, HelpSection, option
+from kdelta.spec.option import Argument, option
 from kdelta.spec.words import compared_words
 from kdelta.store.model import Run
 from kdelta.studies.diff.model import DiffReport
@@ -28,14 +28,7 @@ class DiffOptions(msgspec.Struct, frozen=True):
 
     workload: Annotated[
         str,
-        option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            values="WORKLOAD",
-            usual="syscalls",
-            help="Run this workload under the kernels.",
-        ),
+        option("-w", "--workload", usual="syscalls", help="Run this workload under the kernels."),
     ] = ""
     each: Annotated[
         bool | None,
@@ -55,18 +48,10 @@ class DiffOptions(msgspec.Struct, frozen=True):
         ),
     ] = Sort.INSNS
     functions: Annotated[
-        int,
-        option(
-            "--functions",
-            metavar="N",
-            least=0,
-            group=HelpSection.SHOWN,
-            help="Name the N functions that changed most; 0: all.",
-        ),
+        int, option("--functions", help="Name the N functions that changed most; 0: all.")
     ] = 40
     inlined: Annotated[
-        bool,
-        option("--inlined", help="Match what one kernel inlined, by its debug info."),
+        bool, option("--inlined", help="Match what one kernel inlined, by its debug info.")
     ] = False
 
 

@@ -38,10 +38,8 @@ class ExportOptions(msgspec.Struct, frozen=True):
         str,
         option(
             "--output",
-            metavar="FILE",
             group=HelpSection.SHOWN,
             usual="stdout",
-            values="FILE",
             help="With --export: write to this file, or into this folder.",
         ),
     ] = ""

@@ -34,12 +34,7 @@ class LikeOptions(msgspec.Struct, frozen=True):
     cpu: Annotated[
         CPU | None,
         option(
-            "--cpu",
-            metavar="CPU",
-            kind=OptionKind.CPU,
-            values="CPU",
-            group=HelpSection.MACHINE,
-            help="Take the paths of this CPU (see kdelta cpus).",
+            "--cpu", group=HelpSection.MACHINE, help="Take the paths of this CPU (see kdelta cpus)."
         ),
     ] = None
 

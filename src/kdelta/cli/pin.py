@@ -24,28 +24,18 @@ _ARCH = "x86_64"
 class PinOptions(msgspec.Struct, frozen=True):
     """Which parts, and where they are packed."""
 
-    output: Annotated[
-        Path | None, option("--output", metavar="FILE", values="FILE", help="Pack it there.")
-    ] = None
+    output: Annotated[Path | None, option("--output", help="Pack it there.")] = None
     arches: Annotated[
         tuple[str, ...],
         option(
             "--arch",
-            metavar="ARCH",
-            values="ARCH",
             usual=f"{_ARCH}; pack without options: all",
             help="For guests of this architecture; repeatable.",
         ),
     ] = ()
     workloads: Annotated[
         tuple[str, ...],
-        option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            values="WORKLOAD",
-            help="With what this workload starts; repeatable.",
-        ),
+        option("-w", "--workload", help="With what this workload starts; repeatable."),
     ] = ()
     verbose: Verbose = False
 

@@ -22,16 +22,7 @@ HtmlFile = Annotated[
         help="Write the report there, too, as one page.",
     ),
 ]
-Functions = Annotated[
-    int,
-    option(
-        "--functions",
-        metavar="N",
-        least=0,
-        group=HelpSection.SHOWN,
-        help="Name N functions an operation.",
-    ),
-]
+Functions = Annotated[int, option("--functions", help="Name N functions an operation.")]
 explain_option = functools.partial(
     option, "--explain", metavar="N", least=0, group=HelpSection.SHOWN
 )

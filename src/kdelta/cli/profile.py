@@ -68,8 +68,6 @@ class LookOptions(msgspec.Struct, frozen=True):
         option(
             "-o",
             "--operation",
-            metavar="NAME",
-            values="OPERATION",
             usual="all, summed up",
             help="Look only at this region; repeatable.",
         ),
@@ -134,16 +132,9 @@ class LookOptions(msgspec.Struct, frozen=True):
 class ProfileOptions(msgspec.Struct, frozen=True):
     """What is shown of each function, and in which order."""
 
-    workload: Annotated[
-        str,
-        option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            values="WORKLOAD",
-            help="Run this workload under KERNEL.",
-        ),
-    ] = ""
+    workload: Annotated[str, option("-w", "--workload", help="Run this workload under KERNEL.")] = (
+        ""
+    )
     functions: Functions = 20
     sort: Annotated[
         Sort,
@@ -182,8 +173,7 @@ class ProfileOptions(msgspec.Struct, frozen=True):
         ),
     ] = False
     data: Annotated[
-        bool,
-        option("--data", help="With --cycles: count data misses, too; takes 5 times longer."),
+        bool, option("--data", help="With --cycles: count data misses, too; takes 5 times longer.")
     ] = False
 
 

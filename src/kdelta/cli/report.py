@@ -52,14 +52,11 @@ class ReportOptions(msgspec.Struct, frozen=True):
         ),
     ] = ""
     output: Annotated[
-        Path | None,
-        option("--output", metavar="FILE", group=HelpSection.SHOWN, help="Write it there."),
+        Path | None, option("--output", group=HelpSection.SHOWN, help="Write it there.")
     ] = None
     listed: Annotated[bool, option("--list", help="List what is stored, the latest first.")] = False
     show_all: All = False
-    limit: Annotated[
-        int, option("-n", "--limit", metavar="N", least=1, help="List the latest N.")
-    ] = 20
+    limit: Annotated[int, option("-n", "--limit", help="List the latest N.")] = 20
 
 
 def report(

@@ -24,7 +24,7 @@ from kdelta.lab.lab import open_store
 from kdelta.lab.options import TimedHere
 from kdelta.lab.request import Program
 from kdelta.spec.errors import UserError
-from kdelta.spec.option import Argument, HelpSection, OptionKind, option
+from kdelta.spec.option import Argument, option
 from kdelta.studies.against.study import AgainstRequest, run_against
 from kdelta.studies.documents import document_text
 from kdelta.studies.run.assemble import done_report
@@ -88,14 +88,7 @@ class AgainstOptions(msgspec.Struct, frozen=True):
     ] = None
     margin: Annotated[
         Fraction | None,
-        option(
-            "--margin",
-            metavar="PCT",
-            kind=OptionKind.PERCENT,
-            group=HelpSection.SURE,
-            usual="0",
-            help="With --against: pass what is slower by up to PCT.",
-        ),
+        option("--margin", usual="0", help="With --against: pass what is slower by up to PCT."),
     ] = None
     timed: TimedHere = TimedHere()
 

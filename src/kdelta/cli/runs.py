@@ -17,9 +17,7 @@ from kdelta.store.store import Store
 class RunsOptions(msgspec.Struct, frozen=True):
     """How many, and in which form."""
 
-    limit: Annotated[
-        int, option("-n", "--limit", metavar="N", least=1, help="List the latest N.")
-    ] = 20
+    limit: Annotated[int, option("-n", "--limit", help="List the latest N.")] = 20
     json: Json = False
 
 

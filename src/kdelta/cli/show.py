@@ -27,13 +27,7 @@ class ShowOptions(msgspec.Struct, frozen=True):
 
     operations: Annotated[
         tuple[str, ...],
-        option(
-            "-o",
-            "--operation",
-            metavar="NAME",
-            values="OPERATION",
-            help="Name the functions of this region; repeatable.",
-        ),
+        option("-o", "--operation", help="Name the functions of this region; repeatable."),
     ] = ()
     functions: Functions = 20
     console: Annotated[

@@ -13,45 +13,24 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.option import HelpSection, OptionKind, option, without
 
 Workload = Annotated[
-    str,
-    option(
-        "-w",
-        "--workload",
-        metavar="NAME",
-        values="WORKLOAD",
-        help="Run this workload; kdelta workloads lists them.",
-    ),
+    str, option("-w", "--workload", help="Run this workload; kdelta workloads lists them.")
 ]
 Workloads = Annotated[
     tuple[str, ...],
-    option(
-        "-w",
-        "--workload",
-        metavar="NAME",
-        values="WORKLOAD",
-        help="Run this workload (see kdelta workloads); repeatable.",
-    ),
+    option("-w", "--workload", help="Run this workload (see kdelta workloads); repeatable."),
 ]
 Operations = Annotated[
     tuple[str, ...],
     option(
         "-o",
         "--operation",
-        metavar="NAME",
-        values="OPERATION",
         usual="all of the workload",
         help="Run only this operation, or region of COMMAND; repeatable.",
     ),
 ]
 Cpus = Annotated[
     tuple[CPU, ...],
-    option(
-        "--cpu",
-        metavar="CPU",
-        kind=OptionKind.CPU,
-        values="CPU",
-        help="Take the paths of this CPU (see kdelta cpus); repeatable.",
-    ),
+    option("--cpu", help="Take the paths of this CPU (see kdelta cpus); repeatable."),
 ]
 Measures = Annotated[
     tuple[str, ...],
@@ -65,27 +44,9 @@ Measures = Annotated[
     ),
 ]
 Layouts = Annotated[
-    int,
-    option(
-        "--layouts",
-        metavar="N",
-        least=2,
-        most=100_000,
-        group=HelpSection.SURE,
-        help="With --cycles: replay each kernel in N random layouts.",
-    ),
+    int, option("--layouts", help="With --cycles: replay each kernel in N random layouts.")
 ]
-RandomLayouts = Annotated[
-    int,
-    option(
-        "--layouts",
-        metavar="N",
-        least=2,
-        most=100_000,
-        group=HelpSection.SURE,
-        help="Replay in N random layouts.",
-    ),
-]
+RandomLayouts = Annotated[int, option("--layouts", help="Replay in N random layouts.")]
 Seed = Annotated[
     int,
     option(
@@ -105,10 +66,7 @@ MaxBuilds = Annotated[
 SearchAll = Annotated[
     bool,
     option(
-        "--search-all",
-        off=True,
-        group=HelpSection.SURE,
-        help="Exclude nothing before the search.",
+        "--search-all", off=True, group=HelpSection.SURE, help="Exclude nothing before the search."
     ),
 ]
 Recompile = Annotated[
@@ -134,17 +92,7 @@ Clock = Literal["kvm", "emulated"]
 """Whose time guests are timed by: hardware's under KVM, or QEMU's own, for trying things out."""
 
 
-MostPairs = Annotated[
-    int,
-    option(
-        "--pairs",
-        metavar="N",
-        least=2,
-        most=1000,
-        group=HelpSection.SURE,
-        help="With --clock: time at most N pairs.",
-    ),
-]
+MostPairs = Annotated[int, option("--pairs", help="With --clock: time at most N pairs.")]
 ClockMargin = Annotated[
     Fraction,
     option(
@@ -167,9 +115,7 @@ class TimedBy(msgspec.Struct, frozen=True, kw_only=True):
     clock: Annotated[
         Clock | None,
         option(
-            "--clock",
-            metavar="kvm|emulated",
-            help="Time operations in guests by this clock, too.",
+            "--clock", metavar="kvm|emulated", help="Time operations in guests by this clock, too."
         ),
     ] = None
     most_pairs: MostPairs = 20

@@ -29,15 +29,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     machine: MachineOptions = MachineOptions()
     perturbations: Annotated[
-        int,
-        option(
-            "--perturb",
-            metavar="N",
-            least=1,
-            most=1000,
-            group=HelpSection.SURE,
-            help="Make N perturbed runs of each kernel.",
-        ),
+        int, option("--perturb", help="Make N perturbed runs of each kernel.")
     ] = 4
     jobs: Annotated[
         int,
@@ -71,11 +63,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     ] = True
     trace: bool = False
     data_lines: Annotated[
-        bool,
-        option(
-            "--data",
-            help="With --cycles: count L2 misses, too; takes 5 times longer.",
-        ),
+        bool, option("--data", help="With --cycles: count L2 misses, too; takes 5 times longer.")
     ] = False
     trace_limit: Annotated[
         int,
@@ -142,8 +130,7 @@ class Program(msgspec.Struct, frozen=True):
         ),
     ] = 600
     find: Annotated[
-        bool,
-        option("--no-find", off=True, help="Add the program, its libraries and --file alone."),
+        bool, option("--no-find", off=True, help="Add the program, its libraries and --file alone.")
     ] = True
     names: tuple[str, ...] | None = None
     record: Path | None = None

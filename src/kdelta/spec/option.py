@@ -2,7 +2,7 @@
 """How a field of a request is set on a command line: written once, at the field."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -62,9 +62,27 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     values: str = ""
 
 
+_COUNT: Mapping[str, object] = {"metavar": "N", "least": 1, "most": 1000, "group": HelpSection.SURE}
+SHARED: Mapping[str, Mapping[str, object]] = {
+    "--arch": {"metavar": "ARCH", "values": "ARCH"},
+    "--cpu": {"metavar": "CPU", "values": "CPU", "kind": OptionKind.CPU},
+    "--functions": {"metavar": "N", "least": 0, "group": HelpSection.SHOWN},
+    "--layouts": {**_COUNT, "least": 2, "most": 100_000},
+    "--limit": {"metavar": "N", "least": 1},
+    "--margin": {"metavar": "PCT", "kind": OptionKind.PERCENT, "group": HelpSection.SURE},
+    "--operation": {"metavar": "NAME", "values": "OPERATION"},
+    "--output": {"metavar": "FILE", "values": "FILE"},
+    "--pairs": {**_COUNT, "least": 2},
+    "--perturb": _COUNT,
+    "--workload": {"metavar": "NAME", "values": "WORKLOAD"},
+}
+"""What options of one name have in common in all commands that have one."""
+
+
 def option(*names: str, help: str, **more: object) -> Option:  # noqa: A002  (as in every parser)
-    """Return the option of these names; see Option for the rest."""
-    return msgspec.convert({"names": names, "help": help, **more}, Option)
+    """Return the option of these names, with what it shares; see Option for the rest."""
+    shared = SHARED.get(names[-1], {})
+    return msgspec.convert({"names": names, "help": help, **shared, **more}, Option)
 
 
 class Without(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from kdelta.lab.options import (
     Workloads,
 )
 from kdelta.lab.request import LabRequest, Program
-from kdelta.spec.option import HelpSection, OptionKind, option
+from kdelta.spec.option import option
 
 BISECT_MARGIN = Fraction(1, 1000)
 
@@ -64,16 +64,9 @@ class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
             help="Search only effects on this region; repeatable.",
         ),
     ] = ()
-    margin: Annotated[
-        Fraction,
-        option(
-            "--margin",
-            metavar="PCT",
-            kind=OptionKind.PERCENT,
-            group=HelpSection.SURE,
-            help="Do not search for effects up to PCT.",
-        ),
-    ] = BISECT_MARGIN
+    margin: Annotated[Fraction, option("--margin", help="Do not search for effects up to PCT.")] = (
+        BISECT_MARGIN
+    )
     max_builds: MaxBuilds = None
     rule_out: SearchAll = True
     measures: Measures = ()

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.infer.clock.decide import FEWEST_TO_DECIDE, LEAST_PERCENT, MOST_PERCENT
-from kdelta.spec.option import HelpSection, OptionKind, option
+from kdelta.spec.option import option
 
 
 class FloorRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,15 +20,7 @@ class FloorRequest(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[str, ...] = ()
     margin: Fraction = Fraction(1, 100)
     pairs: Annotated[
-        int,
-        option(
-            "--pairs",
-            metavar="N",
-            least=FEWEST_TO_DECIDE,
-            most=1000,
-            group=HelpSection.SURE,
-            help="With floor: time N pairs of runs.",
-        ),
+        int, option("--pairs", least=FEWEST_TO_DECIDE, help="With floor: time N pairs of runs.")
     ] = 20
 
 
@@ -41,25 +33,15 @@ class ClockRequest(msgspec.Struct, frozen=True, kw_only=True):
     other: Path = Path()
     operations: Annotated[
         tuple[str, ...],
-        option(
-            "-o",
-            "--operation",
-            metavar="NAME",
-            values="OPERATION",
-            usual="all",
-            help="Judge only this operation; repeatable.",
-        ),
+        option("-o", "--operation", usual="all", help="Judge only this operation; repeatable."),
     ] = ()
     margin: Annotated[
         Fraction,
         option(
             "--clock-margin",
             "--margin",
-            metavar="PCT",
-            kind=OptionKind.PERCENT,
             least=LEAST_PERCENT,
             most=MOST_PERCENT,
-            group=HelpSection.SURE,
             help="Ignore differences of up to PCT.",
         ),
     ] = Fraction(1, 100)

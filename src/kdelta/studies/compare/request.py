@@ -40,14 +40,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     cycles: bool = True
     layouts: Layouts = DEFAULT_LAYOUTS
     margin: Annotated[
-        float,
-        option(
-            "--margin",
-            metavar="PCT",
-            kind=OptionKind.PERCENT,
-            group=HelpSection.SURE,
-            help="Ignore differences of model cycles up to PCT.",
-        ),
+        float, option("--margin", help="Ignore differences of model cycles up to PCT.")
     ] = DEFAULT_MARGIN
     path_margin: Annotated[
         Fraction,

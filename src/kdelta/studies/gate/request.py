@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from kdelta.infer.effects.gate import Mixed
-from kdelta.spec.option import HelpSection, OptionKind, option, without
+from kdelta.spec.option import HelpSection, option, without
 from kdelta.studies.compare.request import CompareRequest
 
 
@@ -27,9 +27,6 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
         Fraction,
         option(
             "--margin",
-            metavar="PCT",
-            kind=OptionKind.PERCENT,
-            group=HelpSection.SURE,
             usual="0 where all runs are equal, else 0.5; with --cycles 1",
             help="Pass what is slower by no more than PCT.",
         ),

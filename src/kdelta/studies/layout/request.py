@@ -10,7 +10,7 @@ from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.lab.options import SINGLE, Operations, RandomLayouts, Seed, Workload
 from kdelta.lab.request import LabRequest, Program
-from kdelta.spec.option import OptionKind, option, without
+from kdelta.spec.option import option, without
 
 
 class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,14 +21,7 @@ class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     cpu: Annotated[
         CPU,
-        option(
-            "--cpu",
-            metavar="CPU",
-            kind=OptionKind.CPU,
-            values="CPU",
-            usual=DEFAULT_CPU,
-            help="Model the caches of this CPU (see kdelta cpus).",
-        ),
+        option("--cpu", usual=DEFAULT_CPU, help="Model the caches of this CPU (see kdelta cpus)."),
     ]
     workload: Workload = "syscalls"
     operations: Operations = ()

@@ -10,7 +10,7 @@ from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.lab.options import Layouts, Workload
 from kdelta.lab.request import DEFAULT_WORKLOAD, USUAL_LAB
-from kdelta.spec.option import HelpSection, OptionKind, option
+from kdelta.spec.option import option
 from kdelta.spec.run import Mode
 
 
@@ -28,22 +28,13 @@ class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
         option(
             "-o",
             "--operation",
-            metavar="NAME",
-            values="OPERATION",
             usual="a summary over all",
             help="Show this one, kernel by kernel; repeatable.",
         ),
     ] = ()
     kernels: tuple[str, ...] = ()
     cpus: Annotated[
-        tuple[CPU, ...],
-        option(
-            "--cpu",
-            metavar="CPU",
-            kind=OptionKind.CPU,
-            values="CPU",
-            help="Show only runs on this CPU; repeatable.",
-        ),
+        tuple[CPU, ...], option("--cpu", help="Show only runs on this CPU; repeatable.")
     ] = ()
     cycles: bool = True
     mode: Annotated[
@@ -56,19 +47,9 @@ class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
             "--since", metavar="WHEN", help="Begin with this date (2026-01-31) or version (6.12)."
         ),
     ] = ""
-    limit: Annotated[
-        int, option("-n", "--limit", metavar="N", least=2, help="Show the last N kernels.")
-    ] = 20
+    limit: Annotated[int, option("-n", "--limit", least=2, help="Show the last N kernels.")] = 20
     perturbations: Annotated[
-        int,
-        option(
-            "--perturb",
-            metavar="N",
-            least=1,
-            most=1000,
-            group=HelpSection.SURE,
-            help="Read N perturbed runs of each kernel.",
-        ),
+        int, option("--perturb", help="Read N perturbed runs of each kernel.")
     ] = USUAL_LAB.perturbations
     layouts: Layouts = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN

@@ -35,32 +35,17 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     cpu: Annotated[
         CPU,
-        option(
-            "--cpu",
-            metavar="CPU",
-            kind=OptionKind.CPU,
-            values="CPU",
-            usual=DEFAULT_CPU,
-            help="Model the caches of this CPU (see kdelta cpus).",
-        ),
+        option("--cpu", usual=DEFAULT_CPU, help="Model the caches of this CPU (see kdelta cpus)."),
     ]
     file: Annotated[
         Path,
-        option(
-            "--output",
-            metavar="FILE",
-            required=True,
-            group=HelpSection.SHOWN,
-            help="Write the order there.",
-        ),
+        option("--output", required=True, group=HelpSection.SHOWN, help="Write the order there."),
     ]
     workloads: Workloads = ("syscalls",)
     operations: Annotated[
         tuple[str, ...],
         option(
             "--operation",
-            metavar="NAME",
-            values="OPERATION",
             usual="all of the workloads",
             help="Look only at this operation; repeatable.",
         ),
@@ -89,8 +74,7 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     layouts: RandomLayouts = DEFAULT_LAYOUTS
     seed: Seed = 1
     apply: Annotated[
-        bool,
-        option("--apply", help="Relink in that order, run it, and count its misses."),
+        bool, option("--apply", help="Relink in that order, run it, and count its misses.")
     ] = False
     timed: Annotated[TimedBy, without("links")] = NOT_TIMED
     lab: Annotated[LabRequest, without(*SINGLE)] = LabRequest(perturbations=1)
