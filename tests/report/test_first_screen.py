@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, Iterations, LeftWork, RunCounts
-from kdelta.infer.effects.effects import compare_runs
+from kdelta.infer.effects.effects import MARGIN, compare_runs
 from kdelta.infer.effects.gains import PathGain, Reach
 from kdelta.report.kind import ALL
 from kdelta.report.model import KernelRuns, Mismatch
 from kdelta.spec.note import SpecNote
-from kdelta.studies.compare.answer import LEAST, LEAST_PPM
+from kdelta.studies.compare.answer import LEAST_PPM
 from kdelta.studies.compare.document import facts_of
 from kdelta.studies.compare.first_screen import LINES
 from kdelta.studies.compare.model import Compared, CompareReport
+from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.forms import FORMS
 from tests.report.example import report
 from tests.report.example_cycles import with_cycles
@@ -30,7 +31,7 @@ from tests.synthetic import Function, other, own, region, run
 OPERATIONS = 44
 
 
-def first_screen_of(reports: list[CompareReport], least: Fraction = LEAST) -> str:
+def first_screen_of(reports: list[CompareReport], least: Fraction = MARGIN) -> str:
     """What the command prints of them."""
     one = stored("compare", *reports)
     shown = {LEAST_PPM: int(least * 10**6)}
@@ -439,3 +440,11 @@ def test_a_warning_that_holds_for_both_kernels_is_printed_once() -> None:
     text = first_screen_of([alike()])
     assert "\n- base, other: the guest never became quiet (4 runs)\n" in text
     assert text.count("became quiet") == 1
+
+
+def test_path_margin_judges_and_lists_unless_operations_are_named() -> None:
+    asked = CompareRequest(base="a", others=("b",))
+    some = msgspec.structs.replace(asked, operations=("stat",))
+    named = msgspec.structs.replace(some, path_margin=Fraction(1, 100))
+    found = [(one.judged_margin, one.listed_from) for one in (asked, some, named)]
+    assert found == [(MARGIN, MARGIN), (MARGIN, 0), (named.path_margin, named.path_margin)]

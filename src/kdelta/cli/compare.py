@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta compare`: its arguments."""
 
-from fractions import Fraction
 from functools import partial
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
 from kdelta.spec.option import Argument
 from kdelta.spec.words import compared_words
-from kdelta.studies.compare.answer import LEAST, LEAST_PPM
+from kdelta.studies.compare.answer import LEAST_PPM
 from kdelta.studies.compare.assemble import compare_reports
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.compare.study import Comparison, run_compare
@@ -72,10 +71,8 @@ def compare(
     request = with_cycles(
         request, cycles, priced=not {"layouts", "margin"}.isdisjoint(asked.keywords)
     )
-    usual = Fraction(0) if request.operations else LEAST
-    least = asked.keywords.get("path_margin", usual)
     details = {"explain": shown.explain, "functions": shown.functions}
-    details |= {LEAST_PPM: int(10**6 * least), **({ALL: 1} if shown.show_all else {})}
+    details |= {LEAST_PPM: int(10**6 * request.listed_from), **({ALL: 1} if shown.show_all else {})}
     with open_store() as store:
         with shown_lab(store) as lab:
 

@@ -18,7 +18,6 @@ from kdelta.cli.reading import fraction_of
 from kdelta.host.command import log_to_stderr
 from kdelta.host.interrupt import run_async
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
-from kdelta.infer.effects.effects import MARGIN
 from kdelta.infer.effects.gate import Exit
 from kdelta.lab.lab import open_store
 from kdelta.lab.request import Program
@@ -124,7 +123,7 @@ def _request(
         others=(kernels[1],),
         program=program,
         margin=float(named or 0),
-        path_margin=MARGIN if named is None else named,
+        path_margin=named,
     )
     return asked(compare=compare, exact_margin=named or Fraction(0))
 

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from kdelta.counts.model import LeftWork, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.deferred import WITH_OTHERS, leaves_work, left_work
-from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, compare_runs
+from kdelta.infer.effects.effects import MARGIN, OperationEffect, Verdict, Word, compare_runs
 from kdelta.infer.effects.gate import Exit, decide_gate, judge_path
 from kdelta.report.model import KernelRuns
-from kdelta.studies.compare.answer import LEAST, pairs_of, path_text
+from kdelta.studies.compare.answer import pairs_of, path_text
 from kdelta.studies.compare.causes import cause_of
 from kdelta.studies.compare.model import Compared, CompareReport
 from tests.synthetic import interrupts, other, own, region, run, user
@@ -201,7 +201,7 @@ def test_what_other_tasks_decide_is_no_small_change_on_the_screen() -> None:
     sides = [runs(10_000, [one] * MANY) for one in (0, 590)]
     base, other = (KernelRuns(f"image:{name}", "0" * 64, "", ()) for name in "ab")
     report = CompareReport("w", {}, base, (Compared(other, compare_runs(*sides)),))
-    text = path_text(pairs_of([report], LEAST)[0])
+    text = path_text(pairs_of([report], MARGIN)[0])
     assert "1 slower. Slower by most: op 0% (+590 in other tasks" in text.replace("+0.00%", "0%")
 
 

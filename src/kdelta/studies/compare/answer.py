@@ -11,7 +11,7 @@ import msgspec
 from kdelta.cpus.model import is_bare_metal, is_guest
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
-from kdelta.infer.effects.effects import FIRM, OperationEffect, Word, weighed
+from kdelta.infer.effects.effects import FIRM, MARGIN, OperationEffect, Word, weighed
 from kdelta.infer.effects.estimate import Quantity, is_seen
 from kdelta.lab.plan import COMMAND_REGION
 from kdelta.measures.forms import form_of
@@ -25,11 +25,8 @@ from kdelta.studies.compare.causes import cause_of
 from kdelta.studies.compare.model import Compared, CompareReport
 from kdelta.studies.compare.tables import by_size, operations_of
 
-LEAST = Fraction(5, 1000)
-"""The part of its cost from which on a change of an operation is listed."""
-
 LEAST_PPM = "least_ppm"
-"""Of `Stored.shown`: another such part, in millionths."""
+"""Of `Stored.shown`: the part of its cost from which on a change is listed, in millionths."""
 
 LISTED = (Word.SLOWER, Word.FASTER, Word.MIXED)
 """Words of changes that are named."""
@@ -41,7 +38,7 @@ _LEAST_PERCENT = Fraction(1, 10)
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """One kernel against the base on one machine: `names` are those of both, `least` see LEAST.
+    """One kernel against the base on one machine: `names` are those of both, `least` see LEAST_PPM.
     `about` names the pair where there are more; `mark` is behind the ids of its sections, `who`
     before the names of its suites.
     """
@@ -100,7 +97,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 def least_of(stored: Stored) -> Fraction:
     """Return the part that a study was asked to list changes from."""
-    return Fraction(stored.shown[LEAST_PPM], 10**6) if LEAST_PPM in stored.shown else LEAST
+    return Fraction(stored.shown[LEAST_PPM], 10**6) if LEAST_PPM in stored.shown else MARGIN
 
 
 def pairs_of(reports: Sequence[CompareReport], least: Fraction) -> list[Pair]:

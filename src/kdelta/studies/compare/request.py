@@ -43,7 +43,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
         float, option("--margin", help="Ignore differences of model cycles up to PCT.")
     ] = DEFAULT_MARGIN
     path_margin: Annotated[
-        Fraction,
+        Fraction | None,
         option(
             "--path-margin",
             metavar="PCT",
@@ -52,7 +52,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
             usual="0.5; with -o none is ignored",
             help="Only count path changes up to PCT; list larger ones.",
         ),
-    ] = MARGIN
+    ] = None
     states: Annotated[
         bool,
         option(
@@ -76,3 +76,13 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     measures: Measures = ()
     timed: TimedBy = TimedBy()
     lab: LabRequest = LabRequest()
+
+    @property
+    def judged_margin(self) -> Fraction:
+        """Return the part of its cost up to which a path may change and be called the same."""
+        return MARGIN if self.path_margin is None else self.path_margin
+
+    @property
+    def listed_from(self) -> Fraction:
+        """Return the part from which on a change is listed: of operations that are named, any."""
+        return Fraction(0) if self.operations and self.path_margin is None else self.judged_margin

@@ -96,8 +96,7 @@ async def run_compare(
         measure.check(machines[0][1], kernels)
     work = await with_found_files(work, kernels, machines[0][1])
     works = work.plans(kernels, request.lab, progress.log)
-    found: list[Comparison] = []
-    budget = Budget(request.budget_seconds)
+    found, budget = list[Comparison](), Budget(request.budget_seconds)
     for (cpu, machine), measures in zip(machines, asked, strict=True):
         settled = await machine.settled(kernels, works)
         recorded = settled.with_request(recording(settled.request, measures))
@@ -120,7 +119,7 @@ async def run_compare(
 
 
 def _path(request: CompareRequest, work: Work, lab: Lab, cpu: CPU | None, budget: Budget) -> Path:
-    margin, states = request.path_margin, request.states
+    margin, states = request.judged_margin, request.states
     return Path(work, lab, cpu=cpu, margin=margin, budget=budget, states=states)
 
 

@@ -42,7 +42,7 @@ async def run_gate(request: GateRequest, lab: Lab) -> GateAnswer:
     judged = tuple(
         one
         for comparison in found
-        for one in judge(comparison, request.exact_margin, asked.path_margin, request.left_out)
+        for one in judge(comparison, request.exact_margin, asked.judged_margin, request.left_out)
     )
     failures = dict.fromkeys(text for comparison in found for text in failures_of(comparison))
     notes = dict.fromkeys(text for one in found for of in one.judged for text in _notes(of.found))
