@@ -19,7 +19,7 @@ from kdelta.report import figures, words
 from kdelta.report.effects import Form
 from kdelta.report.lines import is_bare
 from kdelta.report.measured import MeasuredEffects
-from kdelta.report.names import SideNames, side_names
+from kdelta.report.names import SideNames, differences, side_names
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.causes import cause_of
 from kdelta.studies.compare.model import Compared, CompareReport
@@ -55,6 +55,13 @@ class Pair(msgspec.Struct, frozen=True):
     def title(self) -> str:
         """Return what is compared with what."""
         return self.names.against()
+
+    @property
+    def differ_in(self) -> str:
+        """Return in what both kernels differ."""
+        known = self.compared.config
+        options = None if known is None else [one.option for one in known]
+        return differences(self.report.base, self.compared.side, options)
 
     @property
     def operations(self) -> tuple[OperationEffect, ...]:

@@ -22,7 +22,7 @@ from kdelta.report.document import (
     with_titles,
 )
 from kdelta.report.lines import merged
-from kdelta.report.names import base_spec, differences
+from kdelta.report.names import base_spec
 from kdelta.report.text import text_of
 from kdelta.studies.compare.answer import (
     LISTED,
@@ -152,13 +152,10 @@ def _sections(found: Sequence[tuple[Pair, Groups]], budgets: Sequence[int]) -> I
 
 
 def _specs(pair: Pair) -> Iterator[Facts]:
-    """In what the kernels differ, and which one it is if that is no other one."""
-    sides = pair.report.base, pair.compared.side
-    options = pair.compared.config
-    names = None if options is None else [one.option for one in options]
-    bases = dict.fromkeys(base_spec(side) for side in sides)
-    unknown = _NO_CONFIG if options is None and len(bases) > 1 else ""
-    facts = [("differ in", differences(*sides, names) + unknown)]
+    """Yield in what the kernels differ, and which one it is if that is no other one."""
+    bases = dict.fromkeys(base_spec(side) for side in (pair.report.base, pair.compared.side))
+    unknown = _NO_CONFIG if pair.compared.config is None and len(bases) > 1 else ""
+    facts = [("differ in", pair.differ_in + unknown)]
     yield Facts((*facts, *((("kernel", *bases),) if len(bases) == 1 else ())))
 
 
@@ -289,7 +286,7 @@ def _list(
 
 
 def _measured(pair: Pair) -> Iterator[Section]:
-    """The verdicts of all measures besides the path, a line for each word."""
+    """Yield the verdicts of all measures besides the path, a line for each word."""
     for found, form in pair.measured:
         yield form.screen(found, pair.compared.mismatches)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
 from kdelta.report import words
 from kdelta.report.document import Block, Cell, Column, Facts, Items, Section, Table
-from kdelta.report.names import differences, side_names
+from kdelta.report.names import side_names
 from kdelta.report.words import TONES
 from kdelta.studies.compare.answer import Pair, certainty, change
 from kdelta.studies.compare.causes import besides_insns, is_by_insns
@@ -25,7 +25,10 @@ def variants_section(pairs: Sequence[Pair], mark: str = "") -> Section:
     names = list(dict.fromkeys(name for found in effects for name in found))
     rows = {name: [found.get(name) for found in effects] for name in names}
     shown = {name: row for name, row in rows.items() if _is_listed(row, pairs)}
-    blocks: list[Block] = [Facts(_facts(report))]
+    titles = side_names([report.base, *(one.side for one in report.others)]).names
+    others = zip(titles[1:], pairs, strict=True)
+    facts = [(name, f"differs in {pair.differ_in}") for name, pair in others]
+    blocks: list[Block] = [Facts((("base", titles[0]), *facts))]
     if shown:
         blocks.append(_table(report, shown, mark))
         if besides := tuple(_besides(report, shown)):
@@ -33,16 +36,6 @@ def variants_section(pairs: Sequence[Pair], mark: str = "") -> Section:
     if same := [name for name in names if name not in shown]:
         blocks.append(Items((f"the same, or less than it matters, in all: {', '.join(same)}",)))
     return Section(f"variants{mark}", title, tuple(blocks))
-
-
-def _facts(report: CompareReport) -> tuple[tuple[str, str], ...]:
-    """In what each differs from the base."""
-    titles = side_names([report.base, *(one.side for one in report.others)]).names
-    facts = [("base", titles[0])]
-    for title, one in zip(titles[1:], report.others, strict=True):
-        options = None if one.config is None else [found.option for found in one.config]
-        facts.append((title, f"differs in {differences(report.base, one.side, options)}"))
-    return tuple(facts)
 
 
 def _is_listed(row: Sequence[OperationEffect | None], pairs: Sequence[Pair]) -> bool:
