@@ -6,7 +6,6 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.cpus import CPU
-from kdelta.infer.cycles.placement_model import CodeChange
 from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import Lab, RunResult
 from kdelta.measures.cycles.effects import Cycles
@@ -62,7 +61,7 @@ def _on(cpu: CPU, comparison: Comparison, *, judged: bool) -> Comparison:
     if not judged:
         return msgspec.structs.replace(comparison, cpu=cpu)
     effects = cycle_effects(report().others[0].effects, cpu.name)
-    cycles = Cycles(effects, {"uname": CodeChange.RELINKED})
+    cycles = Cycles(effects)
     return msgspec.structs.replace(comparison, cpu=cpu, judged=(of_cycles(cycles, cpu),))
 
 

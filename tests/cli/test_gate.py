@@ -296,9 +296,9 @@ def on_zen3(
         relative=Interval(*relative),
         unpriced={"hlt": more_of(unpriced)} if unpriced else {},
     )
-    cycles = Cycles((effect,), {"open-close": code})
-    relinked = [name for name, one in cycles.codes.items() if one is CodeChange.RELINKED]
-    effects = of_relinked(plain.effects, relinked)
+    cycles = Cycles((effect,))
+    is_relinked = code is CodeChange.RELINKED
+    effects = of_relinked(plain.effects, ["open-close"] if is_relinked else [])
     return msgspec.structs.replace(
         plain, effects=effects, cpu=ZEN3, judged=(of_cycles(cycles, ZEN3),)
     )

@@ -44,14 +44,12 @@ SEED = 1
 
 
 class Cycles(msgspec.Struct, frozen=True):
-    """The effects on model cycles. `codes`: how the code that a region executes differs. `notes`:
-    what is to be known about regions. `regions`: what was judged. `cut`: the regions whose trace
-    was cut off, which have no effect, but a verdict there. `phases`: by side and region that is
-    about packets, what each phase of the workload costs.
+    """The effects on model cycles. `notes`: what is to be known about regions. `regions`: what was
+    judged. `cut`: the regions whose trace was cut off, which have no effect, but a verdict there.
+    `phases`: by side and region that is about packets, what each phase of the workload costs.
     """
 
     effects: tuple[PlacementEffect, ...]
-    codes: dict[str, CodeChange] = {}
     notes: tuple[str, ...] = ()
     regions: tuple[ComparedRegion, ...] = ()
     cut: tuple[CutRegion, ...] = ()
@@ -94,7 +92,7 @@ def cycles_between(
     progress: Progress,
     data: bool = False,
 ) -> Cycles | None:
-    """The effects on the model cycles of the regions that both have; None without traced runs.
+    """Return effects on model cycles, of the regions that both have; None without traced runs.
 
     layouts: how many are drawn for each. margin: which differences matter, as a fraction. data:
     misses of the L2 are in them, since accesses to data were traced.
@@ -125,10 +123,8 @@ def cycles_between(
         )
     progress.end(step, f"{layouts} layouts of each kernel")
     cut = _cut((base.placed, other.placed))
-    names = dict.fromkeys([*(one.name for one in regions), *(one.name for one in cut)])
     return Cycles(
         effects=effects,
-        codes={name: codes[name] for name in names if name in codes},
         notes=(
             *(cut_note(one) for one in cut),
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
