@@ -4,7 +4,7 @@
 import pytest
 
 from kdelta.lab.request import LabRequest
-from kdelta.measures.registry import measures_of
+from kdelta.measures.registry import MEASURES, measures_of
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.compare.request import CompareRequest
 from kdelta.studies.series.request import SeriesRequest
@@ -58,6 +58,16 @@ def test_measure_slips(studies: Studies, capsys: Captured, options: str, words: 
 def test_measure_of_model_cycles_in_a_series_is_refused(capsys: Captured) -> None:
     assert kdelta("series", "tree:.", "a.patch", "--measure", "cycles") == 2
     assert "this command judges no model cycles" in capsys.readouterr().err
+
+
+def test_measure_knows_all_of_the_registry(
+    studies: Studies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MEASURES, "toys", lambda _: None)
+    assert kdelta("compare", "image:a", "image:b", "--measure", "toys") == 0
+    (request,) = studies.asked
+    assert isinstance(request, CompareRequest)
+    assert request.measures == ("path", "toys")
 
 
 def test_measures_that_are_named_are_the_only_ones() -> None:
