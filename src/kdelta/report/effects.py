@@ -162,7 +162,7 @@ def _more(one: Effect) -> str:
     return f" ({one.reason})" if one.reason else ""
 
 
-class Form:
+class EffectsView:
     """How documents show what a measure found, as any measure's. One with a way of its own has a
     subclass, and a line in measures/forms.py.
 

@@ -29,7 +29,7 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
-from kdelta.report.effects import Form, chips, effects_chart, point_of, step_cells
+from kdelta.report.effects import EffectsView, chips, effects_chart, point_of, step_cells
 from kdelta.report.figures import in_per_cent
 from kdelta.report.measured import MODEL_CYCLES, Effect, MeasuredEffects
 from kdelta.report.model import Mismatch, ReportedCPU
@@ -56,7 +56,7 @@ _COLUMNS = (
 )
 
 
-class CycleForm(Form):
+class CycleForm(EffectsView):
     """How documents show model cycles."""
 
     joined = True

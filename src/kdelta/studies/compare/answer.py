@@ -16,7 +16,7 @@ from kdelta.infer.effects.estimate import Quantity, is_seen
 from kdelta.lab.plan import COMMAND_REGION
 from kdelta.measures.forms import form_of
 from kdelta.report import figures, words
-from kdelta.report.effects import Form
+from kdelta.report.effects import EffectsView
 from kdelta.report.lines import is_bare
 from kdelta.report.measured import MeasuredEffects
 from kdelta.report.names import SideNames, differences, side_names
@@ -74,12 +74,12 @@ class Pair(msgspec.Struct, frozen=True):
         return f" on {self.report.cpu.name}" if self.report.cpu else ""
 
     @property
-    def measured(self) -> list[tuple[MeasuredEffects, Form]]:
+    def measured(self) -> list[tuple[MeasuredEffects, EffectsView]]:
         """Return what measures besides the path found, and how each is shown."""
         return [(one, form_of(one.measure)) for one in self.compared.measured]
 
     @property
-    def joined(self) -> list[tuple[MeasuredEffects, Form]]:
+    def joined(self) -> list[tuple[MeasuredEffects, EffectsView]]:
         """Return those of them that are in the path's table."""
         return [(found, form) for found, form in self.measured if form.joined and found.effects]
 

@@ -11,7 +11,7 @@ from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.report import cells
 from kdelta.report.document import Cell, Column, Table
-from kdelta.report.effects import Form
+from kdelta.report.effects import EffectsView
 from kdelta.report.measured import MeasuredEffects
 from kdelta.studies.compare import functions
 from kdelta.studies.compare.answer import Pair, certainty, change
@@ -75,7 +75,7 @@ def _median(one: OperationEffect) -> list[Cell]:
     return [cells.signed(one.costs.median_insns.effect.value) if one.costs else cells.NOTHING]
 
 
-def _joined(found: MeasuredEffects, form: Form, one: OperationEffect) -> Iterable[Cell]:
+def _joined(found: MeasuredEffects, form: EffectsView, one: OperationEffect) -> Iterable[Cell]:
     return form.cells(found, one.name)
 
 
