@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#define FAULT_PAGES 512 /* as many as the longest region has iterations */
+#define FAULT_PAGES 2048 /* as many as the longest region has iterations */
 
 static size_t map_bytes;
 static volatile char *fault_area;
@@ -66,6 +66,6 @@ const struct operation memory_operations[] = {
     {"mmap-munmap", 1000, 20, .step = step_map, .setup = set_size, .argument = 64 * KIB},
     {"mmap-touch-4k", 500, 20, .step = step_map_touch, .setup = set_size, .argument = 4 * KIB},
     {"mmap-touch-4m", 6, 10, .step = step_map_touch, .setup = set_size, .argument = 4 * MIB},
-    {"page-fault", 64, .step = step_fault, .setup = fault_setup, .ready = fault_ready, .teardown = fault_teardown},
+    {"page-fault", 256, .step = step_fault, .setup = fault_setup, .ready = fault_ready, .teardown = fault_teardown},
     {0},
 };
