@@ -108,7 +108,7 @@ def test_a_comparisons_cases() -> None:
     reason = "its trace would need 1.3 GiB: --trace-limit 1.3"
     assert cycles["read-zero-64k"].verdict == f"unresolved: {reason}"
     assert len(found.failures) == 1
-    assert "3 slower, 2 faster, 1 mixed, 1 unresolved, 1 same, 2 not comparable" in found.title
+    assert "2 slower, 1 faster, 1 mixed, 2 changed by less than 0.5%, 1 same" in found.title
 
 
 def test_names_of_cases_are_the_same_from_study_to_study() -> None:

@@ -127,14 +127,15 @@ def _by_cpu(reports: Sequence[CompareReport]) -> list[OnCPU]:
 
 
 def _title(found: Sequence[Pair]) -> str:
-    """The answer in some words."""
-    counts = Counter(one.verdict.word for pair in found for one in pair.operations)
-    tally = ", ".join(f"{counts[word]} {word}" for word in words.ORDER if counts[word])
-    tally = tally or "nothing to compare"
+    """Return the answer in some words: those of its first sentence."""
+    counts: Counter[str] = Counter()
+    for pair in found:
+        counts.update(tally(pair))
+    text = ", ".join(f"{count} {word}" for word, count in counts.items()) or "nothing to compare"
     workload = found[0].report.workload
     if len(found) > 1:
-        return f"{workload}: {len(found)} comparisons: {tally}"
-    return f"{workload}: {tally}: {found[0].title}{found[0].on_cpu}"
+        return f"{workload}: {len(found)} comparisons: {text}"
+    return f"{workload}: {text}: {found[0].title}{found[0].on_cpu}"
 
 
 def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
