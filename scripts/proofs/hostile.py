@@ -378,12 +378,8 @@ PROOF = Proof(
     file=BUILD / "hostile/trials.jsonl",
     trials=lambda given: [
         f"{of} {number}"
-        for of, count in (
-            ("input", given.inputs),
-            ("guest", given.guests),
-            ("change", given.changes),
-        )
-        for number in range(count)
+        for of in ("input", "guest", "change")
+        for number in range(getattr(given, f"{of}s"))
     ],
     make=made,
     wrong=lambda found: (f"{one.name}: {fault}" for one in found for fault in one.wrong),
