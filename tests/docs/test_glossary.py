@@ -32,7 +32,7 @@ def terms() -> set[str]:
 
 def headings() -> Iterator[str]:
     """The headings of all tables of all kept studies, as Markdown and as a page."""
-    for file in KEPT.glob("*.z"):
+    for file in KEPT.rglob("*.z"):
         stored = stored_of(zlib.decompress(file.read_bytes()))
         lines = FORMS["markdown"].render(stored).splitlines()
         for head, rule in itertools.pairwise(lines):
