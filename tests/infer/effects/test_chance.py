@@ -169,7 +169,7 @@ def test_a_difference_in_the_same_code_takes_runs_that_agree() -> None:
         base, other = [steady(1000)] * runs, [steady(1000, 16)] * runs
         effects = compare_runs(base, other)
         assert by_chance(effects, base, other) == ()
-        return by_chance(effects, base, other, same_code=("op",))
+        return by_chance(effects, base, other, differing={"op": ()})
 
     assert found(SAME_CODE_RUNS - 1) == ("op",)
     assert found(SAME_CODE_RUNS) == ()

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.chance import NO_CODE, SAME_CODE_RUNS, by_chance, first_verdicts
+from kdelta.infer.effects.chance import (
+    NO_CODE,
+    SAME_CODE_RUNS,
+    DifferingCode,
+    by_chance,
+    first_verdicts,
+)
 from kdelta.infer.effects.effects import MARGIN, OperationEffect, Verdict, Word, compare_runs
 from kdelta.infer.effects.estimate import FEWEST_PAIRS, MANY_PAIRS, PAIR_LOOKS, TIMES, Estimate
 from kdelta.infer.effects.pairs import paired_effect
@@ -183,9 +189,9 @@ def test_a_difference_that_no_iteration_shows_takes_pairs(
     base, other = runs(0), runs(30)
     effects = compare_runs(base, other, alike=True)
     assert effects.operations[0].verdict.word is Word.SLOWER
-    same = ("op",) if same_code else ()
-    assert (by_chance(effects, base, other, same_code=same) == ()) is firm
-    first = first_verdicts(base, other, same_code=lambda: same, alike=True)
+    differing: DifferingCode = {"op": ()} if same_code else {}
+    assert (by_chance(effects, base, other, differing=differing) == ()) is firm
+    first = first_verdicts(base, other, differing=lambda: differing, alike=True)
     wanted = next(look for look in PAIR_LOOKS if look > (11 if same_code else 6))
     assert first.runs == ({} if firm else {"op": wanted})
 
@@ -203,6 +209,24 @@ def test_a_difference_in_each_iteration_takes_four_pairs() -> None:
         base, other = runs(0, pairs), runs(1, pairs)
         found = by_chance(compare_runs(base, other, alike=True), base, other)
         assert found == (("op",) if pairs < 4 else ())
+
+
+@pytest.mark.parametrize("varied", [STATES, (0,) * len(STATES)])
+def test_what_the_code_that_differs_does_not_make_takes_six_pairs(varied: Sequence[int]) -> None:
+    """All of the difference is in `f`, whether runs vary or are exact."""
+
+    def runs(more: int, pairs: int) -> list[RunCounts]:
+        return [
+            msgspec.structs.replace(ran([1000 + varied[at] + more] * 100), perturbation=at)
+            for at in range(1, pairs + 1)
+        ]
+
+    for pairs in (4, 5, 6):
+        base, other = runs(0, pairs), runs(1, pairs)
+        effects = compare_runs(base, other, alike=True)
+        for name, firm in (("f", True), ("g", pairs == 6)):
+            differing: DifferingCode = {"op": {("kernel", name)}}
+            assert (by_chance(effects, base, other, differing=differing) == ()) is firm
 
 
 def test_four_pairs_show_what_is_the_same() -> None:

@@ -9,6 +9,7 @@ runs may have made, is no difference for a search until there are `ENOUGH` runs 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 
 import msgspec
 
@@ -37,6 +38,7 @@ from kdelta.infer.effects.estimate import (
     FEWEST_PAIRS,
     LOOKS,
     PAIR_LOOKS,
+    ZERO,
     Estimate,
     Quantity,
     bound,
@@ -70,13 +72,26 @@ whatever way both sides depend on each other, without an effect either sign is a
 all of eleven have one in less than 0.1 % of cases.
 """
 
+OWN_SHARE = Fraction(1, 2)
+"""The part of an effect that functions which differ have to make, for less than `FEWEST_PAIRS` runs
+a side, or pairs, to show it. A path's level may be drawn once a run: four pairs agree by chance in
+up to 3.9 % of cases, six in 0.1 % at most.
+"""
+
+DifferingCode = Mapping[str, Collection[tuple[str, str]]]
+"""Operation -> (origin, name) of the functions that it executes and that differ between two
+kernels. An operation of which that is not known is not in it.
+"""
+
+NOT_KNOWN: DifferingCode = MappingProxyType({})
+
 
 def by_chance(
     effects: Effects,
     base: Sequence[RunCounts],
     other: Sequence[RunCounts],
     *,
-    same_code: Collection[str] = (),
+    differing: DifferingCode = NOT_KNOWN,
 ) -> tuple[str, ...]:
     """Return the operations that are called faster, slower or the same, and of which these runs may
     not show it.
@@ -92,10 +107,10 @@ def by_chance(
     - it is too large for a timer: `LARGE` times the ranges, and `CLEAR` times all that interrupts
       and other tasks executed in any run.
 
-    A difference in the same code by pairs, or on which all runs agree, takes `SAME_CODE_RUNS`.
+    A difference by pairs, or on which all runs agree, takes `SAME_CODE_RUNS` in the same code, and
+    `FEWEST_PAIRS` where the code that differs does not make `OWN_SHARE` of it.
 
-    base, other: the counts that the effects are of. same_code: the operations in which both kernels
-    execute the same code.
+    base, other: the counts that the effects are of.
     """
     sides = [[merged_regions(run) for run in runs] for runs in (base, other)]
     return tuple(
@@ -106,16 +121,31 @@ def by_chance(
             one.verdict,
             one.costs,
             [run[one.name] for side in sides for run in side if one.name in run],
-            is_same=one.name in same_code,
+            least_runs(one, differing),
         )
     )
 
 
+def least_runs(one: OperationEffect, differing: DifferingCode) -> int:
+    """Return how many runs a side that agree, or pairs, a difference takes, for where it lies."""
+    functions = differing.get(one.name)
+    if functions is None or one.costs is None:
+        return 0
+    if not functions:
+        return SAME_CODE_RUNS
+    names = {(origin, strip_suffixes(name)) for origin, name in functions}
+    own = sum(
+        (row.cost.effect.value for row in one.functions if (row.origin, row.name) in names), ZERO
+    )
+    whole = one.costs.insns.effect.value
+    return 0 if own * whole >= OWN_SHARE * whole * whole else FEWEST_PAIRS
+
+
 def _may_be_chance(
-    verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts], *, is_same: bool
+    verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts], least: int
 ) -> bool:
-    """Return whether other runs of the same kernels might have another verdict. is_same: both
-    execute the same code.
+    """Return whether other runs of the same kernels might have another verdict. least: see
+    `least_runs`.
     """
     if verdict.word is Word.SAME:
         if verdict.reason == NO_CODE:
@@ -123,17 +153,17 @@ def _may_be_chance(
         effect = costs.insns.effect
         shown = effect.n >= FEW if effect.paired else effect.exact or effect.is_enough
         return not (shown or _is_near(costs))
-    return verdict.word in FIRM and not _is_distinguished(costs, regions, is_same=is_same)
+    return verdict.word in FIRM and not _is_distinguished(costs, regions, least)
 
 
 def wanting_runs(
-    effects: Effects, doubtful: Collection[str], *, same_code: Collection[str] = ()
+    effects: Effects, doubtful: Collection[str], *, differing: DifferingCode = NOT_KNOWN
 ) -> dict[str, int]:
     """Return the operations that more runs would probably decide, and how many a side: those that
-    chance may have made, and those whose interval is too wide. same_code: see `by_chance`.
+    chance may have made, and those whose interval is too wide.
     """
     found = {
-        one.name: runs_for_doubtful(one, is_same=one.name in same_code)
+        one.name: runs_for_doubtful(one, least_runs(one, differing))
         if one.name in doubtful
         else one.verdict.runs_needed
         for one in effects.operations
@@ -141,14 +171,14 @@ def wanting_runs(
     return {name: runs for name, runs in found.items() if runs}
 
 
-def runs_for_doubtful(one: OperationEffect, *, is_same: bool) -> int:
+def runs_for_doubtful(one: OperationEffect, least: int) -> int:
     """Return how many runs a side leave a verdict to chance no more; 0 where there are so many.
-    is_same: both kernels execute the same code.
+    least: see `least_runs`.
     """
     if one.costs is None:
         return 0
     effect = one.costs.insns.effect
-    least = SAME_CODE_RUNS if is_same else FEWEST_PAIRS if effect.paired else ENOUGH
+    least = max(least, FEWEST_PAIRS) if effect.paired else least or ENOUGH
     if one.verdict.word is Word.SAME:
         least = FEW if effect.paired else ENOUGH
     not_shaken = int(effect.paired)  # it is run, and in no interval
@@ -167,7 +197,7 @@ class FirstVerdicts(msgspec.Struct, frozen=True):
     chance     operations whose verdict these runs may have made
     runs       by operation that more runs would probably decide: how many a side
     margin     see `verdict_on`
-    same_code  see `by_chance`
+    differing  see `by_chance`
     alike      see `compare_runs`
     """
 
@@ -175,7 +205,7 @@ class FirstVerdicts(msgspec.Struct, frozen=True):
     chance: tuple[str, ...]
     runs: dict[str, int]
     margin: Fraction
-    same_code: frozenset[str] = frozenset()
+    differing: DifferingCode = NOT_KNOWN
     alike: bool = False
 
 
@@ -185,14 +215,14 @@ def first_verdicts(
     relinked: Collection[str] = (),
     margin: Fraction = MARGIN,
     *,
-    same_code: Callable[[], Collection[str]] = tuple,
+    differing: Callable[[], DifferingCode] = dict,
     unchanged: Callable[[], Collection[str]] = tuple,
     alike: bool = False,
 ) -> FirstVerdicts:
     """Return the effects of two kernels' runs, and the operations that more runs are to decide.
 
     relinked: the regions whose code is the same, only relinked. margin: see `verdict_on`.
-    same_code: returns what `by_chance` wants; it is asked only where that matters. unchanged:
+    differing: returns what `by_chance` wants; it is asked only where that matters. unchanged:
     returns the operations in which nothing that differs is executed, as `same_by_code` wants them;
     likewise. alike: see `compare_runs`.
     """
@@ -200,10 +230,10 @@ def first_verdicts(
     if any(_is_open(one, margin) for one in effects.operations):
         effects = same_by_code(effects, unchanged(), margin)
     matters = any(one.costs and _is_early(one.costs.insns.effect) for one in effects.operations)
-    same = frozenset(same_code() if matters else ())
-    chance = by_chance(effects, base, other, same_code=same)
-    wanting = wanting_runs(effects, chance, same_code=same)
-    return FirstVerdicts(effects, chance, wanting, margin, same, alike)
+    code = differing() if matters else NOT_KNOWN
+    chance = by_chance(effects, base, other, differing=code)
+    wanting = wanting_runs(effects, chance, differing=code)
+    return FirstVerdicts(effects, chance, wanting, margin, code, alike)
 
 
 def _is_early(effect: Estimate) -> bool:
@@ -260,16 +290,16 @@ def _resolved(
     if not base or not other:
         return []
     effects = compare_runs(base, other, margin=first.margin, alike=first.alike)
-    doubtful = by_chance(effects, base, other, same_code=first.same_code)
+    doubtful = by_chance(effects, base, other, differing=first.differing)
     (one,) = (one for one in effects.operations if one.name == name)
     if one.costs is None:
         return []
     if name not in doubtful:
         return [one]
-    is_same = name in first.same_code
-    if not is_same and not one.costs.insns.effect.paired:
+    least = least_runs(one, first.differing)
+    if not least and not one.costs.insns.effect.paired:
         return []
-    runs = runs_for_doubtful(one, is_same=is_same)
+    runs = runs_for_doubtful(one, least)
     verdict = Verdict(Word.UNRESOLVED, reason=reason, runs_needed=runs)
     return [msgspec.structs.replace(one, verdict=verdict)]
 
@@ -321,10 +351,10 @@ def _with_verdicts(
     )
 
 
-def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts], *, is_same: bool) -> bool:
-    """Return whether these runs show an effect. is_same: both kernels execute the same code."""
+def _is_distinguished(costs: Costs, regions: Sequence[RegionCounts], least: int) -> bool:
+    """Return whether these runs show an effect. least: see `least_runs`."""
     insns = costs.insns
-    if is_same and _agrees(insns.effect) and insns.effect.n < SAME_CODE_RUNS:
+    if _agrees(insns.effect) and insns.effect.n < least:
         return False
     if insns.effect.is_enough:
         return True
@@ -430,7 +460,7 @@ def _is_open(one: OperationEffect, margin: Fraction) -> bool:
     if few and bound(insns.effect) <= margin * abs(insns.base.value):
         return word in (Word.SAME, Word.FASTER, Word.SLOWER)
     is_open = word is Word.UNRESOLVED
-    is_open |= word is Word.SAME and _may_be_chance(one.verdict, one.costs, (), is_same=False)
+    is_open |= word is Word.SAME and _may_be_chance(one.verdict, one.costs, (), 0)
     return is_open and not is_seen(insns.effect)
 
 

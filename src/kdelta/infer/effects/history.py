@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from kdelta.infer.effects.chance import Runs, first_verdicts, settled
+from kdelta.infer.effects.chance import DifferingCode, Runs, first_verdicts, settled
 from kdelta.infer.effects.effects import Effects
 
 LEFT_OPEN = "chance may have made it; kdelta compare of the two decides"
@@ -38,18 +38,18 @@ def step_effects(
     alone: Callable[[str], tuple[Runs, Runs]] = lambda _: ((), ()),
     relinked: Collection[str] = (),
     *,
-    same_code: Callable[[], Collection[str]] = tuple,
+    differing: Callable[[], DifferingCode] = dict,
     unchanged: Callable[[], Collection[str]] = tuple,
     alike: bool = False,
 ) -> Effects:
     """Return the effects from one kernel to the next, with verdicts that chance did not make.
 
     alone: runs of an operation alone, of both kernels, as far as there are any. relinked: the
-    regions whose code is the same, only relinked. same_code: see `first_verdicts`,
-    and `unchanged`. alike: see `compare_runs`.
+    regions whose code is the same, only relinked. differing, unchanged: see `first_verdicts`. alike:
+    see `compare_runs`.
     """
     first = first_verdicts(
-        base, other, relinked, same_code=same_code, unchanged=unchanged, alike=alike
+        base, other, relinked, differing=differing, unchanged=unchanged, alike=alike
     )
     more = {name: alone(name) for name in first.runs}
     return settled(first, more, base, other, LEFT_OPEN)

@@ -13,7 +13,14 @@ from kdelta.counts.model import (
     merged_regions,
     only_region,
 )
-from kdelta.infer.effects.chance import first_verdicts, left_open, settled, so_far, with_reason
+from kdelta.infer.effects.chance import (
+    DifferingCode,
+    first_verdicts,
+    left_open,
+    settled,
+    so_far,
+    with_reason,
+)
 from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import (
     FIRM,
@@ -54,13 +61,13 @@ class SharedCode(msgspec.Struct, frozen=True):
     """What two kernels share.
 
     relinked  regions whose code is the same, only relinked
-    same      returns the operations in which both execute the same code
+    differing returns which functions differ: see `first_verdicts`
     unchanged returns those of which neither executes code, nor refers to data, that differs
     alike     they are of one version, so that their runs are judged by pairs: see `compare_runs`
     """
 
     relinked: Collection[str] = ()
-    same: Callable[[], Collection[str]] = tuple
+    differing: Callable[[], DifferingCode] = dict
     unchanged: Callable[[], Collection[str]] = tuple
     alike: bool = False
 
@@ -136,7 +143,7 @@ class Judge:
             other.counts,
             code.relinked,
             self._margin,
-            same_code=code.same,
+            differing=code.differing,
             unchanged=code.unchanged,
             alike=code.alike,
         )

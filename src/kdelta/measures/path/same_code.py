@@ -14,6 +14,9 @@ from kdelta.kernels.objects.objects import CodePiece as ObjectCode
 Bodies = dict[tuple[str, str], list[int]]
 """(origin, name) -> the hashes of all functions of that name."""
 
+Function = tuple[str, str]
+"""(origin, name)"""
+
 Parts = dict[str, tuple[dict[str, int], dict[str, int], dict[str, int]]]
 """Object -> name -> hash of its functions, its data, and what is collected of it."""
 
@@ -32,33 +35,48 @@ class KernelCode(msgspec.Struct, frozen=True):
 
 
 def codes_of(base: KernelCode, other: KernelCode) -> dict[str, CodeChange]:
-    """Return how the code of each region that both have differs.
+    """Return how the code of each region that both have differs; different where that is not known
+    (see `differing_code`).
+    """
+    regions = [name for name in merged_regions(base.counts) if name in merged_regions(other.counts)]
+    if base.parameters == other.parameters and _is_relink(base, other):
+        return dict.fromkeys(regions, CodeChange.RELINKED)
+    differing = differing_code(base, other)
+    return {
+        name: CodeChange.DIFFERENT if differing.get(name, {name}) else CodeChange.SAME
+        for name in regions
+    }
+
+
+def differing_code(base: KernelCode, other: KernelCode) -> dict[str, frozenset[Function]]:
+    """Return by region that both have which functions that it executes differ; nothing where that
+    is not known.
 
     Equal are functions whose bodies are, after relocation; of several with one name, all must be.
     What has no body of its own is a label in assembler code: equal if all of that is. A kernel of
     which no digest is kept may be anything, and so may one that was booted with other parameters:
     the same code then takes other ways, and some of it is patched at boot.
     """
-    regions = [name for name in merged_regions(base.counts) if name in merged_regions(other.counts)]
     if base.parameters != other.parameters:
-        return dict.fromkeys(regions, CodeChange.DIFFERENT)
+        return {}
+    executed = [executed_by_region(base.counts), executed_by_region(other.counts)]
+    regions = [name for name in executed[0] if name in executed[1]]
+    if _is_relink(base, other):
+        return dict.fromkeys(regions, frozenset())
+    if base.digest is None or other.digest is None:
+        return {}
+    same = _SameCode(base.digest, other.digest, same_programs=base.workload == other.workload)
+    return {name: same.without(executed[0][name] | executed[1][name]) for name in regions}
+
+
+def _is_relink(base: KernelCode, other: KernelCode) -> bool:
+    """Return whether both kernels are of the same objects."""
     digests = base.digest, other.digest
-    if base.identity == other.identity or (
+    return base.identity == other.identity or bool(
         digests[0]
         and digests[1]
         and _parts(digests[0], _is_linked) == _parts(digests[1], _is_linked)
-    ):
-        return dict.fromkeys(regions, CodeChange.RELINKED)
-    if digests[0] is None or digests[1] is None:
-        return dict.fromkeys(regions, CodeChange.DIFFERENT)
-    same = _SameCode(digests[0], digests[1], same_programs=base.workload == other.workload)
-    executed = [executed_by_region(base.counts), executed_by_region(other.counts)]
-    return {
-        name: CodeChange.SAME
-        if same.all(executed[0][name] | executed[1][name])
-        else CodeChange.DIFFERENT
-        for name in regions
-    }
+    )
 
 
 class _SameCode:
@@ -70,9 +88,9 @@ class _SameCode:
         self._assembler = _parts(base, _is_assembler) == _parts(other, _is_assembler)
         self._vdso = _parts(base, _is_vdso) == _parts(other, _is_vdso)
 
-    def all(self, functions: Iterable[tuple[str, str]]) -> bool:
-        """Whether all of these (origin, name) are the same in both kernels."""
-        return all(self._one(*function) for function in functions)
+    def without(self, functions: Iterable[Function]) -> frozenset[Function]:
+        """Return those of these that are not the same in both kernels."""
+        return frozenset(one for one in functions if not self._one(*one))
 
     def _one(self, origin: str, name: str) -> bool:
         if origin == VDSO:

@@ -2,6 +2,7 @@
 """What two kernels share: the regions whose code is the same in both."""
 
 import functools
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.measures.model import RunSide
 from kdelta.measures.path.judges import SharedCode
-from kdelta.measures.path.same_code import KernelCode, codes_of
+from kdelta.measures.path.same_code import Function, KernelCode, codes_of, differing_code
 from kdelta.measures.path.unchanged import unchanged_regions
 
 
@@ -55,7 +56,7 @@ def shared_code(base: RunSide, other: RunSide, *, ask: bool = False) -> SharedCo
     """Return what both kernels share; ask: see `relinked_regions`."""
     return SharedCode(
         relinked_regions(base, other, ask=ask),
-        functools.partial(same_regions, base, other),
+        functools.partial(differing_functions, base, other),
         functools.partial(regions_without_change, base, other),
         are_alike(base.kernel, other.kernel),
     )
@@ -69,18 +70,16 @@ def are_alike(base: Kernel | None, other: Kernel | None) -> bool:
     return bool(versions[0]) and versions[0] == versions[1]
 
 
-def same_regions(base: RunSide, other: RunSide) -> tuple[str, ...]:
-    """Return the regions of which both kernels execute the same code: all where they have the same
-    image; else those that digests of their objects say this of.
+def differing_functions(base: RunSide, other: RunSide) -> Mapping[str, Collection[Function]]:
+    """Return by region which functions that it executes differ between both kernels: none where
+    they have the same image; else those that digests of their objects say this of. A region of
+    which that is not known is not in it.
     """
     images = [side.kernel.image if side.kernel else side.spec for side in (base, other)]
     if images[0] == images[1]:
-        return tuple(dict.fromkeys(one.name for runs in base.counts for one in runs.regions))
+        return {one.name: () for runs in base.counts for one in runs.regions}
     known = [*_known(base), *_known(other)]
-    if len(known) < 2:
-        return ()
-    same = (CodeChange.SAME, CodeChange.RELINKED)
-    return tuple(name for name, code in codes_of(*known).items() if code in same)
+    return differing_code(*known) if len(known) > 1 else {}
 
 
 def regions_without_change(base: RunSide, other: RunSide) -> tuple[str, ...]:

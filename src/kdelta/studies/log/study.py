@@ -27,7 +27,7 @@ from kdelta.measures.path.shared import (
     are_alike,
     regions_without_change,
     relinked_regions,
-    same_regions,
+    differing_functions,
 )
 from kdelta.measures.registry import measures_of
 from kdelta.report.groups import groups_text
@@ -339,7 +339,7 @@ class _HistoryStudy:
                 other.counts,
                 alone,
                 relinked_regions(*sides),
-                same_code=functools.partial(same_regions, *sides),
+                differing=functools.partial(differing_functions, *sides),
                 unchanged=functools.partial(regions_without_change, *sides),
                 alike=are_alike(sides[0].kernel, sides[1].kernel),
             )
