@@ -144,9 +144,7 @@ def least_runs(one: OperationEffect, differing: DifferingCode) -> int:
 def _may_be_chance(
     verdict: Verdict, costs: Costs, regions: Sequence[RegionCounts], least: int
 ) -> bool:
-    """Return whether other runs of the same kernels might have another verdict. least: see
-    `least_runs`.
-    """
+    """Return whether other runs of both kernels might decide otherwise; least: `least_runs`."""
     if verdict.word is Word.SAME:
         if verdict.reason == NO_CODE:
             return False
@@ -172,9 +170,7 @@ def wanting_runs(
 
 
 def runs_for_doubtful(one: OperationEffect, least: int) -> int:
-    """Return how many runs a side leave a verdict to chance no more; 0 where there are so many.
-    least: see `least_runs`.
-    """
+    """Return how many runs a side leave a verdict to chance no more, or 0; least: `least_runs`."""
     if one.costs is None:
         return 0
     effect = one.costs.insns.effect

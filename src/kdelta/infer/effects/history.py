@@ -45,8 +45,8 @@ def step_effects(
     """Return the effects from one kernel to the next, with verdicts that chance did not make.
 
     alone: runs of an operation alone, of both kernels, as far as there are any. relinked: the
-    regions whose code is the same, only relinked. differing, unchanged: see `first_verdicts`. alike:
-    see `compare_runs`.
+    regions whose code is the same, only relinked. differing, unchanged: see `first_verdicts`.
+    alike: see `compare_runs`.
     """
     first = first_verdicts(
         base, other, relinked, differing=differing, unchanged=unchanged, alike=alike

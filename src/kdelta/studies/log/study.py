@@ -25,9 +25,9 @@ from kdelta.measures.path.comparable import comparable, guest_of
 from kdelta.measures.path.judges import MOST_RUNS, STATES, in_other_state
 from kdelta.measures.path.shared import (
     are_alike,
+    differing_functions,
     regions_without_change,
     relinked_regions,
-    differing_functions,
 )
 from kdelta.measures.registry import measures_of
 from kdelta.report.groups import groups_text
