@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Locks: one process holds, the other waits and says for whom; a killed holder lets go."""
 
+import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from kdelta.host.command import quiet
 from kdelta.host.dirs import cache_dir
 from kdelta.host.lock import locked, locked_if_free
+from kdelta.host.machine import own_core
 from kdelta.spec.errors import LabError
 from tests.odd_files import ODD
 
@@ -44,6 +47,17 @@ def test_the_second_waits_and_says_for_whom(own_cache: Path) -> None:
         with locked("the kernel", "fetching", log):
             assert holder.poll() == 0
     assert said == [f"waiting for another kdelta (process {holder.pid}), which is fetching"]
+
+
+def test_each_core_is_given_once(own_cache: Path) -> None:
+    assert own_cache
+    mine = os.sched_getaffinity(0)
+    with contextlib.ExitStack() as stack:
+        given = [stack.enter_context(own_core()) for _ in (*mine, "one more")]
+        assert given[-1] is None
+        assert set(given[:-1]) == mine
+    with own_core() as again:
+        assert again == given[0]
 
 
 def test_another_name_is_another_lock(own_cache: Path) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import gc
 import itertools
+import os
 import socket
 import sys
 import time
@@ -156,6 +157,19 @@ def test_qemu_gets_no_variable_that_could_change_it(
     asyncio.run(use())
     assert "'PATH'" in (tmp_path / "env").read_text()
     assert "LD_LIBRARY_PATH" not in (tmp_path / "env").read_text()
+
+
+def test_qemu_stays_on_its_core(tmp_path: Path) -> None:
+    core = min(os.sched_getaffinity(0))
+    script = f"{_MONITOR}\nimport os\nopen('cores', 'w').write(repr(os.sched_getaffinity(0)))"
+
+    async def use() -> None:
+        async with emulator([*_QEMU[:-1], script], tmp_path, 60, core=core) as qemu:
+            await qemu._qmp.disconnect()
+            await qemu.wait_exit()
+
+    asyncio.run(use())
+    assert (tmp_path / "cores").read_text() == repr({core})
 
 
 async def _complaints_of_the_loop(folder: Path) -> list[dict[str, Any]]:

@@ -140,8 +140,10 @@ class Emulator:
         self._seconds_left = seconds
         self._exited: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-    async def start(self, argv: Sequence[str], passed: Sequence[int]) -> None:
-        """Starts that program in its folder, with those file descriptors."""
+    async def start(
+        self, argv: Sequence[str], passed: Sequence[int], core: int | None = None
+    ) -> None:
+        """Start that program in its folder, with those file descriptors, on that core."""
         parent = os.getpid()
         with lab_errors("writing in", self._folder):
             complaints = (self._folder / "stderr").open("wb")
@@ -151,6 +153,9 @@ class Emulator:
                 stdout=stderr, stderr=stderr, pass_fds=passed, preexec_fn=lambda: _confine(parent),
                 start_new_session=True,
             )  # fmt: skip
+        if core is not None:
+            with contextlib.suppress(OSError):  # it has ended
+                os.sched_setaffinity(self._process.pid, {core})
         self._exited = asyncio.ensure_future(self._process.wait())
 
     async def connect(self, qmp: socket.socket, stub: socket.socket | None) -> None:
@@ -310,9 +315,11 @@ async def emulator(
     *,
     debugged: bool = False,
     inherited: tuple[int, ...] = (),
+    core: int | None = None,
 ) -> AsyncIterator[Emulator]:
     """Start QEMU in `folder`, talk to it over inherited sockets, and end it on the way out. When it
     is `debugged`, its guest waits for the debugger. inherited: more file descriptors for it.
+    core: the one that it is to stay on, if any.
 
     Raises LabError when QEMU does not come up, with what it said.
     """
@@ -331,7 +338,7 @@ async def emulator(
         passed = (qmp_of_qemu.fileno(), *stub_fd, *inherited)
         running = Emulator(folder, seconds)
         try:
-            await _finished(running.start([*argv, *words], passed))
+            await _finished(running.start([*argv, *words], passed, core))
             qmp_of_qemu.close()
             stub_of_qemu.close()
             await running.connect(qmp, stub if debugged else None)

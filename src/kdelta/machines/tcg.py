@@ -16,6 +16,7 @@ from kdelta.host.command import Log, quiet
 from kdelta.host.emulator import ANOTHER, KNOWN, HostQemu, find_qemu
 from kdelta.host.files import copy_sparse, lab_errors, make_folder
 from kdelta.host.interrupt import in_thread
+from kdelta.host.machine import own_core
 from kdelta.host.target import target
 from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.chunks import kept_messages, merged_messages, read_messages, require_complete
@@ -339,8 +340,13 @@ async def _started(
     setting.echo(shlex.join(argv))
     try:
         debugged = snapshot is None or not count
-        async with emulator(argv, setting.folder, setting.seconds, debugged=debugged) as qemu:
-            yield qemu
+        # A guest has one thread that works, and one that wakes it: on two cores each idle moment
+        # costs four times as much.
+        with own_core() as core:
+            async with emulator(
+                argv, setting.folder, setting.seconds, debugged=debugged, core=core
+            ) as qemu:
+                yield qemu
     except LabError as error:
         raise _explain_start(error, guest) from error
 
