@@ -3,17 +3,17 @@
 
 from kdelta.infer.effects.effects import Word
 from kdelta.report import effects as sections
+from kdelta.report.document import Items
 from kdelta.report.measured import Effect, MeasuredEffects
-
-WHY = "not timed: the guest said nothing"
 
 
 def test_first_screen_says_why_nothing_was_measured() -> None:
-    found = MeasuredEffects("times", "nanoseconds", (), notes=(WHY,))
-    assert sections.lines(found).items == (WHY,)
+    found = MeasuredEffects("times", "nanoseconds", (), notes=("not timed: the guest is silent",))
+    assert sections.EffectsView().screen(found, ()).blocks == (Items(found.notes),)
     assert sections.answer(found).sentences == ("Nothing was measured.",)
 
 
 def test_first_screen_has_notes_behind_verdicts() -> None:
     found = MeasuredEffects("times", "ns", (Effect("stat", Word.SAME),), notes=("emulated",))
-    assert sections.lines(found).items == ("same (1): stat", "emulated")
+    (items,) = sections.EffectsView().screen(found, ()).blocks
+    assert items == Items(("same (1): stat", "emulated"))

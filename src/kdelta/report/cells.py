@@ -20,9 +20,9 @@ def number(value: Fraction | float | None) -> Cell:
     return NOTHING if value is None else Cell(figures.fitted(Fraction(value)), float(value))
 
 
-def signed(value: Fraction | float) -> Cell:
-    """Return a difference that stands alone."""
-    return Cell(figures.difference(Fraction(value)), float(value))
+def signed(value: Fraction | float | None) -> Cell:
+    """Return a difference that stands alone; an empty cell for None."""
+    return NOTHING if value is None else Cell(figures.difference(Fraction(value)), float(value))
 
 
 def difference(hundredths: int, value: Fraction) -> Cell:
@@ -69,14 +69,18 @@ def effect(cost: Quantity) -> tuple[Cell, Cell, Cell, Cell, Cell]:
     return (*sides(cost), percent(cost.percent), spread(cost.effect))
 
 
-def ends(found: Interval) -> Cell:
-    """Return an interval of model cycles, from one end to the other."""
+def ends(found: Interval | None) -> Cell:
+    """Return an interval of model cycles, from one end to the other; an empty cell for None."""
+    if found is None:
+        return NOTHING
     texts = (figures.fitted(Fraction(end)) for end in (found.low, found.high))
     return Cell(figures.span(*texts), found.high)
 
 
-def relative(found: Interval) -> Cell:
-    """Return an interval of a fraction in per cent."""
+def relative(found: Interval | None) -> Cell:
+    """Return an interval of a fraction in per cent; an empty cell for None."""
+    if found is None:
+        return NOTHING
     return Cell(figures.in_per_cent(found), (found.low + found.high) / 2)
 
 

@@ -89,7 +89,13 @@ def section(
         Column("why"),
     )
     rows = tuple(
-        (Cell(one.region), *step_cells(one), *_figures(one), Cell(one.reason))
+        (
+            Cell(one.region),
+            *step_cells(one),
+            cells.ends(one.base),
+            cells.ends(one.other),
+            Cell(one.reason),
+        )
         for one in found.effects
     )
     table = Table(f"{_id(found)}-table{mark}", caption, columns, rows, filtered=True)
@@ -124,7 +130,7 @@ def step_cells(one: Effect | None) -> tuple[Cell, Cell]:
     """Return the verdict on a change, and its interval; empty cells for None."""
     if one is None:
         return cells.NOTHING, cells.NOTHING
-    return cells.verdict(one.word), cells.relative(one.change) if one.change else cells.NOTHING
+    return cells.verdict(one.word), cells.relative(one.change)
 
 
 def suite(found: MeasuredEffects, who: str = "") -> Suite:
@@ -140,19 +146,6 @@ def suite(found: MeasuredEffects, who: str = "") -> Suite:
         )
         cases.append(Case(one.region, words.OUTCOMES[one.word], f"{one.word}{size}{reason}", ends))
     return Suite(f"{who}{found.measure}", tuple(cases))
-
-
-def lines(found: MeasuredEffects) -> Items:
-    """Return a line for each word, with the regions that have it, and the notes: for a first
-    screen.
-    """
-    texts = []
-    for word in words.ORDER:
-        of = [one for one in found.effects if one.word is word]
-        names = [one.region + (_more(one) if word in FIRM else "") for one in of]
-        if names:
-            texts.append(f"{word} ({len(names)}): {words.some(names, _NAMED)}")
-    return Items((*texts, *found.notes))
 
 
 def _more(one: Effect) -> str:
@@ -198,10 +191,17 @@ class EffectsView:
         yield suite(found, who)
 
     def screen(self, found: MeasuredEffects, mismatches: Sequence[Mismatch]) -> Section:
-        """Return a line for each word, for a first screen. mismatches: what was not as on the CPU,
-        for figures that depend on it.
+        """Return a line for each word, with the regions that have it, and the notes: for a first
+        screen. mismatches: what was not as on the CPU, for figures that depend on it.
         """
-        return Section(found.measure, f"By {found.measure}", (lines(found),))
+        texts = []
+        for word in words.ORDER:
+            of = [one for one in found.effects if one.word is word]
+            names = [one.region + (_more(one) if word in FIRM else "") for one in of]
+            if names:
+                texts.append(f"{word} ({len(names)}): {words.some(names, _NAMED)}")
+        lines = Items((*texts, *found.notes))
+        return Section(found.measure, f"By {found.measure}", (lines,))
 
     def step_columns(self, measure: str, cpu: str) -> tuple[Column, ...]:
         """Return the columns of `step_cells`. cpu: the one that was named, if any."""
@@ -214,11 +214,6 @@ class EffectsView:
     def step_text(self, measure: str, one: Effect) -> str:
         """Return the same in words."""
         return f"{measure} {one.word}"
-
-
-def _figures(one: Effect) -> Iterator[Cell]:
-    for ends in (one.base, one.other):
-        yield cells.ends(ends) if ends else cells.NOTHING
 
 
 def _charts(found: MeasuredEffects) -> Iterator[Charts]:

@@ -80,17 +80,10 @@ class CycleForm(EffectsView):
 
     def cells(self, found: MeasuredEffects, region: str) -> tuple[Cell, ...]:
         one = next((one for one in found.effects if one.region == region), None)
-        if one is None:
-            return (*[cells.NOTHING] * 3, Cell(""))
-        effect = one.placement
-        if effect is None:
-            return cells.verdict(one.word), cells.NOTHING, cells.NOTHING, Cell(one.reason)
-        return (
-            cells.verdict(one.word),
-            cells.relative(effect.relative),
-            cells.relative(effect.as_linked.relative),
-            Cell(_why(effect)),
-        )
+        why = one.reason if one else ""
+        if one and one.placement:
+            why = _why(one.placement)
+        return (*self.step_cells(one), Cell(why))
 
     def sections(
         self, found: MeasuredEffects, about: str, mark: str, cpu: ReportedCPU | None
@@ -131,8 +124,7 @@ class CycleForm(EffectsView):
         )
 
     def step_cells(self, one: Effect | None) -> tuple[Cell, ...]:
-        linked = one.as_linked if one else None
-        return (*step_cells(one), cells.relative(linked) if linked else cells.NOTHING)
+        return (*step_cells(one), cells.relative(one.as_linked if one else None))
 
     def step_text(self, measure: str, one: Effect) -> str:
         return f"{measure} {one.word}" + (f" ({in_per_cent(one.change)})" if one.change else "")

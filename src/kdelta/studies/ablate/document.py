@@ -168,7 +168,7 @@ def _units_table(report: AblationReport) -> Table:
             Cell(word),
             *_means_of(effects, report, several=several),
             cells.NOTHING,
-            cells.NOTHING if grown is None or name != WHOLE else cells.signed(grown),
+            cells.signed(grown if name == WHOLE else None),
             cells.NOTHING,
         )
         for name, effects, word in totals(means_of(report), WHOLE, WORDS.remainder)
@@ -179,13 +179,12 @@ def _units_table(report: AblationReport) -> Table:
 
 def _unit_row(unit: AblatedGroup, report: AblationReport, *, several: bool) -> tuple[Cell, ...]:
     tone = _TONES.get(unit.outcome, searched.mean_tone(means_of(report).of(unit.effects)))
-    size = unit.vmlinux_bytes
     return (
         Cell(unit.name),
         Cell(_OUTCOMES[unit.outcome], tone=tone),
         *_means_of(unit.effects, report, several=several),
         Cell((means_of(report).most_in(unit.effects) or "nowhere") if unit.effects else ""),
-        cells.NOTHING if size is None else cells.signed(size),
+        cells.signed(unit.vmlinux_bytes),
         Cell(unit.how or unit.why),
     )  # fmt: skip
 

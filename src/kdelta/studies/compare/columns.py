@@ -67,12 +67,12 @@ def all_columns(pair: Pair) -> list[Columns]:
 def _figures(one: OperationEffect) -> Iterable[Cell]:
     if one.costs:
         return cells.effect(one.costs.insns)
-    ends = (cells.number(end.value) if end else cells.NOTHING for end in (one.base, one.other))
+    ends = (cells.number(end.value if end else None) for end in (one.base, one.other))
     return (*ends, *[cells.NOTHING] * 3)
 
 
 def _median(one: OperationEffect) -> list[Cell]:
-    return [cells.signed(one.costs.median_insns.effect.value) if one.costs else cells.NOTHING]
+    return [cells.signed(one.costs.median_insns.effect.value if one.costs else None)]
 
 
 def _joined(found: MeasuredEffects, form: EffectsView, one: OperationEffect) -> Iterable[Cell]:

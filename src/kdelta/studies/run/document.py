@@ -348,7 +348,7 @@ def _by_cpu(region: RegionCounts) -> Iterator[Table]:
         (
             Cell("the one that began" if at == 0 else f"another, {at}"),
             *map(cells.number, (cpu.own_kernel, cpu.own_user, cpu.interrupts)),
-            cells.NOTHING if cpu.idle is None else cells.number(cpu.idle),
+            cells.number(cpu.idle),
             cells.number(cpu.other - (cpu.idle or 0)),
         )
         for at, cpu in enumerate(region.cpus)

@@ -58,7 +58,8 @@ def _blocks(
         (
             Cell(change.name),
             Cell(one.region),
-            *(cells.ends(ends) if ends else cells.NOTHING for ends in (one.base, one.other)),
+            cells.ends(one.base),
+            cells.ends(one.other),
             *measures.step_cells(one),
             Cell(one.reason),
         )
