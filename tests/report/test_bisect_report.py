@@ -41,8 +41,8 @@ def region(name: str, good: int, bad: int, explained: int) -> BisectedRegion:
     return BisectedRegion(
         workload="syscalls",
         name=name,
-        good=figure(good),
-        bad=figure(bad),
+        before=figure(good),
+        after=figure(bad),
         whole=figure(bad - good),
         explained=figure(explained),
         remainder=figure(bad - good - explained),

@@ -61,8 +61,8 @@ def bisected(report: BisectReport, low: int, high: int) -> BisectedRegion:
     return msgspec.structs.replace(
         report.regions[0],
         name="wide",
-        good=figure(10_000),
-        bad=bad,
+        before=figure(10_000),
+        after=bad,
         whole=whole,
         explained=figure(0),
         remainder=whole,

@@ -35,7 +35,7 @@ store, figures that are many and that others sum up, and what a report has of a 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, msgspec.Struct):
-        held = ((name, getattr(value, name)) for name in _written(type(value)))
+        held = ((key, getattr(value, name)) for name, key in _written(type(value)).items())
         return {name: plain(one) for name, one in held if one is not msgspec.UNSET}
     if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
@@ -61,9 +61,10 @@ def document_type(name: str, kind: type[msgspec.Struct]) -> type[msgspec.Struct]
 
 
 @cache
-def _written(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    names = kind.__struct_fields__
-    return tuple(name for name in names if f"{kind.__name__}.{name}" not in LEFT_OUT)
+def _written(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the fields, and what a document calls each of them."""
+    names = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    return {name: key for name, key in names if f"{kind.__name__}.{name}" not in LEFT_OUT}
 
 
 def _type_of(kind: Any) -> Any:
@@ -94,9 +95,9 @@ def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any] | tuple[str, Any
     """Return the fields; one that has a default may be missing in an older document."""
     hints = get_type_hints(kind)
     return [
-        (one.name, _type_of(hints[one.name]))
+        (one.encode_name, _type_of(hints[one.name]))
         if one.required
-        else (one.name, _type_of(hints[one.name]) | msgspec.UnsetType, msgspec.UNSET)
+        else (one.encode_name, _type_of(hints[one.name]) | msgspec.UnsetType, msgspec.UNSET)
         for one in msgspec.structs.fields(kind)
         if one.name in _written(kind)
     ]

@@ -113,7 +113,7 @@ def _commit_sentence(found: FoundCommit, report: BisectReport) -> str:
     if not rows:
         return f"{found.commit.cited}: {_moved_text(found, report)}."
     region, effect = rows[0]
-    part = figures.percent(100 * part_of_cost(effect.value, region) if region.good.value else None)
+    part = figures.percent(region.percent(effect.value))
     change = MeasuredChange(found.commit.short, found.effects, found.measured)
     more = measured.sentence(change, region.name)
     return f"{found.commit.cited}: {region.name} {figures.difference(effect.value)} ({part}){more}."
@@ -150,7 +150,7 @@ def _effects_table(
             Cell(region.name),
             _word(effect, region),
             cells.signed(effect.value),
-            cells.percent(100 * part_of_cost(effect.value, region) if region.good.value else None),
+            cells.percent(region.percent(effect.value)),
             cells.spread(effect),
         )
         for region, effect in changed_regions(effects, report)
@@ -159,7 +159,7 @@ def _effects_table(
 
 
 def _word(effect: Estimate, region: BisectedRegion) -> Cell:
-    word = searched.word_of(effect, region.good)
+    word = searched.word_of(effect, region.before)
     return Cell(word, tone=word)
 
 
@@ -177,7 +177,7 @@ def _found(report: BisectReport) -> Iterator[Block]:
         commit = found.commit
         blocks: list[Block] = [Prose(f"{commit.author}, {commit.date}. {found.how}")]
         if changed_regions(found.effects, report):
-            caption = f"What {commit.short} does; {_units(report)}"
+            caption = f"What {commit.short} does; in {searched.units_of(report.regions)}"
             blocks.append(_effects_table(f"commit-{number}", caption, found.effects, report))
         elif found.moved:
             text = _moved_text(found, report)
@@ -201,14 +201,6 @@ def _functions(found: FoundCommit) -> Iterator[str]:
             yield f"{region}: {', '.join(shown)}"
 
 
-def _units(report: BisectReport) -> str:
-    units = dict.fromkeys(
-        "instructions a virtual second" if one.rate else f"{one.unit} an iteration"
-        for one in report.regions
-    )
-    return f"in {' or '.join(units)}" if units else "in instructions"
-
-
 def _groups(report: BisectReport) -> Iterator[Block]:
     for number, group in enumerate(report.groups):
         title = f"{words.counted(len(group.commits), 'commit')} together: {group.why}"
@@ -230,15 +222,21 @@ def _regions_table(report: BisectReport) -> Table:
         (
             Cell(f"{one.name}, a virtual second" if one.rate else one.name),
             _word(one.whole, one),
-            *cells.between(one.good.value, one.bad.value),
+            *cells.between(one.before.value, one.after.value),
             cells.spread(one.whole),
-            cells.percent(100 * part_of_cost(one.whole.value, one) if one.good.value else None),
+            cells.percent(one.percent(one.whole.value)),
             *_found_and_left(one),
             Cell(one.adds.value, tone="" if one.adds is Adds.ADDS_UP else "unresolved"),
         )
         for one in sorted(report.regions, key=lambda one: -abs(part_of_cost(one.whole.value, one)))
     )
-    return Table("regions-table", f"Both ends, {_units(report)}", columns, rows, filtered=True)
+    return Table(
+        "regions-table",
+        f"Both ends, in {searched.units_of(report.regions)}",
+        columns,
+        rows,
+        filtered=True,
+    )
 
 
 def _found_and_left(region: BisectedRegion) -> tuple[Cell, ...]:
@@ -317,14 +315,14 @@ def _no_difference(report: BisectReport) -> str:
 def _figures(region: BisectedRegion) -> str:
     part = figures.percent(100 * part_of_cost(region.whole.value, region))
     return (
-        f"{region.name} {figures.number(region.good.value)} -> "
-        f"{figures.number(region.bad.value)} ({part})"
+        f"{region.name} {figures.number(region.before.value)} -> "
+        f"{figures.number(region.after.value)} ({part})"
     )
 
 
 def part_of_cost(value: Fraction, region: BisectedRegion) -> Fraction:
-    """An effect as a part of the region's cost in the good end; all of it where that is zero."""
-    return value / region.good.value if region.good.value else Fraction(bool(value))
+    """Return an effect as a part of the cost in the good end; all of it where that is zero."""
+    return value / region.before.value if region.before.value else Fraction(bool(value))
 
 
 def changed_regions(
@@ -362,8 +360,8 @@ def varying_texts(regions: Sequence[BisectedRegion]) -> list[str]:
 
 
 def rounded_parts(region: BisectedRegion) -> tuple[int, int]:
-    """What was found and what is left, in hundredths that add up to bad - good as printed; LabError
-    if the exact figures do not.
+    """Return what was found and what is left, in hundredths that add up to bad - good as printed.
+    LabError if the exact figures do not.
     """
     if region.explained.value + region.remainder.value != region.whole.value:
         raise LabError(
@@ -371,7 +369,7 @@ def rounded_parts(region: BisectedRegion) -> tuple[int, int]:
             f"is left is {float(region.remainder.value)}",
             "this is an error of kdelta; please report it with the output of --json",
         )
-    total = figures.scaled(region.bad.value) - figures.scaled(region.good.value)
+    total = figures.scaled(region.after.value) - figures.scaled(region.before.value)
     if region.remainder.value == ZERO:
         return total, 0
     found, left = figures.rounded_to_total([region.explained.value, region.remainder.value], total)

@@ -319,19 +319,9 @@ def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
 
 
 def _regions(kernels: Commits, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
+    names = BisectedRegion.__struct_fields__
     return tuple(
-        BisectedRegion(
-            workload=one.workload,
-            name=one.name,
-            good=one.before,
-            bad=one.after,
-            whole=one.whole,
-            explained=one.explained,
-            remainder=one.remainder,
-            rate=one.rate,
-            unit=one.unit,
-            widest=one.widest,
-        )
+        BisectedRegion(**{name: getattr(one, name) for name in names})
         for one in regions_between(kernels.ends, answer.sums)
     )
 

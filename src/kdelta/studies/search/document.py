@@ -40,11 +40,12 @@ from kdelta.report.document import (
 from kdelta.report.model import KernelRuns
 from kdelta.spec.errors import LabError
 from kdelta.studies.search.model import (
+    INSTRUCTIONS,
     AblatedRegion,
     AblationBuild,
     BisectBuild,
-    BisectedRegion,
     Means,
+    RegionBetween,
     apart,
     apart_text,
     bound_text,
@@ -57,8 +58,6 @@ from kdelta.studies.search.model import (
 SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"
 MOST_ROWS = 60
 """Rows of a chart; a table has all."""
-
-Region = AblatedRegion | BisectedRegion
 
 _LIMIT = 40
 _OK = "ok"
@@ -240,8 +239,8 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
     total = figures.scaled(region.whole.value)
     values = [effect.value for _, effect in rows]
     printed = figures.shared(region.name, values, region.whole.value, total)
-    each = unit_of(region)
-    part = _part(region, region.whole.value)
+    each = region.counted_in
+    part = region.percent(region.whole.value)
     summary = (
         f"{region.name}: {figures.fitted(region.before.value)} -> "
         f"{figures.fitted(region.after.value)} {each} ({figures.percent(part)})"
@@ -255,7 +254,7 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
                 Cell(name),
                 cells.difference(shown, effect.value),
                 cells.spread(effect),
-                cells.percent(_part(region, effect.value)),
+                cells.percent(region.percent(effect.value)),
             )
             for (name, effect), shown in zip(rows, printed, strict=True)
         ),
@@ -272,12 +271,8 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
     return Fold(summary, (table, *besides), always=region.rate)
 
 
-def _part(region: AblatedRegion, value: Fraction) -> Fraction | None:
-    return 100 * value / region.before.value if region.before.value else None
-
-
 def suites(
-    names: Sequence[str], ends: Sequence[KernelRuns], regions: Iterable[Region], more: Suite
+    names: Sequence[str], ends: Sequence[KernelRuns], regions: Iterable[RegionBetween], more: Suite
 ) -> tuple[Suite, ...]:
     """Return what a CI reads of a search: the kernels, the regions, and what was searched."""
     kernels = common.kernels_suite(zip(names, ends, strict=True))
@@ -285,11 +280,10 @@ def suites(
     return tuple(one for one in (kernels, Suite("regions", cases), more) if one.cases)
 
 
-def _region_case(region: Region) -> Case:
-    before, after = ends_of(region)
-    base, other, diff = cells.between(before.value, after.value)
-    part = figures.percent(Quantity(before, after).percent)
-    text = f"{base.text} -> {other.text} {unit_of(region)}, {diff.text}"
+def _region_case(region: RegionBetween) -> Case:
+    base, other, diff = cells.between(region.before.value, region.after.value)
+    part = figures.percent(Quantity(region.before, region.after).percent)
+    text = f"{base.text} -> {other.text} {region.counted_in}, {diff.text}"
     outcome, word = Outcome.OK, "not slower"
     if region.whole.low > 0:
         outcome, word = Outcome.SLOWER, SLOWER
@@ -303,16 +297,15 @@ def _region_case(region: Region) -> Case:
     )
 
 
-def is_undecided(region: Region) -> bool:
+def is_undecided(region: RegionBetween) -> bool:
     """Return whether a region's path is undecided from end to end: the interval includes zero, and
     reaches beyond the margin.
     """
-    before, _ = ends_of(region)
-    allowed = MARGIN * abs(before.value)
+    allowed = MARGIN * abs(region.before.value)
     return not region.rate and not is_seen(region.whole) and bound(region.whole) > allowed
 
 
-def undecided_texts(regions: Iterable[Region]) -> list[str]:
+def undecided_texts(regions: Iterable[RegionBetween]) -> list[str]:
     """Return a line for each region that stays open: what is found holds for the others."""
     return [
         f"{one.name} stays open: runs vary so much that from end to end it may have changed by "
@@ -322,25 +315,17 @@ def undecided_texts(regions: Iterable[Region]) -> list[str]:
     ]
 
 
-def part_text(region: Region) -> str:
+def part_text(region: RegionBetween) -> str:
     """Return the interval of a region's effect in per cent of what it was, or in its unit."""
-    before, _ = ends_of(region)
-    whole, base = region.whole, abs(before.value)
+    whole, base = region.whole, abs(region.before.value)
     if not base:
-        return f"{float(whole.low):+.3g} to {float(whole.high):+.3g} {unit_of(region)}"
+        return f"{float(whole.low):+.3g} to {float(whole.high):+.3g} {region.counted_in}"
     return f"{float(100 * whole.low / base):+.3g} to {float(100 * whole.high / base):+.3g} %"
 
 
-def ends_of(region: Region) -> tuple[Estimate, Estimate]:
-    """Return what a region costs in both ends."""
-    if isinstance(region, AblatedRegion):
-        return region.before, region.after
-    return region.good, region.bad
-
-
-def unit_of(region: Region) -> str:
-    """Return what a region is counted in."""
-    return f"{region.unit} a virtual second" if region.rate else f"{region.unit} an iteration"
+def units_of(regions: Iterable[RegionBetween]) -> str:
+    """Return what these regions are counted in."""
+    return " or ".join(dict.fromkeys(one.counted_in for one in regions)) or INSTRUCTIONS
 
 
 def effects_case(name: str, effects: Mapping[str, Estimate], why: str = "") -> Case:
@@ -377,8 +362,8 @@ def regions_sections(
     if not regions:
         return
 
-    def size(region: Region) -> tuple[bool, Fraction]:
-        part = Quantity(*ends_of(region)).percent
+    def size(region: RegionBetween) -> tuple[bool, Fraction]:
+        part = Quantity(region.before, region.after).percent
         return effect_tone(region.whole) == SAME, -abs(part or Fraction(0))
 
     rows = tuple(
@@ -394,7 +379,7 @@ def regions_sections(
         Column("region", "name"),
         *(Column(title, "number") for title in (*names, "diff", "%", "spread")),
     )
-    caption = f"In {' or '.join(dict.fromkeys(map(unit_of, regions)))}, of the measured tasks"
+    caption = f"In {units_of(regions)}, of the measured tasks"
     table = Table("ends-table", caption, columns, rows, filtered=True)
     yield Section("ends", "Both ends", (table,), detail=True)
 

@@ -28,12 +28,11 @@ INSTRUCTIONS = "instructions"
 """What the path is counted in."""
 
 
-class AblatedRegion(msgspec.Struct, frozen=True):
-    """A region on both ends. `lookups`: the part of the whole effect that functions have which
-    search tables of addresses; it is in none of the other figures. `rate`: it is instructions a
-    virtual second. `explained`: the units' effects and the interactions, added up; `remainder`:
-    what of the whole they do not account for. `widest`: its cost in the kernel whose runs vary
-    most, of all that were measured; None where only the ends are known. `unit`: of its figures.
+class RegionBetween(msgspec.Struct, frozen=True, kw_only=True):
+    """A region on both ends. `rate`: it is instructions a virtual second. `explained`: the effects
+    of what was found, added up; `remainder`: what of the whole they do not account for. `unit`: of
+    its figures. `widest`: its cost in the kernel whose runs vary most, of all that were measured;
+    None where only the ends are known.
     """
 
     workload: str
@@ -43,14 +42,13 @@ class AblatedRegion(msgspec.Struct, frozen=True):
     whole: Estimate
     explained: Estimate
     remainder: Estimate
-    lookups: Estimate
     rate: bool = False
-    widest: Estimate | None = None
     unit: str = INSTRUCTIONS
+    widest: Estimate | None = None
 
     @property
     def adds(self) -> Adds:
-        """Whether the parts add up to the whole."""
+        """Return whether the parts add up to the whole."""
         return adds(self.remainder, self.before)
 
     @property
@@ -60,8 +58,32 @@ class AblatedRegion(msgspec.Struct, frozen=True):
 
     @property
     def steady(self) -> bool:
-        """Whether runs of each kernel vary by so little that the region is in means."""
+        """Return whether runs of each kernel vary so little that the region is in means."""
         return is_steady(self.varies)
+
+    @property
+    def counted_in(self) -> str:
+        """Return what its figures are, and of what."""
+        return f"{self.unit} a virtual second" if self.rate else f"{self.unit} an iteration"
+
+    def percent(self, value: Fraction) -> Fraction | None:
+        """Return a value in per cent of what the region costs before; None where that is 0."""
+        return 100 * value / self.before.value if self.before.value else None
+
+
+class AblatedRegion(RegionBetween, frozen=True, kw_only=True):
+    """A region that parts are summed up of. `lookups`: the part of the whole effect that functions
+    have which search tables of addresses; it is in none of the other figures.
+    """
+
+    lookups: Estimate
+
+
+class BisectedRegion(RegionBetween, frozen=True, kw_only=True):
+    """A region of two commits."""
+
+    before: Estimate = msgspec.field(name="good")
+    after: Estimate = msgspec.field(name="bad")
 
 
 class AblationBuild(msgspec.Struct, frozen=True):
@@ -73,40 +95,6 @@ class AblationBuild(msgspec.Struct, frozen=True):
     seconds: float | None
     identity: str
     vmlinux_bytes: int | None
-
-
-class BisectedRegion(msgspec.Struct, frozen=True):
-    """A region on both ends. `rate`: it is instructions a virtual second. `explained`: the effects
-    of what was found, added up; `remainder`: what of the whole they do not account for. `unit`: of
-    its figures. `widest`: its cost in the kernel whose runs vary most, of all that were measured;
-    None where only the ends are known.
-    """
-
-    workload: str
-    name: str
-    good: Estimate
-    bad: Estimate
-    whole: Estimate
-    explained: Estimate
-    remainder: Estimate
-    rate: bool = False
-    unit: str = INSTRUCTIONS
-    widest: Estimate | None = None
-
-    @property
-    def adds(self) -> Adds:
-        """Whether what was found adds up to the whole."""
-        return adds(self.remainder, self.good)
-
-    @property
-    def varies(self) -> Estimate:
-        """Return the cost in the kernel whose runs vary most, as the search found it if it did."""
-        return self.widest or widest([self.good, self.bad])
-
-    @property
-    def steady(self) -> bool:
-        """Whether runs of each kernel agree to 1 %."""
-        return is_steady(self.varies)
 
 
 class BisectBuild(msgspec.Struct, frozen=True):
