@@ -114,9 +114,9 @@ def of_placement(one: PlacementEffect, cpu: str) -> Effect:
     )
 
 
-def model_cycles(measured: Iterable[MeasuredEffects]) -> MeasuredEffects | None:
-    """Return what was found of model cycles, of what all measures found."""
-    return next((one for one in measured if one.measure == MODEL_CYCLES), None)
+def placements_in(measured: Iterable[MeasuredEffects]) -> dict[str, PlacementEffect]:
+    """Return the effects on model cycles by region, of what all measures found."""
+    return next((one.placements for one in measured if one.measure == MODEL_CYCLES), {})
 
 
 def judge_effect(effect: Effect, found: MeasuredEffects) -> Judged:

@@ -17,8 +17,8 @@ from kdelta.kernels.model import Kernel
 from kdelta.lab.lab import RunResult
 from kdelta.measures.cycles.placement import PlacedKernel, place_traces
 from kdelta.measures.model import RunSide
+from kdelta.report.measured import placements_in
 from kdelta.store.store import Store
-from kdelta.studies.ablate.measured import cycles_in
 from kdelta.studies.ablate.model import AblationReport, GroupOutcome
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
@@ -78,7 +78,7 @@ def ablated(request: AblateRequest, store: Store, **more: object) -> AblationRep
 def relative(report: AblationReport, name: str) -> dict[str, float]:
     """By region, in per cent of the kernel without the unit; what is not zero."""
     (unit,) = (one for one in report.option_groups if one.name == name)
-    found = {one.region: one.relative for one in cycles_in(unit.measured).values()}
+    found = {one.region: one.relative for one in placements_in(unit.measured).values()}
     assert found
     assert all(one.low == pytest.approx(one.high) for one in found.values())
     return {region: round(100 * one.low, 6) for region, one in found.items() if one.low}
@@ -91,7 +91,7 @@ def test_each_unit_that_was_built_alone_has_model_cycles(
     replayed: list[tuple[str, ...]],
 ) -> None:
     report = ablated(ablate_request, store, one_by_one=True)
-    cycles = cycles_in(report.measured)
+    cycles = placements_in(report.measured)
     assert cycles["open"].verdict.word is Word.FASTER
     # 0.5 cycles an instruction, and nothing else.
     assert cycles["open"].hidden.base.mean == pytest.approx((100 + 30 + 7 + 5) / 2)
@@ -100,7 +100,7 @@ def test_each_unit_that_was_built_alone_has_model_cycles(
     measured = [
         one for one in report.option_groups if one.outcome is GroupOutcome.MEASURED and one.effects
     ]
-    assert all(cycles_in(unit.measured) and not unit.flipped for unit in measured)
+    assert all(placements_in(unit.measured) and not unit.flipped for unit in measured)
     assert relative(report, "DEBUG_LIST") == {"open": round(-100 * 30 / 142, 6)}
     assert relative(report, "ZERO_PAGES") == {"fault": round(-100 * 100 / 305, 6)}
     # A is placed once, for B and for all that are built on top of it.

@@ -8,7 +8,6 @@ from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import FIRM, OPEN, Verdict, Word
 from kdelta.report import figures
 from kdelta.report.lines import WIDTH, wrapped
-from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import ReportedCPU
 
 _WHOLE_FROM = 10**4
@@ -74,17 +73,17 @@ def margin_text(margin: float | None) -> str:
     return f"{100 * (margin or 0):.4g} %"
 
 
-OnCPU = tuple[ReportedCPU | None, Sequence[MeasuredEffects | None]]
-"""A CPU, and the model cycles on it of a base against each of its others."""
+OnCPU = tuple[ReportedCPU | None, Sequence[Mapping[str, PlacementEffect]]]
+"""A CPU, and the effects on model cycles, by region, of a base against each of its others."""
 
 
 def cpus_lines(reports: Sequence[OnCPU]) -> list[str]:
-    """Kernels by CPUs: the model cycles of each region; as many CPUs a table as fit."""
+    """Return kernels by CPUs: model cycles of each region; as many CPUs a table as fit."""
     priced = [(cpu, found) for cpu, found in reports if cpu and any(found)]
     if len(priced) < 2:
         return []
     wide = max(1, (WIDTH - 1 - _LABEL) // _CELL)
-    margin = next(effect.margin for _, found in priced for effect in _effects(found))
+    margin = next(effect.margin for _, found in priced for one in found for effect in one.values())
     title = "model cycles an iteration, misses hidden to exposed, mean over layouts"
     lines = [title, *wrapped(SIGNS_NOTE.format(margin=margin_text(margin)), "", "")]
     for start in range(0, len(priced), wide):
@@ -93,12 +92,12 @@ def cpus_lines(reports: Sequence[OnCPU]) -> list[str]:
 
 
 def _cpus_table(
-    reports: Sequence[tuple[ReportedCPU, Sequence[MeasuredEffects | None]]],
+    reports: Sequence[tuple[ReportedCPU, Sequence[Mapping[str, PlacementEffect]]]],
 ) -> Iterator[str]:
     yield ""
     names = (cpu.name for cpu, _ in reports)
     yield f"{'':<{_LABEL}}" + "".join(f"{name:>{_CELL - 2}}  " for name in names).rstrip()
-    for region in dict.fromkeys(effect.region for _, one in reports for effect in _effects(one)):
+    for region in dict.fromkeys(name for _, found in reports for one in found for name in one):
         yield region
         columns = [_column(found, region) for _, found in reports]
         for label in ("base", *_others(reports[0][1])):
@@ -106,24 +105,23 @@ def _cpus_table(
             yield f"{f'  {label}':<{_LABEL}}{cells}".rstrip()
 
 
-def _others(found: Sequence[MeasuredEffects | None]) -> list[str]:
+def _others(found: Sequence[Mapping[str, PlacementEffect]]) -> list[str]:
     """What the other kernels are called."""
     count = len(found)
     return ["other"] if count == 1 else [f"other {number}" for number in range(1, count + 1)]
 
 
-def _column(reports: Sequence[MeasuredEffects | None], region: str) -> Mapping[str, str]:
+def _column(reports: Sequence[Mapping[str, PlacementEffect]], region: str) -> Mapping[str, str]:
     """A region's model cycles by kernel, each with the sign of its verdict."""
     cells: dict[str, str] = {}
     others = _others(reports)
     for number, found in enumerate(reports):
-        for effect in found.placements.values() if found else ():
-            if effect.region == region:
-                ends = effect.hidden, effect.exposed
-                base = figures.span(*(_brief(one.base.mean) for one in ends))
-                other = figures.span(*(_brief(one.other.mean) for one in ends))
-                cells.setdefault("base", f"{base}  ")
-                cells[others[number]] = f"{other} {SIGNS[effect.verdict.word]}"
+        if effect := found.get(region):
+            ends = effect.hidden, effect.exposed
+            base = figures.span(*(_brief(one.base.mean) for one in ends))
+            other = figures.span(*(_brief(one.other.mean) for one in ends))
+            cells.setdefault("base", f"{base}  ")
+            cells[others[number]] = f"{other} {SIGNS[effect.verdict.word]}"
     return cells
 
 
@@ -131,8 +129,3 @@ def _brief(value: float) -> str:
     if value >= _WHOLE_FROM:
         return figures.short(Fraction(value))
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def _effects(reports: Sequence[MeasuredEffects | None]) -> Iterator[PlacementEffect]:
-    for found in reports:
-        yield from found.placements.values() if found else ()

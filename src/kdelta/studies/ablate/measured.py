@@ -11,9 +11,10 @@ from kdelta.infer.effects.estimate import Estimate, mean_percent
 from kdelta.measures.cycles import parts as cycles
 from kdelta.measures.cycles.words import SIGNS, SIGNS_NOTE, margin_text
 from kdelta.measures.forms import form_of
+from kdelta.report import cells
 from kdelta.report.document import Block, Cell, Column, Items, Prose, Section, Table
 from kdelta.report.figures import in_per_cent
-from kdelta.report.measured import MeasuredEffects, model_cycles
+from kdelta.report.measured import MeasuredEffects, placements_in
 from kdelta.studies.ablate.model import AblatedGroup, AblationReport, GroupOutcome
 from kdelta.studies.search import measured as searched
 from kdelta.studies.search.measured import MeasuredChange
@@ -25,12 +26,6 @@ _KNOWN = {GroupOutcome.MEASURED, GroupOutcome.CLEARED}
 
 Effects = Mapping[str, PlacementEffect]
 """Effects on model cycles by region."""
-
-
-def cycles_in(measured: Sequence[MeasuredEffects]) -> Effects:
-    """Return the effects on model cycles, of what all measures found."""
-    found = model_cycles(measured)
-    return found.placements if found else {}
 
 
 def plain(measured: Sequence[MeasuredEffects]) -> tuple[MeasuredEffects, ...]:
@@ -54,7 +49,7 @@ def sections(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator
 def _cycles(report: AblationReport, ranked: Sequence[AblatedGroup]) -> Iterator[Section]:
     if report.cpu is None:
         return
-    known = cycles_in(report.measured)
+    known = placements_in(report.measured)
     if not known:
         text = "Not known: no operation was traced on both sides."
         yield Section("placement", f"Model cycles on {report.cpu.name}", (Prose(text),))
@@ -86,8 +81,8 @@ def _region_cycles(known: Effects) -> Table:
     rows = tuple(
         (
             Cell(name),
-            Cell(str(effect.verdict.word), tone=str(effect.verdict.word)),
-            Cell(in_per_cent(effect.relative), effect.relative.low),
+            cells.verdict(effect.verdict.word),
+            cells.relative(effect.relative),
             Cell(effect.verdict.reason),
         )
         for name, effect in known.items()
@@ -99,8 +94,8 @@ def _unit_cycles(report: AblationReport, ranked: Iterable[AblatedGroup]) -> Iter
     """What is known of the option groups' model cycles, in this order; and of which only the path
     is.
     """
-    of = {unit.name: cycles_in(unit.measured) for unit in report.option_groups}
-    whole = cycles_in(report.measured)
+    of = {unit.name: placements_in(unit.measured) for unit in report.option_groups}
+    whole = placements_in(report.measured)
     parts = [(unit.name, unit.effects, of[unit.name]) for unit in ranked if of[unit.name]]
     parts.append(("B - A", {region.name: region.whole for region in report.regions}, whole))
     rows = tuple(row for part in parts for row in _row(*part, report))
@@ -148,7 +143,7 @@ def _mean(effects: Sequence[PlacementEffect]) -> Interval:
 
 
 def _about(report: AblationReport) -> str:
-    effect = next(iter(cycles_in(report.measured).values()))
+    effect = next(iter(placements_in(report.measured).values()))
     margin = margin_text(effect.margin)
     unseen = [kind for kind in report.cpu.kinds if kind not in effect.misses] if report.cpu else []
     left_out = f"; {', '.join(unseen)} misses are not in them" if unseen else ""
@@ -161,7 +156,7 @@ def _about(report: AblationReport) -> str:
 def _contexts(report: AblationReport) -> Iterator[str]:
     """On top of what the option groups were flipped, where that is not A."""
     for unit in report.option_groups:
-        if cycles_in(unit.measured) and set(unit.flipped) - set(unit.needs):
+        if placements_in(unit.measured) and set(unit.flipped) - set(unit.needs):
             yield f"{unit.name} on top of {_listed(unit.flipped)}"
 
 

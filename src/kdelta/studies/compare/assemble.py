@@ -26,7 +26,7 @@ from kdelta.measures.model import RunSide
 from kdelta.measures.path.gains import like_of
 from kdelta.measures.path.judges import OperationRuns
 from kdelta.measures.path.shared import are_alike
-from kdelta.report.measured import model_cycles
+from kdelta.report.measured import placements_in
 from kdelta.report.model import KernelRuns, Mismatch, ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns
@@ -115,8 +115,8 @@ def _cpu(comparisons: Sequence[Comparison]) -> ReportedCPU | None:
     if comparisons[0].cpu is None:
         return None
     cpu = reported_cpu(comparisons[0].cpu)
-    found = filter(None, (model_cycles(of.found for of in one.judged) for one in comparisons))
-    effects = [effect for cycles in found for effect in cycles.placements.values()]
+    found = [placements_in(of.found for of in one.judged) for one in comparisons]
+    effects = [effect for cycles in found for effect in cycles.values()]
     if not effects:
         return cpu
     guessed = dict.fromkeys(kind for effect in effects for kind in effect.without_measured_cost)

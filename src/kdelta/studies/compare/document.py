@@ -31,7 +31,7 @@ from kdelta.report.document import (
     retitled,
 )
 from kdelta.report.effects import effects_chart
-from kdelta.report.measured import model_cycles
+from kdelta.report.measured import placements_in
 from kdelta.report.model import KernelRuns
 from kdelta.report.names import side_names
 from kdelta.report.stored import Stored
@@ -123,7 +123,7 @@ def _notices(reports: Sequence[CompareReport], found: Sequence[Pair]) -> Iterato
 
 
 def _by_cpu(reports: Sequence[CompareReport]) -> list[OnCPU]:
-    return [(one.cpu, [model_cycles(each.measured) for each in one.others]) for one in reports]
+    return [(one.cpu, [placements_in(each.measured) for each in one.others]) for one in reports]
 
 
 def _title(found: Sequence[Pair]) -> str:

@@ -9,7 +9,7 @@ from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.report import cells
 from kdelta.report.document import Block, Cell, Column, Prose, Section, Table
-from kdelta.report.measured import model_cycles
+from kdelta.report.measured import placements_in
 from kdelta.report.model import ReportedCPU
 from kdelta.report.packets import NOT_IN_IT, OF_THE_MODEL, ModelRate, model_rates
 from kdelta.studies.compare.model import Compared
@@ -26,8 +26,7 @@ def sections(
     blocks: list[Block] = [_insns(compared.packets, mark)]
     if any(compared.phases.values()):
         blocks.append(_phases(compared, mark))
-    cycles = model_cycles(compared.measured)
-    effects = cycles.placements if cycles else {}
+    effects = placements_in(compared.measured)
     if cpu is not None and (modelled := _modelled(compared.packets, effects, cpu)):
         at = "" if cpu.clock_mhz is None else f" at {cpu.clock_mhz:.0f} MHz"
         columns = (
