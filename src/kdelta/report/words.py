@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kdelta.infer.effects.effects import OPEN, Word
+from kdelta.infer.effects.gate import Exit
 from kdelta.report.document import Outcome
 
 ORDER = (
@@ -50,6 +51,17 @@ COUNTED = (
     "(rep movs) is one; interrupts and other tasks are apart"
 )
 """What the path of an operation is."""
+
+OTHERS = {"interrupts": "interrupts", "other": "other tasks"}
+"""By context whose work is not that of the measured tasks."""
+
+ANSWERS = {
+    Exit.NOT_SLOWER: "not slower",
+    Exit.SLOWER: "slower",
+    Exit.CANNOT_TELL: "cannot tell",
+    Exit.BROKEN: "cannot tell",
+}
+"""What an exit code says."""
 
 PERTURBED = "boot, seed, memory, phase and warm-up"
 

@@ -8,7 +8,7 @@ import msgspec
 
 from kdelta.infer.effects.effects import MARGIN, OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
-from kdelta.infer.effects.gate import Exit, Judged
+from kdelta.infer.effects.gate import Judged
 from kdelta.infer.profiles.system_calls import KernelCostChange, PartKind
 from kdelta.report import cells, figures, words
 from kdelta.report import effects as measures
@@ -34,13 +34,6 @@ from kdelta.studies.compare.functions import functions_table
 _SHOWN = 60
 """Characters of a line of output that are shown."""
 
-_SAYS = {
-    Exit.NOT_SLOWER: "not slower",
-    Exit.SLOWER: "slower",
-    Exit.CANNOT_TELL: "cannot tell",
-    Exit.BROKEN: "cannot tell",
-}
-_OUTCOMES = {Exit.NOT_SLOWER: Outcome.OK, Exit.SLOWER: Outcome.SLOWER}
 _MEANING = (
     "Counts and instructions of the runs without perturbation, all processes of the program "
     "together. A call's instructions are those of its function in the kernel and of all that it "
@@ -85,7 +78,7 @@ def _margin_text(report: AgainstReport) -> str:
 
 def _decision_text(report: AgainstReport) -> str:
     because = "; ".join(report.decision.because)
-    return _SAYS[report.decision.exit] + (f": {because}" if because else "")
+    return words.ANSWERS[report.decision.exit] + (f": {because}" if because else "")
 
 
 def _judged_suites(judged: Sequence[Judged]) -> tuple[Suite, ...]:

@@ -22,8 +22,7 @@ from kdelta.report.measured import MeasuredEffects
 from kdelta.report.names import SideNames, differences, side_names
 from kdelta.report.stored import Stored
 from kdelta.studies.compare.causes import cause_of
-from kdelta.studies.compare.model import Compared, CompareReport
-from kdelta.studies.compare.tables import by_size, operations_of
+from kdelta.studies.compare.model import Compared, CompareReport, by_size, operations_of
 
 LEAST_PPM = "least_ppm"
 """Of `Stored.shown`: the part of its cost from which on a change is listed, in millionths."""

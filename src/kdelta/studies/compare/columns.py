@@ -16,7 +16,7 @@ from kdelta.report.measured import MeasuredEffects
 from kdelta.studies.compare import functions
 from kdelta.studies.compare.answer import Pair, certainty, change
 from kdelta.studies.compare.causes import cause_of
-from kdelta.studies.compare.tables import in_order
+from kdelta.studies.compare.model import in_order
 
 Columns = tuple[tuple[Column, ...], Callable[[OperationEffect], Iterable[Cell]]]
 """Columns that are filled together, and what is in them."""

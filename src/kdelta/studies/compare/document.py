@@ -48,8 +48,7 @@ from kdelta.studies.compare.answer import (
 )
 from kdelta.studies.compare.causes import terms_of
 from kdelta.studies.compare.columns import all_columns, operations_table
-from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns, report_groups
-from kdelta.studies.compare.tables import BACKGROUND_NAMES, in_order
+from kdelta.studies.compare.model import Compared, CompareReport, MoreRuns, in_order, report_groups
 from kdelta.studies.compare.variants import variants_section
 
 _PATH = (
@@ -286,7 +285,7 @@ def _background_table(background: Sequence[BackgroundEffect], mark: str) -> Tabl
     )
     rows = tuple(
         (
-            Cell(BACKGROUND_NAMES[one.context]),
+            Cell(words.OTHERS[one.context]),
             # What others did is no finding on the operations: without their colours.
             msgspec.structs.replace(cells.verdict(one.verdict.word), tone="same"),
             *cells.effect(one.rate),

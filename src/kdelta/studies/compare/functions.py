@@ -16,7 +16,6 @@ from kdelta.report.document import Cell, Column, Fold, Prose, Section, Table
 from kdelta.report.model import ReportedOption
 from kdelta.studies.compare.causes import Cause, causes
 from kdelta.studies.compare.model import Compared
-from kdelta.studies.compare.tables import BACKGROUND_NAMES
 
 MOST = 25
 """Functions that are named of one operation; what is left is in one row."""
@@ -113,7 +112,7 @@ def background_folds(
 
 
 def _background_name(one: BackgroundEffect) -> str:
-    return f"{BACKGROUND_NAMES[one.context]}, a virtual second"
+    return f"{words.OTHERS[one.context]}, a virtual second"
 
 
 def _fold(

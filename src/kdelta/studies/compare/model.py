@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a report of `kdelta compare` is made of."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.effects import Effects
+from kdelta.infer.effects.effects import Effects, OperationEffect
 from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
+from kdelta.report import words
 from kdelta.report.groups import groups_text
 from kdelta.report.measured import MeasuredEffects
 from kdelta.report.model import (
@@ -18,6 +20,9 @@ from kdelta.report.model import (
     ReportedOption,
     ReportedRun,
 )
+
+_CONSTANT = "empty"
+"""A region with nothing in it: what each region has, and no operation."""
 
 
 class MoreRuns(msgspec.Struct, frozen=True):
@@ -88,8 +93,32 @@ def comparison(reports: Sequence[CompareReport]) -> ComparisonReport:
 
 def report_groups(report: CompareReport) -> str:
     """Return how the groups of a comparison's kernels differ; empty where they are alike."""
-    word = "other {}" if len(report.others) > 1 else "other"
+    title = "other {}" if len(report.others) > 1 else "other"
     others = [
-        (word.format(number), one.side.controllers) for number, one in enumerate(report.others, 1)
+        (title.format(number), one.side.controllers) for number, one in enumerate(report.others, 1)
     ]
     return groups_text([("base", report.base.controllers), *others])
+
+
+def operations_of(effects: Effects) -> list[OperationEffect]:
+    """Return the effects on operations."""
+    found = [one for one in effects.operations if one.name != _CONSTANT]
+    return found or list(effects.operations)
+
+
+def in_order(operations: Iterable[OperationEffect]) -> list[OperationEffect]:
+    """Return the operations as all forms list them: by verdict, then by size."""
+    return sorted(by_size(operations), key=lambda one: words.ORDER.index(one.verdict.word))
+
+
+def by_size(operations: Iterable[OperationEffect]) -> list[OperationEffect]:
+    """Return the operations, those that changed by the largest part first."""
+    return sorted(operations, key=_size, reverse=True)
+
+
+def _size(operation: OperationEffect) -> tuple[bool, Fraction, Fraction]:
+    """By per cent; a cost that was zero before is above all."""
+    if operation.costs is None:
+        return False, Fraction(0), Fraction(0)
+    part = operation.costs.insns.percent
+    return part is None, abs(part or Fraction(0)), abs(operation.costs.insns.effect.value)

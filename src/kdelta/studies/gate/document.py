@@ -55,13 +55,6 @@ _OUTCOMES = {Exit.NOT_SLOWER: Outcome.OK, Exit.SLOWER: Outcome.SLOWER}
 _TONES = {Exit.NOT_SLOWER: "faster", Exit.SLOWER: "slower"}
 _NAMED = 5
 
-ANSWERS = {
-    Exit.NOT_SLOWER: "not slower",
-    Exit.SLOWER: "slower",
-    Exit.CANNOT_TELL: "cannot tell",
-}
-"""What an exit code says, in words."""
-
 
 def gate_document(stored: Stored, report: GateReport) -> Document:
     """Return the document of a gate's answer."""
@@ -139,11 +132,11 @@ def _because(report: GateReport) -> tuple[Prose | Items | Table, ...]:
 
 
 def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:
-    """The answer, and why."""
+    """Return the answer, and why."""
     why = list(decision.because[:_NAMED])
     if len(decision.because) > _NAMED:
         why.append(f"and {len(decision.because) - _NAMED} more")
     if decision.exit is Exit.NOT_SLOWER:
-        words = Counter(one.words for one in judged)
-        why = [f"{count} {word}" for word, count in sorted(words.items())]
-    return ascii_only(f"{ANSWERS[decision.exit]}: {', '.join(why)}".replace("\n", " "))
+        found = Counter(one.words for one in judged)
+        why = [f"{count} {word}" for word, count in sorted(found.items())]
+    return ascii_only(f"{words.ANSWERS[decision.exit]}: {', '.join(why)}".replace("\n", " "))

@@ -8,7 +8,7 @@ import msgspec
 
 from kdelta.counts.model import CONTEXTS
 from kdelta.infer.profiles.profile import FunctionLine, Modelled, Part, Selection, Sort, summed
-from kdelta.report import figures
+from kdelta.report import figures, words
 from kdelta.report.lines import WIDTH
 from kdelta.studies.profile.model import ProfileReport
 
@@ -16,7 +16,7 @@ COUNTED = "instructions; a string operation (rep movs) is one, and its bytes are
 INSNS = 13
 PERCENT = 7
 
-WORK = {"own": "own work", "interrupts": "interrupts", "other": "other tasks"}
+WORK = {"own": "own work", **words.OTHERS}
 CODE = {Part.KERNEL: "kernel", Part.MODULES: "modules", Part.USER: "user code"}
 
 

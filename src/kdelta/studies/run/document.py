@@ -37,7 +37,6 @@ from kdelta.studies.run.model import RunReport
 _MOST = 40
 _FEW = 3
 """So many regions are explained unasked; a table of dozens names those to ask for."""
-_CONTEXTS = {"interrupts": "interrupts", "other": "other tasks"}
 
 
 class RunDetail(msgspec.Struct, frozen=True):
@@ -364,7 +363,7 @@ def _others(region: RegionCounts, most: int) -> Iterator[Table]:
     rows = tuple(
         (
             Cell(function_name(row.name, row.origin)),
-            Cell(_CONTEXTS[row.context]),
+            Cell(words.OTHERS[row.context]),
             cells.number(row.cost.insns),
         )
         for row in ranked[:most]

@@ -42,6 +42,7 @@ from kdelta.lab.work import Work
 from kdelta.measures.model import Measure, RunSide
 from kdelta.measures.path.comparable import judged_ends
 from kdelta.report.model import KernelRuns
+from kdelta.report.words import OTHERS
 from kdelta.spec.change import BaseConfigChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
@@ -49,8 +50,6 @@ from kdelta.spec.kernel import SourceSpec, parse_kernel_spec, with_changes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.search.model import INSTRUCTIONS, AblatedRegion, AblationBuild
-
-RATE_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
 
 
 class SearchedRegion(msgspec.Struct, frozen=True):
@@ -303,7 +302,7 @@ class Bench:
             parts |= {named(name): of for name, of in function_paths(counts).items()}
             runs |= {named(name): held for name, held in region_runs(counts).items()}
             for context, rate in background_rates(counts).items():
-                name = f"{RATE_NAMES[context]} ({work.name})"
+                name = f"{OTHERS[context]} ({work.name})"
                 nothing = Estimate(ZERO, ZERO, ZERO, rate.n)
                 regions[name] = SearchedRegion(
                     work.name, RegionPath(rate, rate, nothing), rate=True
