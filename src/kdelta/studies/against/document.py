@@ -26,10 +26,11 @@ from kdelta.report.document import (
     Section,
     Suite,
     Table,
+    with_titles,
 )
 from kdelta.report.stored import Stored
 from kdelta.studies.against.model import AgainstRegion, AgainstReport
-from kdelta.studies.compare.functions import functions_table
+from kdelta.studies.compare.functions import MOST, functions_table
 
 _SHOWN = 60
 """Characters of a line of output that are shown."""
@@ -232,7 +233,7 @@ def _parts_table(parts: Sequence[KernelCostChange], mark: str) -> Table:
     )
     rows = tuple(_part_row(one) for one in parts)
     old, new = sum(one.old_insns for one in parts), sum(one.new_insns for one in parts)
-    total = (Cell("total"), *[cells.NOTHING] * 3, *_insns(old, new))
+    total = (Cell("total"), *[cells.NOTHING] * 3, *_sides(old, new))
     return Table(
         f"calls-table{mark}",
         "What the kernel executed, by system call",
@@ -246,37 +247,19 @@ def _parts_table(parts: Sequence[KernelCostChange], mark: str) -> Table:
 def _part_row(one: KernelCostChange) -> tuple[Cell, ...]:
     counts = [cells.NOTHING] * 3
     if one.old_count is not None and one.new_count is not None:
-        more = one.new_count - one.old_count
-        counts = [_whole(one.old_count), _whole(one.new_count), _signed(more)]
-    return (Cell(one.name), *counts, *_insns(one.old_insns, one.new_insns))
+        counts = [*_sides(one.old_count, one.new_count)]
+    return (Cell(one.name), *counts, *_sides(one.old_insns, one.new_insns))
 
 
-def _insns(old: int, new: int) -> tuple[Cell, Cell, Cell]:
-    return _whole(old), _whole(new), _signed(new - old)
-
-
-def _whole(value: int) -> Cell:
-    return Cell(str(value), value)
-
-
-def _signed(value: int) -> Cell:
-    return Cell(f"{value:+}" if value else "0", value)
+def _sides(old: int, new: int) -> tuple[Cell, Cell, Cell]:
+    return cells.number(old), cells.number(new), cells.signed(new - old)
 
 
 def _functions(effect: OperationEffect, mark: str, functions: int) -> Table:
     assert effect.costs is not None
-    name = effect.name
-    insns = effect.costs.insns
-    table = (
-        functions_table(f"functions{mark}", name, insns, effect.functions, functions)
-        if functions
-        else functions_table(f"functions{mark}", name, insns, effect.functions)
-    )
-    titles = {"base": "old", "other": "new"}
-    columns = tuple(
-        msgspec.structs.replace(one, title=titles.get(one.title, one.title))
-        for one in table.columns
-    )
+    insns, most = effect.costs.insns, functions or MOST
+    table = functions_table(f"functions{mark}", effect.name, insns, effect.functions, most)
+    table = with_titles(table, {"base": "old", "other": "new"})
     return msgspec.structs.replace(
-        table, columns=columns, caption="Functions that changed most, of user code and the kernel"
+        table, caption="Functions that changed most, of user code and the kernel"
     )

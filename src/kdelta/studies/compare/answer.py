@@ -111,7 +111,7 @@ def pairs_of(reports: Sequence[CompareReport], least: Fraction) -> list[Pair]:
     found = []
     for at, report in enumerate(reports, start=1):
         several = len(report.others) > 1
-        titles = side_names([report.base, *(one.side for one in report.others)]).names[1:]
+        titles = report.names.names[1:]
         for number, (one, title) in enumerate(zip(report.others, titles, strict=True), start=1):
             about = [title] if several else []
             about += [report.cpu.name] if len(reports) > 1 and report.cpu else []
@@ -276,8 +276,7 @@ def percent(part: Fraction) -> str:
 def heading(reports: Sequence[CompareReport]) -> str:
     """Return what was compared with what, in some words."""
     first = reports[0]
-    names = side_names([first.base, *(one.side for one in first.others)])
-    base, *others = names.names
+    base, *others = first.names.names
     cpus = [report.cpu.name for report in reports if report.cpu]
     on = f" on {words.listed(cpus)}" if cpus else ""
     return f"{words.some(others, 2)} against {base}: {first.workload}{on}"

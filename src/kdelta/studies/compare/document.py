@@ -33,7 +33,6 @@ from kdelta.report.document import (
 from kdelta.report.effects import effects_chart
 from kdelta.report.measured import placements_in
 from kdelta.report.model import KernelRuns
-from kdelta.report.names import side_names
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import functions, packets
@@ -140,10 +139,9 @@ def _title(found: Sequence[Pair]) -> str:
 def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
     """Return what was compared: names and values."""
     first = reports[0]
-    named = side_names([side for _, side in _sides(first)]).columns
     facts = [
         (who if name == who else f"{who}, {name}", common.kernel_fact(side))
-        for (who, side), name in zip(_sides(first), named, strict=True)
+        for (who, side), name in zip(_sides(first), first.names.columns, strict=True)
     ]
     facts.append(("workload", first.workload))
     if cpus := [report.cpu.title for report in reports if report.cpu]:

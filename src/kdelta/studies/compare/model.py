@@ -20,6 +20,7 @@ from kdelta.report.model import (
     ReportedOption,
     ReportedRun,
 )
+from kdelta.report.names import SideNames, side_names
 
 _CONSTANT = "empty"
 """A region with nothing in it: what each region has, and no operation."""
@@ -77,6 +78,11 @@ class CompareReport(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     bytes_worked_on: dict[str, int] = {}
     cpu: ReportedCPU | None = None
+
+    @property
+    def names(self) -> SideNames:
+        """Return the names of the base and of the others, in this order."""
+        return side_names([self.base, *(one.side for one in self.others)])
 
 
 class ComparisonReport(msgspec.Struct, frozen=True):

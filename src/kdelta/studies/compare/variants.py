@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
 from kdelta.report import words
 from kdelta.report.document import Block, Cell, Column, Facts, Items, Section, Table
-from kdelta.report.names import side_names
 from kdelta.report.words import TONES
 from kdelta.studies.compare.answer import Pair, certainty, change
 from kdelta.studies.compare.causes import besides_insns, is_by_insns
-from kdelta.studies.compare.model import CompareReport
 
 _NAMED = 6
 
@@ -25,13 +23,14 @@ def variants_section(pairs: Sequence[Pair], mark: str = "") -> Section:
     names = list(dict.fromkeys(name for found in effects for name in found))
     rows = {name: [found.get(name) for found in effects] for name in names}
     shown = {name: row for name, row in rows.items() if _is_listed(row, pairs)}
-    titles = side_names([report.base, *(one.side for one in report.others)]).names
+    known = report.names
+    titles, columns = known.names, known.columns
     others = zip(titles[1:], pairs, strict=True)
     facts = [(name, f"differs in {pair.differ_in}") for name, pair in others]
     blocks: list[Block] = [Facts((("base", titles[0]), *facts))]
     if shown:
-        blocks.append(_table(report, shown, mark))
-        if besides := tuple(_besides(report, shown)):
+        blocks.append(_table(columns, shown, mark))
+        if besides := tuple(_besides(columns[1:], shown)):
             blocks.append(Items(besides))
     if same := [name for name in names if name not in shown]:
         blocks.append(Items((f"the same, or less than it matters, in all: {', '.join(same)}",)))
@@ -49,19 +48,15 @@ def _is_listed(row: Sequence[OperationEffect | None], pairs: Sequence[Pair]) -> 
     )
 
 
-def _table(
-    report: CompareReport, rows: dict[str, list[OperationEffect | None]], mark: str
-) -> Table:
-    names = side_names([report.base, *(one.side for one in report.others)]).columns
+def _table(names: Sequence[str], rows: dict[str, list[OperationEffect | None]], mark: str) -> Table:
     columns = (Column("operation", "name"), *(Column(name, "number") for name in names))
     cells = tuple((Cell(name), _base(row), *map(_cell, row)) for name, row in rows.items())
     caption = "Instructions an iteration of the base, and by how much others change them"
     return Table(f"variants-table{mark}", caption, columns, cells)
 
 
-def _besides(report: CompareReport, rows: dict[str, list[OperationEffect | None]]) -> Iterator[str]:
+def _besides(names: Sequence[str], rows: dict[str, list[OperationEffect | None]]) -> Iterator[str]:
     """Yield for each kernel what decides besides instructions, or against them."""
-    names = side_names([report.base, *(one.side for one in report.others)]).columns[1:]
     for at, name in enumerate(names):
         found = [(row[at], besides_insns(row[at])) for row in rows.values()]
         texts = [f"{one.name} {', '.join(terms)}" for one, terms in found if one and terms]
