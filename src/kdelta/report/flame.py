@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kdelta.counts.arrays import I64
+from kdelta.counts.arrays import I64, sums_at
 from kdelta.counts.model import CONTEXTS, KERNEL, VDSO, is_kernel
 from kdelta.counts.profile import NodeEntry, Profile
 from kdelta.infer.profiles.matching import match_functions
@@ -80,8 +80,8 @@ class _FlameTree:
         """The frame's index; it is added if it is not there."""
         return self.frames.setdefault(frame, len(self.frames))
 
-    def add(self, profile: Profile, labels: Mapping[Name, Name]) -> list[int]:
-        """Merges a profile in; labels: what each of its functions is called. Returns of each of its
+    def add(self, profile: Profile, labels: Mapping[Name, Name]) -> I64:
+        """Merge a profile in; labels: what each of its functions is called. Return of each of its
         nodes the index of its frame.
         """
         tree = profile.tree
@@ -96,7 +96,7 @@ class _FlameTree:
                 above = self.index(_FlameFrame(0, ("", name), GROUP))
             label = functions[function]
             to.append(self.index(_FlameFrame(above, label, _kind(label[0]), entry)))
-        return to
+        return np.array(to, np.int64)
 
 
 def _labels(profiles: Sequence[Profile]) -> list[dict[Name, Name]]:
@@ -123,7 +123,7 @@ def flame(
     sides: Sequence[str] = ("base", "other"),
     smallest: float = SMALLEST,
 ) -> Flame:
-    """The flame graph of a profile, or of two of one region compared.
+    """Return the flame graph of a profile, or of two of one region compared.
 
     smallest: the part of the region, on the side where it is more, that a frame needs to be kept.
     Which functions are the same is what `kdelta diff` says, without debug info.
@@ -133,7 +133,7 @@ def flame(
     labelled = zip(profiles, _labels(profiles), strict=True)
     found = [(tree.add(one, labels), one.node_costs()) for one, labels in labelled]
     own = {
-        figure: [_summed(getattr(costs, figure), to, len(tree.frames)) for to, costs in found]
+        figure: [sums_at(to, getattr(costs, figure), len(tree.frames)) for to, costs in found]
         for figure in FIGURES
     }
     return _cut(list(tree.frames), own, profiles, tuple(sides[: len(profiles)]), smallest)
@@ -180,7 +180,7 @@ def _cut(
         kind=tuple(one.kind for one in left),
         entry=tuple(one.entry for one in left),
         own={
-            figure: tuple(tuple(_summed(column, to, len(left)).tolist()) for column in columns)
+            figure: tuple(tuple(sums_at(to, column, len(left)).tolist()) for column in columns)
             for figure, columns in own.items()
             if any(column.any() for column in columns)
         },
@@ -189,9 +189,7 @@ def _cut(
     )
 
 
-def _kept(
-    frames: Sequence[_FlameFrame], kept: Sequence[bool]
-) -> tuple[list[_FlameFrame], list[int]]:
+def _kept(frames: Sequence[_FlameFrame], kept: Sequence[bool]) -> tuple[list[_FlameFrame], I64]:
     """What is kept, in its order, and then below each frame what was cut there; and of each of the
     tree's frames the index of the one that it is in.
     """
@@ -210,14 +208,7 @@ def _kept(
             rest[above] = len(found)
             found.append(_FlameFrame(to[above], ("", f"{fewer[above]} smaller"), REST, 0))
         to[index] = rest[above] if kept[above] else to[above]
-    return found, to
-
-
-def _summed(column: I64, to: Sequence[int], count: int) -> I64:
-    """The sums of a figure by what its rows are put into, of so many."""
-    found = np.zeros(count, np.int64)
-    np.add.at(found, to, column)
-    return found
+    return found, np.array(to, np.int64)
 
 
 def _inclusive(frames: Sequence[_FlameFrame], own: I64) -> I64:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from kdelta.kernels.config.configure import few_items
 from kdelta.kernels.kbuild.relink import Relink
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.elf import (
@@ -49,7 +50,6 @@ _ENOUGH = 100
 """Functions, or variables: that many neighbours of one object show whether the order is another."""
 
 _TOGETHER = 0.5
-_SHOWN = 5
 
 
 class Linked(msgspec.Struct, frozen=True):
@@ -106,7 +106,8 @@ class Linked(msgspec.Struct, frozen=True):
                 "are of code that a relink does not move": self.fixed,
                 "are no functions of this kernel": self.unknown,
             }
-            said += [f"{len(names)} {why}: {_few(names)}" for why, names in others.items() if names]
+            known = ((why, names) for why, names in others.items() if names)
+            said += [f"{len(names)} {why}: {few_items(names)}" for why, names in known]
         return said + [
             f"{aligned} of {of} functions of {kind} text are aligned to {self.align}"
             for kind, (aligned, of) in self.aligned.items()
@@ -224,7 +225,7 @@ def _pieces(
 
 def _orphans(sections: Iterable[str]) -> str:
     found = [one for one in sections if one.startswith(".text.") or _OWN_DATA.match(one)]
-    return f"the linker script leaves {len(found)} sections: {_few(found)}" if found else ""
+    return f"the linker script leaves {len(found)} sections: {few_items(found)}" if found else ""
 
 
 def _outside(
@@ -386,8 +387,3 @@ def _unmoved(found: Linked) -> str:
             "lie elsewhere"
         )
     return ""
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -38,6 +38,14 @@ _CLOCK_SECONDS = 2.0
 """By so much dates may be off: they are whole seconds, and a clock is set now and then."""
 
 
+def medians(runs: Sequence[TimedRun]) -> dict[str, float]:
+    """Return by region the nanoseconds of an iteration, the median over all runs."""
+    names = dict.fromkeys(name for run in runs for name in run.ns)
+    return {
+        name: statistics.median(run.ns[name] for run in runs if name in run.ns) for name in names
+    }
+
+
 class Boot(msgspec.Struct, frozen=True):
     """One boot of a kernel, and its runs."""
 
@@ -58,11 +66,7 @@ class Boot(msgspec.Struct, frozen=True):
 
     def ns(self) -> dict[str, float]:
         """Return by region the nanoseconds of an iteration, the median over runs."""
-        names = dict.fromkeys(name for one in self.runs for name in one.ns)
-        return {
-            name: statistics.median(one.ns[name] for one in self.runs if name in one.ns)
-            for name in names
-        }
+        return medians(self.runs)
 
 
 class BootPair(msgspec.Struct, frozen=True):

@@ -2,11 +2,11 @@
 """The floor of this machine: how far runs of one program under one kernel seem to differ."""
 
 import math
-import statistics
 from collections.abc import Iterator, Sequence
 
 from kdelta.host.interrupt import interruptible
 from kdelta.lab.progress import Progress
+from kdelta.measures.clock.boots import medians
 from kdelta.measures.clock.here import bundle_here, pairs_here
 from kdelta.measures.clock.judged import timed_effects
 from kdelta.measures.clock.results import BootFacts, TimedRun
@@ -37,7 +37,7 @@ def run_floor(request: FloorRequest, progress: Progress) -> ClockReport:
     runs = [run for pair in timed.pairs for boot in (pair.base, pair.other) for run in boot.runs]
     facts = min(runs, key=lambda one: one.facts.when).facts
     kernel = timed_kernel(facts, 1, len(runs))
-    found, medians = timed_effects(timed, float(request.margin)), _medians(runs)
+    found, ns = timed_effects(timed, float(request.margin)), medians(runs)
     return ClockReport(
         workload=request.workload,
         base=kernel,
@@ -47,16 +47,8 @@ def run_floor(request: FloorRequest, progress: Progress) -> ClockReport:
         found=found,
         warnings=(*busy(float(facts.load.partition(" ")[0] or 0)), *unset(facts)),
         notes=tuple(_notes(runs, facts)),
-        floor=tuple(_floor(one, medians[one.region]) for one in found.effects),
+        floor=tuple(_floor(one, ns[one.region]) for one in found.effects),
     )
-
-
-def _medians(runs: Sequence[TimedRun]) -> dict[str, float]:
-    """Return by operation the median over all runs, in nanoseconds."""
-    names = dict.fromkeys(name for run in runs for name in run.ns)
-    return {
-        name: statistics.median(run.ns[name] for run in runs if name in run.ns) for name in names
-    }
 
 
 def _floor(effect: Effect, ns: float) -> OperationFloor:
