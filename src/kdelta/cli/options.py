@@ -24,9 +24,6 @@ from kdelta.spec.option import AfterDashes, HelpSection, OptionKind, option
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.compare.request import CompareRequest
 
-TRACED = "trace_limit"
-"""What a command does not ask for that traces nothing."""
-
 
 class LikeOptions(msgspec.Struct, frozen=True):
     """The CPU that the machine looks like."""

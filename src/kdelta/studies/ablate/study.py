@@ -109,7 +109,8 @@ async def run_ablate(request: AblateRequest, lab: Lab) -> AblationReport:
         await bench.measure(label, kernel) for label, kernel in zip("BA", found, strict=True)
     ]
     if before.failure or after.failure:
-        return failed_ablation(request, bench, (before, after), lab.store)
+        report = _begin(request, bench, (before, after), lab.store)
+        return msgspec.structs.replace(report, failure=nothing_to_compare((before, after), "AB"))
     ends = bench.comparable((before, after), request.cpu, measures)
     return await _AblateStudy(request, bench, ends, measures, lab).run(ends)
 
@@ -361,14 +362,6 @@ def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Esti
     plain, with_words = FlipSet(), FlipSet({"switched"})
     kernels = ObservedKernels([(plain, before.outcome), (with_words, switched.outcome)])
     return kernels.with_mean(minus(with_words, plain))
-
-
-def failed_ablation(
-    request: AblateRequest, bench: Bench, ends: Ends, store: Store
-) -> AblationReport:
-    """The report of one of whose ends there is nothing to go by."""
-    failure = nothing_to_compare(ends, [one.label for one in ends])
-    return msgspec.structs.replace(_begin(request, bench, ends, store), failure=failure)
 
 
 def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> AblationReport:

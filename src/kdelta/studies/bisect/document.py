@@ -114,8 +114,7 @@ def _commit_sentence(found: FoundCommit, report: BisectReport) -> str:
         return f"{found.commit.cited}: {_moved_text(found, report)}."
     region, effect = rows[0]
     part = figures.percent(region.percent(effect.value))
-    change = MeasuredChange(found.commit.short, found.effects, found.measured)
-    more = measured.sentence(change, region.name)
+    more = measured.sentence(found.measured, region.name)
     return f"{found.commit.cited}: {region.name} {figures.difference(effect.value)} ({part}){more}."
 
 

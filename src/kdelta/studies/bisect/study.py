@@ -78,7 +78,9 @@ async def run_bisect(request: BisectRequest, lab: Lab) -> BisectReport:
     _must_have(request.regions, good)
     bad = await kernels.measure(commits.bad.name, "the bad end")
     if good.failure or bad.failure:
-        return failed_bisection(kernels)
+        report = _begin(kernels)
+        failure = nothing_to_compare(kernels.ends, report.names)
+        return msgspec.structs.replace(report, failure=failure)
     _must_have(request.regions, kernels.comparable(request.cpu, kernels.measures)[0])
     reached: dict[str, Reach] = {}
     if request.rule_out and commits.commits:
@@ -221,12 +223,6 @@ def clues_of(reached: Mapping[str, Reach], commits: CommitRange, kernels: Commit
             for function in thing.functions:
                 homes.setdefault(function, set()).add(path)
     return Clues(touches, {name: frozenset(paths) for name, paths in homes.items()})
-
-
-def failed_bisection(kernels: Commits) -> BisectReport:
-    """Return the report of one of whose ends there is nothing to go by."""
-    report = _begin(kernels)
-    return msgspec.structs.replace(report, failure=nothing_to_compare(kernels.ends, report.names))
 
 
 def assemble(

@@ -12,6 +12,11 @@ from kdelta.lab.options import SINGLE, Operations, RandomLayouts, Seed, Workload
 from kdelta.lab.request import LabRequest, Program
 from kdelta.spec.option import option, without
 
+ModelledCPU = Annotated[
+    CPU,
+    option("--cpu", usual=DEFAULT_CPU, help="Model the caches of this CPU (see kdelta cpus)."),
+]
+
 
 class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A kernel whose sensitivity to placement is asked for, on a CPU that its machine looks like.
@@ -19,10 +24,7 @@ class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kernel: str
-    cpu: Annotated[
-        CPU,
-        option("--cpu", usual=DEFAULT_CPU, help="Model the caches of this CPU (see kdelta cpus)."),
-    ]
+    cpu: ModelledCPU
     workload: Workload = "syscalls"
     operations: Operations = ()
     program: Program | None = None

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import msgspec
 
-from kdelta.cpus.catalog import DEFAULT_CPU
-from kdelta.cpus.model import CPU
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.lab.options import (
     NOT_TIMED,
@@ -20,6 +18,7 @@ from kdelta.lab.options import (
 from kdelta.lab.request import LabRequest
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.option import HelpSection, OptionKind, option, without
+from kdelta.studies.layout.request import ModelledCPU
 
 
 class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,10 +32,7 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kernel: str
-    cpu: Annotated[
-        CPU,
-        option("--cpu", usual=DEFAULT_CPU, help="Model the caches of this CPU (see kdelta cpus)."),
-    ]
+    cpu: ModelledCPU
     file: Annotated[
         Path,
         option("--output", required=True, group=HelpSection.SHOWN, help="Write the order there."),

@@ -97,12 +97,12 @@ def measured_suites(changes: Sequence[MeasuredChange]) -> tuple[Suite, ...]:
     )
 
 
-def sentence(change: MeasuredChange, region: str) -> str:
+def sentence(measured: Sequence[MeasuredEffects], region: str) -> str:
     """Return what measures say of a region, to be appended to a sentence on its path."""
     found = [
         f"{one.measure} {effect.word}"
         + (f" ({in_per_cent(effect.change)})" if effect.change else "")
-        for one in change.measured
+        for one in measured
         for effect in one.effects
         if effect.region == region
     ]

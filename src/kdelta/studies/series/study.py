@@ -86,7 +86,9 @@ async def run_series(request: SeriesRequest, lab: Lab) -> SeriesReport:
     bench = Bench(request.tree, works, lab, [one for one in measures if one.searched])
     study = _SeriesStudy(request, trees, bench, measures, lab)
     if not await study.measure_ends():
-        return failed_series(request, trees, study.ends, lab.store)
+        report = _begin(request, trees, study.ends, lab.store)
+        failure = nothing_to_compare(study.ends, [one.label for one in study.ends])
+        return msgspec.structs.replace(report, failure=failure)
     return await study.run()
 
 
@@ -331,12 +333,6 @@ class _SeriesStudy(SearchStudy):
             mean=answer.mean,
             measured=judged.measured(NAMES[1]),
         )
-
-
-def failed_series(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
-    """The report of one of whose ends there is nothing to go by."""
-    failure = nothing_to_compare(ends, [one.label for one in ends])
-    return msgspec.structs.replace(_begin(request, trees, ends, store), failure=failure)
 
 
 def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
