@@ -131,10 +131,15 @@ def test_no_names_of_blobs_are_written(found: dict[str, str]) -> None:
             assert f'"{private}"' not in text
 
 
-class Run(msgspec.Struct):
-    """A part, of which a field is left out."""
+class Part(msgspec.Struct):
+    """A part."""
 
     high: float
+
+
+class Run(Part):
+    """One of which a field is left out."""
+
     key: str = "secret"
 
 
@@ -142,7 +147,7 @@ class Outer(msgspec.Struct):
     """A whole."""
 
     rows: tuple[Run, ...]
-    part: Fraction
+    quarter: Fraction = msgspec.field(name="part")
     pair: tuple[int, str] = (1, "a")
 
 
@@ -154,6 +159,7 @@ def test_a_struct_is_written_as_it_is() -> None:
     kind = document_type("outer/1", Outer)
     read = msgspec.convert({"schema": "outer/1", "kdelta": "1", **written}, kind)
     assert msgspec.to_builtins(read)["rows"] == written["rows"]
-    schema = msgspec.json.schema(kind)["$defs"]["Document"]
-    assert schema["required"] == ["schema", "kdelta", "rows", "part"]
-    assert schema["description"] == "A whole."
+    schema = msgspec.json.schema(kind)["$defs"]
+    assert schema["Document"]["required"] == ["schema", "kdelta", "rows", "part"]
+    assert schema["Document"]["description"] == "A whole."
+    assert schema["Run"]["description"] == "One of which a field is left out.\n\nA part."

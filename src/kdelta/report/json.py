@@ -104,4 +104,7 @@ def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any] | tuple[str, Any
 
 
 def _doc(kind: type) -> dict[str, str]:
-    return {"__doc__": inspect.getdoc(kind) or ""}
+    """Return the description of a type, then those of the types that it extends."""
+    extended = (one for one in kind.__mro__ if issubclass(one, msgspec.Struct))
+    texts = (inspect.getdoc(one) for one in extended if one is not msgspec.Struct)
+    return {"__doc__": "\n\n".join(filter(None, texts))}
