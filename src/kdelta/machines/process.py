@@ -317,8 +317,8 @@ async def emulator(
     inherited: tuple[int, ...] = (),
     core: int | None = None,
 ) -> AsyncIterator[Emulator]:
-    """Start QEMU in `folder`, connect to it by inherited sockets, and end it on the way out. When it
-    is `debugged`, its guest waits for the debugger. inherited: more file descriptors for it.
+    """Start QEMU in `folder`, connect to it by inherited sockets, and end it on the way out. When
+    it is `debugged`, its guest waits for the debugger. inherited: more file descriptors for it.
     core: the one that it is to stay on, if any.
 
     Raises LabError when QEMU does not come up, with what it said.

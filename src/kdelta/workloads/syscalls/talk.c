@@ -241,7 +241,7 @@ static void futex_teardown(void)
 
 const struct operation talk_operations[] = {
     {"pipe-round-trip", 500, TURNS, .step = step_round_trip, .setup = pipe_setup, .teardown = stop_echo},
-    {"unix-round-trip", 1000, TURNS, .step = step_round_trip, .setup = unix_setup, .teardown = unix_teardown},
+    {"unix-round-trip", 4000, TURNS, .step = step_round_trip, .setup = unix_setup, .teardown = unix_teardown},
     {"tcp-round-trip", 400, TURNS, .step = step_round_trip, .setup = tcp_setup, .teardown = stop_echo},
     {"futex-wake", 4000, .step = step_futex_wake},
     {"futex-ping-pong", 1000, TURNS, .step = step_futex_ping_pong, .setup = futex_setup, .teardown = futex_teardown},
