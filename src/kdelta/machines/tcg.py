@@ -340,8 +340,8 @@ async def _started(
     setting.echo(shlex.join(argv))
     try:
         debugged = snapshot is None or not count
-        # A guest has one thread that works, and one that wakes it: on two cores each idle moment
-        # costs four times as much.
+        # One thread of QEMU executes the guest, another one wakes it: on two cores, idle time costs
+        # two to four times as much.
         with own_core() as core:
             async with emulator(
                 argv, setting.folder, setting.seconds, debugged=debugged, core=core

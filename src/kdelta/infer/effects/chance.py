@@ -73,9 +73,9 @@ all of eleven have one in less than 0.1 % of cases.
 """
 
 OWN_SHARE = Fraction(1, 2)
-"""The part of an effect that functions which differ have to make, for less than `FEWEST_PAIRS` runs
-a side, or pairs, to show it. A path's level may be drawn once a run: four pairs agree by chance in
-up to 3.9 % of cases, six in 0.1 % at most.
+"""The part of an effect that the functions which differ have to make; if they make less,
+`FEWEST_PAIRS` runs a side, or pairs, are needed. Other code may have a level that each run draws
+once: four pairs then agree by chance in up to 3.9 % of cases (docs/cases/intervals).
 """
 
 DifferingCode = Mapping[str, Collection[tuple[str, str]]]
@@ -127,7 +127,7 @@ def by_chance(
 
 
 def least_runs(one: OperationEffect, differing: DifferingCode) -> int:
-    """Return how many runs a side that agree, or pairs, a difference takes, for where it lies."""
+    """Return how many runs a side, or pairs, a difference takes, by the code that makes it."""
     functions = differing.get(one.name)
     if functions is None or one.costs is None:
         return 0

@@ -14,9 +14,6 @@ from kdelta.kernels.objects.objects import CodePiece as ObjectCode
 Bodies = dict[tuple[str, str], list[int]]
 """(origin, name) -> the hashes of all functions of that name."""
 
-Function = tuple[str, str]
-"""(origin, name)"""
-
 Parts = dict[str, tuple[dict[str, int], dict[str, int], dict[str, int]]]
 """Object -> name -> hash of its functions, its data, and what is collected of it."""
 
@@ -48,9 +45,9 @@ def codes_of(base: KernelCode, other: KernelCode) -> dict[str, CodeChange]:
     }
 
 
-def differing_code(base: KernelCode, other: KernelCode) -> dict[str, frozenset[Function]]:
-    """Return by region that both have which functions that it executes differ; nothing where that
-    is not known.
+def differing_code(base: KernelCode, other: KernelCode) -> dict[str, frozenset[tuple[str, str]]]:
+    """Return by region that both have which functions that it executes differ, as (origin, name);
+    nothing where that is not known.
 
     Equal are functions whose bodies are, after relocation; of several with one name, all must be.
     What has no body of its own is a label in assembler code: equal if all of that is. A kernel of
@@ -88,7 +85,7 @@ class _SameCode:
         self._assembler = _parts(base, _is_assembler) == _parts(other, _is_assembler)
         self._vdso = _parts(base, _is_vdso) == _parts(other, _is_vdso)
 
-    def without(self, functions: Iterable[Function]) -> frozenset[Function]:
+    def without(self, functions: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
         """Return those of these that are not the same in both kernels."""
         return frozenset(one for one in functions if not self._one(*one))
 

@@ -2,20 +2,20 @@
 """What two kernels share: the regions whose code is the same in both."""
 
 import functools
-from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.cycles.placement_model import CodeChange
+from kdelta.infer.effects.chance import DifferingCode
 from kdelta.kernels.kbuild.built import DIGEST, built_folder, load_built
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.digest_file import is_current, load_digest
 from kdelta.measures.model import RunSide
 from kdelta.measures.path.judges import SharedCode
-from kdelta.measures.path.same_code import Function, KernelCode, codes_of, differing_code
+from kdelta.measures.path.same_code import KernelCode, codes_of, differing_code
 from kdelta.measures.path.unchanged import unchanged_regions
 
 
@@ -70,7 +70,7 @@ def are_alike(base: Kernel | None, other: Kernel | None) -> bool:
     return bool(versions[0]) and versions[0] == versions[1]
 
 
-def differing_functions(base: RunSide, other: RunSide) -> Mapping[str, Collection[Function]]:
+def differing_functions(base: RunSide, other: RunSide) -> DifferingCode:
     """Return by region which functions that it executes differ between both kernels: none where
     they have the same image; else those that digests of their objects say this of. A region of
     which that is not known is not in it.
