@@ -87,7 +87,7 @@ class PlantedLab(SearchLab):
     @property
     def measured(self) -> list[str]:
         """Return the commits whose kernels were run."""
-        return [_revision(one.kernel) for one in self.made]
+        return [_revision(one.kernel) for one in self.whole]
 
     def counts(self, kernel: Kernel, _index: int) -> RunCounts | None:
         """Return what the files of the kernel's commit come to."""

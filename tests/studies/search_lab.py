@@ -14,7 +14,7 @@ from kdelta.lab.plan import RunPlan
 from kdelta.lab.wanted import RunResult
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
-from tests.lab.fake_lab import FakeLab
+from tests.lab.fake_lab import FakeLab, MadeRuns
 from tests.synthetic import own, region, run
 
 ITERATIONS = 100
@@ -27,6 +27,11 @@ class SearchLab(FakeLab):
     """
 
     executed = frozenset({"start", "start_kernel", "lock", "clear_pages"})
+
+    @property
+    def whole(self) -> list[MadeRuns]:
+        """Return the runs of all operations, without those of which compare wanted more."""
+        return [one for one in self.made if not one.parts]
 
     def counts(self, kernel: Kernel, index: int) -> RunCounts | None:
         """Return what a run counts; None: the kernel does not boot."""
@@ -72,6 +77,7 @@ def counts_of(insns: Mapping[str, Mapping[str, int]]) -> RunCounts:
 
 
 def without_programs(patch: pytest.MonkeyPatch) -> None:
-    """Have workloads planned without the programs that they would run."""
+    """Have workloads planned without the programs that they would run, with any operations."""
     plan = RunPlan("syscalls", "b" * 64, Job(argv=()), {})
     patch.setattr("kdelta.lab.work.workload_work", lambda *_, **__: plan)
+    patch.setattr("kdelta.lab.work.Work.has", lambda *_: True)

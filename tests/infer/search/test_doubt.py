@@ -7,17 +7,16 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.counts.model import (
-    RunCounts,
-)
-from kdelta.infer.effects.chance import ENOUGH, is_doubtful, region_runs
+from kdelta.counts.model import RunCounts
+from kdelta.infer.effects.by_region import is_doubtful, region_effect, region_runs
+from kdelta.infer.effects.chance import ENOUGH
 from kdelta.infer.effects.estimate import MEAN, ZERO, Estimate, is_seen, mean_percent
 from kdelta.infer.effects.paths import function_paths, region_paths
 from kdelta.infer.search.additive import ObservedKernels, less, minus
-from kdelta.infer.search.bisect import begin_bisect
-from kdelta.infer.search.search import begin
-from kdelta.infer.search.search_model import Candidate, FlipSet, History, Measured
-from kdelta.infer.search.series import begin_series
+from kdelta.infer.search.bisect import Bisect, begin_bisect
+from kdelta.infer.search.search import Search, begin
+from kdelta.infer.search.search_model import Candidate, FlipSet, History, JudgedPath, Measured
+from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.stretches import kernel
 from tests.infer.steady_runs import TIMER, steady
 
@@ -49,7 +48,8 @@ def test_a_difference_that_chance_may_have_made_is_none_for_a_search() -> None:
     effect = held.estimates(minus(X, A))["open"]
     assert effect.value == Fraction(953, 100)
     assert effect.low <= 0 < effect.high
-    assert held.doubted == {A, X}
+    assert held.doubted == {(A, X)}
+    assert held.unjudged([]) == {(A, X)}
 
 
 def test_a_difference_that_iterations_tell_is_one() -> None:
@@ -98,17 +98,63 @@ def test_one_run_of_each_tells_nothing() -> None:
     assert not is_doubtful(region_runs(PLAIN)["open"], region_runs(REAL)["open"])
 
 
-@pytest.mark.parametrize(("other", "doubted"), [(TIMED, True), (REAL, False), (PLAIN, False)])
-def test_every_search_asks_for_more_runs_of_what_is_doubtful(
-    other: Sequence[RunCounts], *, doubted: bool
-) -> None:
+def judged(base: Measured, other: Measured) -> dict[str, JudgedPath]:
+    """What compare says of the only region of two kernels, by the runs that there are."""
+    runs = base.runs["open"], other.runs["open"]
+    effect = region_effect(*runs)
+    assert effect is not None
+    return {"open": JudgedPath(effect, firm=not is_doubtful(*runs))}
+
+
+@pytest.mark.parametrize("other", [TIMED, REAL, PLAIN])
+def test_every_search_asks_compare_of_what_it_answers_by_once(other: Sequence[RunCounts]) -> None:
+    """Few runs may hide a difference as well as make one."""
     ends = measured(PLAIN), measured(other)
-    flips = begin([Candidate("X")], *ends)
-    assert flips.doubted == ({A, X} if doubted else set())
-    patches = begin_series([Candidate("X")], *ends)
-    assert patches.doubted == ({A, X} if doubted else set())
     commits = begin_bisect(History({"a": (), "b": ("a",)}, "a", "b"), *ends)
-    assert commits.doubted == ({kernel("a"), kernel("b")} if doubted else set())
+    asked: list[tuple[Search | SeriesSearch | Bisect, FlipSet, FlipSet]] = [
+        (begin([Candidate("X")], *ends), A, X),
+        (begin_series([Candidate("X")], *ends), A, X),
+        (commits, kernel("a"), kernel("b")),
+    ]
+    for search, one, another in asked:
+        assert search.doubted == {(one, another)}
+        told = msgspec.structs.replace(ends[1], judged={one: judged(*ends)})
+        assert search.observe(another, told).doubted == set()
+
+
+def test_a_search_has_the_figures_that_compare_has() -> None:
+    """More runs of the region than the kernels have, and in either order."""
+    more = [measured([run] * ENOUGH) for run in (PLAIN[0], TIMED[0])]
+    told = msgspec.structs.replace(measured(TIMED), judged={A: judged(*more)})
+    held = ObservedKernels([(A, measured(PLAIN)), (X, told)])
+    assert not held.same(A, X)
+    assert not held.same(X, A)
+    effect = held.estimates(minus(A, X))["open"]
+    assert (effect.value, effect.n) == (-Fraction(953, 100), ENOUGH)
+    assert held.unjudged([(A, X), (X, A), (A, A)]) == set()
+    open_yet = {"open": JudgedPath(told.judged[A]["open"].effect, firm=False)}
+    told = msgspec.structs.replace(told, judged={A: open_yet})
+    held = ObservedKernels([(A, measured(PLAIN)), (X, told)])
+    assert held.same(A, X)
+    assert held.estimates(minus(X, A))["open"].low <= 0
+
+
+def test_figures_that_compare_has_add_up() -> None:
+    """What runs say of the whole, and compare of its parts, is not the same."""
+    sides = [measured(shaken(more)) for more in (0, 10, 30)]
+
+    def told(one: Measured, base: FlipSet, by: int) -> Measured:
+        effect = Estimate(Fraction(by), Fraction(by - 1), Fraction(by + 1), ENOUGH)
+        return msgspec.structs.replace(one, judged={base: {"r0": JudgedPath(effect, firm=True)}})
+
+    held = ObservedKernels(
+        [(A, sides[0]), (X, told(sides[1], A, 12)), (X | Y, told(sides[2], X, 23))]
+    )
+    parts = [held.estimates(minus(*ends))["r0"] for ends in ((X, A), (X | Y, X), (X | Y, A))]
+    assert [one.value for one in parts] == [12, 23, 35]
+    assert all(one.low <= one.value <= one.high for one in parts)
+    others = [held.estimates(minus(*ends))["r1"].value for ends in ((X, A), (X | Y, A))]
+    assert others == [10, 30], "what compare did not judge stays as runs have it"
 
 
 def test_a_commit_is_no_culprit_by_chance() -> None:
@@ -124,7 +170,6 @@ def test_more_runs_of_both_settle_what_was_doubtful() -> None:
     assert search.answer().culprits == ()
     for commit, run in (("a", PLAIN[0]), ("b", TIMED[0])):
         search = search.observe(kernel(commit), measured([run] * ENOUGH))
-    assert search.doubted == set()
     (culprit,) = search.answer().culprits
     assert culprit.effects["open"].value == Fraction(953, 100)
     assert search.answer().sums["open"].remainder.value == ZERO

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from kdelta.infer.effects.chance import ENOUGH
@@ -14,7 +15,7 @@ from kdelta.infer.search.bisect import begin_bisect
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import Candidate, FlipSet, History, Measured, RegionSum, S
 from kdelta.infer.search.series import begin_series
-from tests.infer.search.test_doubt import measured
+from tests.infer.search.test_doubt import judged, measured
 from tests.infer.steady_runs import steady
 
 pytestmark = pytest.mark.long
@@ -46,11 +47,15 @@ def upto(name: str) -> frozenset[str]:
 
 def finished(search: S, kernels: Kernels, changes: Callable[[FlipSet], FlipSet] = frozenset) -> S:
     """The search when it wants nothing more. changes: those that a kernel has."""
-    rerun: set[FlipSet] = set()
+    known: dict[FlipSet, Measured] = {}
     while True:
-        while doubted := sorted(search.doubted - rerun, key=sorted):
-            rerun.add(doubted[0])
-            search = search.observe(doubted[0], kernels.run(changes(doubted[0]), ENOUGH))
+        while search.doubted:
+            one, other = min(search.doubted, key=lambda pair: [sorted(flips) for flips in pair])
+            base, more = (kernels.run(changes(flips), ENOUGH) for flips in (one, other))
+            told = known.get(other, kernels.run(changes(other)))
+            told = msgspec.structs.replace(told, judged={**told.judged, one: judged(base, more)})
+            known[other] = told
+            search = search.observe(other, told)
         if not (builds := search.next_builds()):
             return search
         search = search.observe(builds[0].flips, kernels.run(changes(builds[0].flips)))

@@ -38,8 +38,8 @@ class SeriesLab(SearchLab):
     @property
     def measured(self) -> list[Kernel]:
         """Return the kernels that were run, each time."""
-        assert {len(one.indexes) for one in self.made} <= {USUAL_LAB.perturbations, 8}
-        return [one.kernel for one in self.made]
+        assert {len(one.indexes) for one in self.whole} <= {USUAL_LAB.perturbations, 8}
+        return [one.kernel for one in self.whole]
 
     def counts(self, kernel: Kernel, _index: int) -> RunCounts | None:
         """Return what the source of a kernel comes to."""

@@ -25,7 +25,7 @@ def kept(queue: Queue) -> SeriesRequest:
     )
     queue.after("lock: slow", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
     line = "\t*it += 2; /* cost open 30 */"
-    queue.add("lock: better", "kernel/lock.c", line, "\t*it += 2; /* cost open 10 */")
+    queue.add("lock: better", "kernel/lock.c", line, "\t*it += 4; /* cost open 10 */")
     queue.add(
         "core: slow",
         "kernel/core.c",

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which verdicts on paths are none: chance could have made them, since runs are few, or the code is
 the same, only relinked.
-
-A search has many kernels and asks of many pairs of them whether they differ in a region. Each pair
-is judged as `compare` would judge it: what it does not call faster, slower or mixed, and what few
-runs may have made, is no difference for a search until there are `ENOUGH` runs of both kernels.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,14 +9,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from kdelta.counts.by_key import by_key
-from kdelta.counts.model import (
-    FunctionCost,
-    RegionCounts,
-    RunCounts,
-    merged_regions,
-    total_cost,
-)
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.effects import (
     FIRM,
@@ -48,7 +37,6 @@ from kdelta.infer.effects.estimate import (
 )
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.effects.pairs import FEWEST_TO_SAY
-from kdelta.infer.effects.paths import ADDRESS_LOOKUPS, common_regions
 
 ENOUGH = LOOKS[0]
 """Runs of each kernel where fewer leave a verdict to chance."""
@@ -392,53 +380,6 @@ def _is_mostly_alone(region: RegionCounts) -> bool:
     """Whether no other task ran in more than half of the iterations that are known."""
     rows = region.iterations
     return 2 * sum(map(any, zip(rows.interrupts, rows.other, strict=True))) < len(rows)
-
-
-def region_runs(runs: Sequence[RunCounts]) -> dict[str, dict[int, RegionCounts]]:
-    """Return each region that all runs have, by the index of the run's perturbation, as a search
-    compares them: without lookups by address, and with one row for all functions of an origin. A
-    run whose index is not known has a negative one of its own, and is in no pair.
-    """
-    indexes = [
-        ~place if one.perturbation is msgspec.UNSET else one.perturbation
-        for place, one in enumerate(runs)
-    ]
-    common = common_regions(map(merged_regions, runs))
-    return {
-        name: dict(zip(indexes, map(_in_short, regions), strict=True))
-        for name, regions in common.items()
-    }
-
-
-def _in_short(region: RegionCounts) -> RegionCounts:
-    costs = by_key(
-        ((row.context, row.origin), row.cost)
-        for row in region.functions
-        if row.context != "own" or strip_suffixes(row.name) not in ADDRESS_LOOKUPS
-    )
-    functions = tuple(
-        FunctionCost(context, origin, "", total_cost(rows))
-        for (context, origin), rows in costs.items()
-    )
-    return msgspec.structs.replace(region, functions=functions)
-
-
-def is_doubtful(
-    base: Mapping[int, RegionCounts], other: Mapping[int, RegionCounts], *, alike: bool = False
-) -> bool:
-    """Return whether chance may have made the difference between two kernels' runs of one region,
-    of which there is at least one each: see `region_runs`. alike: see `compare_runs`.
-    """
-    sides = [
-        [
-            RunCounts((region,), perturbation=msgspec.UNSET if index < 0 else index)
-            for index, region in side.items()
-        ]
-        for side in (base, other)
-    ]
-    effects = compare_runs(*sides, alike=alike)
-    (effect,) = effects.operations
-    return effect.verdict.word not in FIRM or bool(by_chance(effects, *sides))
 
 
 NO_CODE = "no executed code differs"

@@ -14,8 +14,8 @@ from functools import cached_property
 import msgspec
 
 from kdelta.counts.by_key import by_key
-from kdelta.counts.model import RegionCounts
-from kdelta.infer.effects.chance import ENOUGH, is_doubtful
+from kdelta.infer.effects.by_region import RunsByIndex, is_doubtful
+from kdelta.infer.effects.chance import ENOUGH
 from kdelta.infer.effects.estimate import (
     FEWEST,
     MEAN,
@@ -30,7 +30,16 @@ from kdelta.infer.effects.estimate import (
     widest,
 )
 from kdelta.infer.effects.pairs import FEWEST_TO_SAY, effect_by_index
-from kdelta.infer.search.search_model import Failed, FlipSet, Measured, Outcome, Parts, RegionSum
+from kdelta.infer.search.search_model import (
+    Failed,
+    FlipSet,
+    JudgedPath,
+    Measured,
+    Outcome,
+    Pair,
+    Parts,
+    RegionSum,
+)
 
 Combination = dict[FlipSet, int]
 """Kernels, by what is flipped in them, with how often each is added; none stands with 0."""
@@ -52,6 +61,14 @@ def less(one: Combination, *others: Combination) -> Combination:
     return added([one, *({flips: -times for flips, times in part.items()} for part in others)])
 
 
+def pair_of(value: Combination) -> Pair | None:
+    """Return the two kernels of which the second less the first is an effect; None for others."""
+    if sorted(value.values()) != [-1, 1]:
+        return None
+    one, other = sorted(value, key=lambda flips: value[flips])
+    return one, other
+
+
 class ObservedKernels:
     """The kernels that were observed. The first one is A.
 
@@ -64,16 +81,17 @@ class ObservedKernels:
     what they differ by under each perturbation, where their runs are known.
 
     A difference between two kernels that chance may have made (chance.py) has an interval that
-    reaches zero, and so has what such a difference is a part of. `doubted` are the kernels of which
-    more runs would decide.
+    reaches zero, and so has what such a difference is a part of. `doubted` are the pairs of kernels
+    that compare would decide; what it says of two kernels counts for these.
     """
 
     def __init__(self, observed: Iterable[tuple[FlipSet, Outcome]]) -> None:
         self.measured: dict[FlipSet, Mapping[str, Estimate]] = {}
         self.parts: dict[FlipSet, Parts] = {}
         self.failed: dict[FlipSet, Failed] = {}
-        self.doubted: set[FlipSet] = set()
-        self._runs: dict[FlipSet, Mapping[str, Mapping[int, RegionCounts]]] = {}
+        self.doubted: set[Pair] = set()
+        self._compared: dict[Pair, Mapping[str, JudgedPath]] = {}
+        self._runs: dict[FlipSet, Mapping[str, RunsByIndex]] = {}
         self._versions: dict[FlipSet, str] = {}
         self._doubts: dict[tuple[str, FlipSet, FlipSet], bool] = {}
         for flips, outcome in observed:
@@ -82,6 +100,7 @@ class ObservedKernels:
                 self.parts[flips] = outcome.parts
                 self._runs[flips] = outcome.runs
                 self._versions[flips] = outcome.version
+                self._compared |= {(one, flips): its for one, its in outcome.judged.items()}
                 self.failed.pop(flips, None)
             elif flips not in self.measured:
                 self.failed[flips] = outcome
@@ -130,15 +149,74 @@ class ObservedKernels:
             )
         return self._same[key]
 
+    def unjudged(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
+        """Return those of these pairs, and of those that are doubted, that compare did not judge
+        and can, as runs are known.
+        """
+        asked = set(pairs)
+        return frozenset(
+            pair
+            for pair in asked.union(one for one in self.doubted if one[::-1] not in asked)
+            if pair[0] != pair[1]
+            and all(self._runs.get(one) for one in pair)
+            and self._compared.keys().isdisjoint((pair, pair[::-1]))
+        )
+
+    def _judged_in(self, region: str, one: FlipSet, other: FlipSet) -> JudgedPath | None:
+        """Return what compare says of a pair of kernels, in whatever order it was asked."""
+        if found := self._compared.get((one, other), {}).get(region):
+            return found
+        if found := self._compared.get((other, one), {}).get(region):
+            return msgspec.structs.replace(found, effect=-found.effect)
+        return None
+
     def _between(self, region: str, one: FlipSet, other: FlipSet) -> Estimate:
-        """Return what the other costs more, as far as pairs or ranges say."""
+        """Return what the other costs more, as far as compare, pairs or ranges say."""
+        value = self._value(region, minus(other, one))
+        if judged := self._judged_in(region, one, other):
+            return _reaching(judged.effect, value)
         if paired := self._by_pairs(region, minus(other, one)):
             return paired
         before, after = self.measured[one][region], self.measured[other][region]
         if min(before.n, after.n) >= FEWEST:
-            return effect_between(before, after)
+            return _reaching(effect_between(before, after), value)
         far = self._range(region, before) + self._range(region, after)
-        return around(after.value - before.value, far, min(before.n, after.n))
+        return around(value, far, min(before.n, after.n))
+
+    def _value(self, region: str, combination: Combination) -> Fraction:
+        """Return a combination's figure: those of parts add up."""
+        shifts = self._shifts.get(region, {})
+        return sum(
+            (
+                times * (self.measured[flips][region].value + shifts.get(flips, ZERO))
+                for flips, times in combination.items()
+            ),
+            ZERO,
+        )
+
+    @cached_property
+    def _shifts(self) -> dict[str, dict[FlipSet, Fraction]]:
+        """By region and kernel, by how much its cost is taken for more than its runs say, so that
+        it differs from its neighbours by what compare found, which had more runs of them: first
+        from those that are most alike, and that were compared last.
+        """
+        latest = list(reversed(self._compared))
+        pairs = sorted(latest, key=lambda pair: len(pair[0] ^ pair[1]))
+        return {region: self._shifted(region, pairs) for region in self.first}
+
+    def _shifted(self, region: str, pairs: Iterable[Pair]) -> dict[FlipSet, Fraction]:
+        groups = {flips: {flips: ZERO} for flips in self.measured}
+        for one, other in pairs:
+            judged, ours, theirs = self._compared[one, other], groups[one], groups[other]
+            if region not in judged or ours is theirs:
+                continue
+            known = self.measured[other][region].value - self.measured[one][region].value
+            apart = judged[region].effect.value - known + ours[one] - theirs[other]
+            if next(iter(self.measured)) in theirs:  # A's cost is what its runs say
+                ours, theirs, apart = theirs, ours, -apart
+            ours |= {flips: shift + apart for flips, shift in theirs.items()}
+            groups |= dict.fromkeys(theirs, ours)
+        return {flips: its[flips] for flips, its in groups.items()}
 
     def _are_alike(self, combination: Combination) -> bool:
         """Return whether all of these kernels are of one version."""
@@ -163,22 +241,19 @@ class ObservedKernels:
             index: sum((times * row[index].mean_own_insns() for row, times in rows), ZERO)
             for index in common
         }
-        value = sum(
-            (times * self.measured[flips][region].value for flips, times in combination.items()),
-            ZERO,
-        )
-        return _of_pairs(differences, value)
+        return _of_pairs(differences, self._value(region, combination))
 
     def _is_doubtful(self, region: str, one: FlipSet, other: FlipSet) -> bool:
         """Whether chance may have made a difference that is more than the ranges."""
+        if judged := self._judged_in(region, one, other):
+            return not judged.firm
         key = (region, one, other)
         if key not in self._doubts:
             runs = [self._runs[flips].get(region, {}) for flips in (one, other)]
             alike = self._are_alike(minus(one, other))
             self._doubts[key] = all(runs) and is_doubtful(runs[0], runs[1], alike=alike)
-            if self._doubts[key]:
-                few = [f for f, its in zip((one, other), runs, strict=True) if len(its) < ENOUGH]
-                self.doubted.update(few)
+            if self._doubts[key] and any(len(its) < ENOUGH for its in runs):
+                self.doubted.add((min(one, other, key=_rank), max(one, other, key=_rank)))
         return self._doubts[key]
 
     def sums(self, whole: Combination, explained: Combination) -> dict[str, RegionSum]:
@@ -298,12 +373,10 @@ class ObservedKernels:
 
     def _judged(self, region: str, combination: Combination) -> Estimate:
         """The figure in a region, whose interval reaches zero if chance may have made it."""
-        if sorted(combination.values()) == [-1, 1]:
-            one, other = sorted(combination, key=lambda flips: combination[flips])
-            effect = self._between(region, one, other)
+        if pair := pair_of(combination):
+            effect = self._between(region, *pair)
         else:
-            parts = [(self.measured[k][region], times) for k, times in combination.items()]
-            effect = self._by_pairs(region, combination) or self._estimate(region, parts)
+            effect = self._by_pairs(region, combination) or self._estimate(region, combination)
         if not is_seen(effect):
             return effect
         doubt = sum(map(abs, self._doubts_in(region, combination)), ZERO)
@@ -326,10 +399,11 @@ class ObservedKernels:
     def _range(self, region: str, path: Estimate) -> Fraction:
         return max(path.high - path.low, self._typical.get(region, ZERO))
 
-    def _estimate(self, region: str, parts: list[tuple[Estimate, int]]) -> Estimate:
+    def _estimate(self, region: str, combination: Combination) -> Estimate:
+        parts = [(self.measured[k][region], times) for k, times in combination.items()]
         if not parts:
             return Estimate(ZERO, ZERO, ZERO, self.first[region].n)
-        value = sum((times * path.value for path, times in parts), ZERO)
+        value = self._value(region, combination)
         ranges = [abs(times) * self._range(region, path) for path, times in parts]
         reach = sum(ranges, ZERO)
         if len(parts) > 2 and reach:
@@ -344,6 +418,16 @@ class ObservedKernels:
             is_seen(effect) and abs(effect.value) > relevance * abs(self.first[name].value)
             for name, effect in self.estimates(combination).items()
         )
+
+
+def _reaching(effect: Estimate, value: Fraction) -> Estimate:
+    """Return an effect with the figure that adds up, and an interval that holds both."""
+    low, high = min(value, effect.low), max(value, effect.high)
+    return msgspec.structs.replace(effect, value=value, low=low, high=high)
+
+
+def _rank(flips: FlipSet) -> tuple[int, list[str]]:
+    return len(flips), sorted(flips)
 
 
 def _by_run(

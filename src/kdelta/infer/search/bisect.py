@@ -18,7 +18,7 @@ from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.search.additive import Combination, added, minus
+from kdelta.infer.search.additive import Combination, added, minus, pair_of
 from kdelta.infer.search.search_model import (
     Alike,
     BisectAnswer,
@@ -30,6 +30,7 @@ from kdelta.infer.search.search_model import (
     Measured,
     Observation,
     Outcome,
+    Pair,
     PlacedCommits,
     PlannedBuild,
     Step,
@@ -81,10 +82,15 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
         return bisect_answer(self._plan)
 
     @property
-    def doubted(self) -> frozenset[FlipSet]:
-        """Return the commits of which more runs would show which differences are chance."""
+    def doubted(self) -> frozenset[Pair]:
+        """Return the commits that compare is to judge: both ends of each stretch that is not split
+        any more among them.
+        """
         self.answer()
-        return frozenset(self._plan.judge.regions.doubted)
+        account, judge = self._plan.account, self._plan.judge
+        whole = [o for o in account.stretches if o.count == 1 or not judge.matters(o.value)]
+        pairs = [pair_of(one.value) for one in whole]
+        return judge.regions.unjudged(filter(None, pairs))
 
     @cached_property
     def _plan(self) -> "_BisectPlan":
@@ -325,10 +331,8 @@ def _culprit(
 
 def _two_of(value: Combination) -> tuple[str, str] | None:
     """Return the commits of which one kernel less the other is an effect; None for more kernels."""
-    below, above = ([flips for flips, n in value.items() if n == times] for times in (-1, 1))
-    if len(value) != 2 or len(below) != 1 or len(above) != 1:
-        return None
-    return next(iter(below[0])), next(iter(above[0]))
+    pair = pair_of(value)
+    return (next(iter(pair[0])), next(iter(pair[1]))) if pair else None
 
 
 def _how(value: Combination, parents: int, *, confirmed: bool) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from kdelta.infer.effects.estimate import Estimate, is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, less, minus
-from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
+from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs, Pair
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -31,6 +31,11 @@ class Evidence(msgspec.Struct, frozen=True):
     def group(self) -> FlipSet:
         """The units by which the two kernels differ."""
         return self.more - self.below
+
+    @property
+    def pair(self) -> Pair | None:
+        """Return both kernels, without the unit first; None where more than two decide."""
+        return None if self.how is How.INFERRED else (self.below, self.more)
 
 
 class Group(msgspec.Struct, frozen=True):

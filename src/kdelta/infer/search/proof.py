@@ -12,6 +12,7 @@ from kdelta.infer.search.search_model import (
     FlipSet,
     Limits,
     Observation,
+    Pair,
     PlannedBuild,
     Proof,
     builds_left,
@@ -44,6 +45,11 @@ class ProofPlan:
         self.spent = len({one.flips for one in observed if one.built} - {NOTHING, self.everything})
         self.builds: tuple[PlannedBuild, ...] = ()
         self.out_of_builds = False
+
+    @property
+    def failed_proof(self) -> tuple[Pair, ...]:
+        """Return the two kernels of a proof that does not hold."""
+        return ((self.kept, self.everything),) if self.proof_held is False else ()
 
     def plan(self, wanted: Iterable[PlannedBuild]) -> None:
         """Plan these builds, each kernel once, as far as builds are left."""

@@ -39,6 +39,7 @@ from kdelta.infer.search.search_model import (
     Needs,
     Observation,
     Outcome,
+    Pair,
     PlannedBuild,
     Proof,
     RegionSum,
@@ -103,10 +104,14 @@ class Search(msgspec.Struct, frozen=True, dict=True):
         return tuple(ordered)
 
     @property
-    def doubted(self) -> frozenset[FlipSet]:
-        """The kernels of which more runs would show which differences are chance."""
+    def doubted(self) -> frozenset[Pair]:
+        """Return the kernels that compare is to judge: those of a proof that does not hold
+        and those that decide about a unit among them.
+        """
         self.answer()
-        return frozenset(self._plan.kernels.doubted)
+        plan = self._plan
+        deciding = [] if plan.decodes else [one.pair for one in plan.account.evidence.values()]
+        return plan.kernels.unjudged([*plan.failed_proof, *filter(None, deciding)])
 
     def answer(self) -> SearchAnswer:
         """What is known so far."""

@@ -42,6 +42,19 @@ class Candidate(msgspec.Struct, frozen=True):
     suspects: tuple[str, ...] = ()
 
 
+Pair = tuple[FlipSet, FlipSet]
+"""Two kernels, of which the second is compared with the first."""
+
+
+class JudgedPath(msgspec.Struct, frozen=True):
+    """What a kernel executes more than another in a region, by as many runs of it as compare makes;
+    firm: whether compare calls that a difference.
+    """
+
+    effect: Estimate
+    firm: bool
+
+
 class Measured(msgspec.Struct, frozen=True, tag=True):
     """A kernel that ran.
 
@@ -51,12 +64,14 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
             judged by the rules against chance (chance.py); a region without is judged by its ranges
             alone
     version of the kernel: those of one version are alike, and judged by pairs of runs (pairs.py)
+    judged  by the kernel that it was compared with: what compare says, by region
     """
 
     paths: dict[str, Estimate]
     parts: dict[str, dict[str, Estimate]] = {}
     runs: dict[str, dict[int, RegionCounts]] = {}
     version: str = ""
+    judged: dict[FlipSet, dict[str, JudgedPath]] = {}
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -142,8 +157,10 @@ class AnySearch(Protocol):
     """
 
     @property
-    def doubted(self) -> frozenset[FlipSet]:
-        """Return the kernels of which more runs would show which differences are chance."""
+    def doubted(self) -> frozenset[Pair]:
+        """Return the kernels that compare is to judge: chance may have made what they differ by, or
+        hidden it, and the answer stands on them.
+        """
 
     def observe(self, flips: FlipSet, outcome: Outcome, /) -> Self:
         """Return the search after a kernel, asked for or not."""

@@ -33,6 +33,7 @@ from kdelta.infer.search.search_model import (
     Measured,
     Observation,
     Outcome,
+    Pair,
     PatchAnswer,
     PatchGroup,
     PatchNeed,
@@ -64,7 +65,8 @@ class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
         """
         if not patches <= {patch.name for patch in self.patches}:
             raise ValueError(f"no patches of the series: {sorted(patches)}")
-        new = Observation(patches, outcome, built=built)
+        known = any(one.flips == patches and not one.built for one in self.observed)
+        new = Observation(patches, outcome, built=built and not known)
         return msgspec.structs.replace(self, observed=(*self.observed, new))
 
     def next_builds(self) -> tuple[PlannedBuild, ...]:
@@ -87,10 +89,15 @@ class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
         }
 
     @property
-    def doubted(self) -> frozenset[FlipSet]:
-        """Return the kernels of which more runs would show which differences are chance."""
+    def doubted(self) -> frozenset[Pair]:
+        """Return the trees that compare is to judge: those of a proof that does not hold, and
+        those before and with each patch, or stretch of patches that is not split, among them.
+        """
         self.answer()
-        return frozenset(self._plan.kernels.doubted)
+        plan = self._plan
+        leaves = [one for one in plan.stretches if one.inside and one.leaf is not Leaf.OPEN]
+        deciding = [(plan.prefix(one.low), plan.prefix(one.high)) for one in leaves]
+        return plan.kernels.unjudged([*plan.failed_proof, *deciding])
 
     @cached_property
     def _plan(self) -> SeriesPlan:

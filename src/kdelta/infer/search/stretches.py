@@ -20,7 +20,7 @@ import msgspec
 
 from kdelta.counts.by_key import by_key
 from kdelta.infer.effects.estimate import ZERO, Estimate, is_seen
-from kdelta.infer.search.additive import Combination, ObservedKernels, added, less, minus
+from kdelta.infer.search.additive import Combination, ObservedKernels, added, less, minus, pair_of
 from kdelta.infer.search.search_model import Alike, FlipSet, Measured, Observation, Parents, Wants
 
 Bits = int
@@ -204,12 +204,13 @@ class StretchJudge:
         return part if part > self.wants.margin_of(region) else ZERO
 
     def placed(self, value: Combination) -> tuple[str, str] | None:
-        """The two kernels whose difference an effect is, if there is one, and they hold nothing
-        different that was executed.
+        """Return the two kernels whose difference an effect is, if there is one and they hold
+        nothing different that was executed.
         """
-        if sorted(value.values()) != [-1, 1] or not self.size(value):
+        pair = pair_of(value)
+        if pair is None or not self.size(value):
             return None
-        below, above = (next(iter(k)) for k, _ in sorted(value.items(), key=lambda item: item[1]))
+        below, above = (next(iter(one)) for one in pair)
         if (below, above) not in self._placed:
             self._placed[below, above] = self._alike(below, above)
         return (below, above) if self._placed[below, above] else None

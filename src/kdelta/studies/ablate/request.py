@@ -32,7 +32,6 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     rule_out      rule out units that reach no executed code
     recompile     and those whose executed objects come out the same when compiled
     switches      try what the kernel's command line can switch
-    more_runs     perturbed runs of the two kernels of a proof that fails at first
     timed         by which clock pairs of kernels are timed, if by any
     cpu           judge model cycles on it, too, over so many `layouts` of each kernel; differences
                   of no more than the fraction `margin` are none
@@ -78,7 +77,6 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
             help="Do not try what the kernel can switch at boot.",
         ),
     ] = True
-    more_runs: int = 8
     cpu: CPU | None = None
     layouts: Layouts = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN

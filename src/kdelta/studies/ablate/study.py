@@ -20,7 +20,6 @@ from kdelta.infer.search.search_model import (
     How,
     Limits,
     SearchAnswer,
-    Step,
     UnitAnswer,
 )
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
@@ -221,11 +220,6 @@ class _AblateStudy(SearchStudy):
             plan = plans[0]
             self._bench.expect(len(plans))
             measured = await self._kernel(f"{plan.step.value}: {plan.reason}", plan.flips)
-            if plan.step is Step.PROOF and (
-                again := await self.proof_again(measured, self._request.more_runs)
-            ):
-                # B has more runs now: what was known before is entered again.
-                search, measured = self._again(search, units), again
             search = search.observe(plan.flips, measured.outcome, self._built(measured))
             search = await self.settled(search)
         return search.answer()
@@ -265,14 +259,6 @@ class _AblateStudy(SearchStudy):
     def _begin(self, units: Sequence[Candidate]) -> Search:
         before, after = (end.run for end in self.ends)
         return begin(units, before, after, Limits(max_builds=self._request.max_builds))
-
-    def _again(self, search: Search, units: Sequence[Candidate]) -> Search:
-        fresh = self._begin(units)
-        known = {one.flips for one in fresh.observed}
-        for one in search.observed:
-            if one.flips not in known:
-                fresh = fresh.observe(one.flips, one.outcome)
-        return fresh
 
     def _assembled(
         self,

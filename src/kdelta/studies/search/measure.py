@@ -13,12 +13,12 @@ from kdelta.counts.model import RegionCounts, is_kernel
 from kdelta.cpus.model import CPU
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import expanded, lab_errors, write_atomic
-from kdelta.infer.effects.chance import ENOUGH, region_runs
+from kdelta.infer.effects.by_region import region_runs
 from kdelta.infer.effects.estimate import ZERO, Estimate, effect_between
 from kdelta.infer.effects.paths import RegionPath, background_rates, function_paths, region_paths
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.touched import Tree, tree_of
-from kdelta.infer.search.search_model import Failed, Outcome, RegionSum
+from kdelta.infer.search.search_model import Failed, FlipSet, JudgedPath, Outcome, RegionSum
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.kernels.config.kconfig import (
     Config,
@@ -50,6 +50,7 @@ from kdelta.spec.kernel import SourceSpec, parse_kernel_spec, with_changes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.search.model import INSTRUCTIONS, AblatedRegion, AblationBuild
+from kdelta.studies.search.pairs import PathOfPairs
 
 
 class SearchedRegion(msgspec.Struct, frozen=True):
@@ -66,7 +67,7 @@ class SearchedRegion(msgspec.Struct, frozen=True):
 class MeasuredKernel(msgspec.Struct, frozen=True):
     """A kernel or why there is none, its runs, and what they executed by region, and by region and
     function; nothing if it failed, see `failure` and `status`. `runs`: the regions by
-    the index of each run's perturbation, by which differences are judged.
+    the index of each run's perturbation, by which differences are judged. `judged`: see `Run`.
     """
 
     label: str
@@ -77,6 +78,7 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
     status: RunStatus = RunStatus.OK
     parts: dict[str, dict[str, Estimate]] = {}
     runs: dict[str, dict[int, RegionCounts]] = {}
+    judged: dict[FlipSet, dict[str, JudgedPath]] = {}
 
     @property
     def kernel(self) -> Kernel | None:
@@ -96,7 +98,7 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
     def run(self) -> Run:
         """Return what it executes."""
         version = self.kernel.version if self.kernel else ""
-        return Run(self.code, self.parts, self.runs, version)
+        return Run(self.code, self.parts, self.runs, version, self.judged)
 
     @property
     def built(self) -> BuiltKernel:
@@ -157,7 +159,7 @@ def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedR
             workload=region.workload,
             name=name,
             before=region.path.code,
-            after=after.regions[name].path.code,
+            after=_with_value(after.regions[name].path.code, region.path.code, sums[name].whole),
             whole=sums[name].whole,
             explained=sums[name].explained,
             remainder=sums[name].remainder,
@@ -169,6 +171,13 @@ def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedR
         for name, region in before.regions.items()
         if name in after.regions and name in sums
     )
+
+
+def _with_value(after: Estimate, before: Estimate, whole: Estimate) -> Estimate:
+    """Return the cost at an end as the whole effect has it, of which more runs were made."""
+    more = before.value + whole.value - after.value
+    moved = {name: getattr(after, name) + more for name in ("value", "low", "high")}
+    return msgspec.structs.replace(after, **moved) if more else after
 
 
 class Builds:
@@ -215,6 +224,7 @@ class Bench:
         self._works = works
         self._lab = lab
         self._settled = False
+        self._paths: dict[str, PathOfPairs] = {}
         self.left_out: frozenset[str] = frozenset()
         self.builds = Builds(lab.progress)
 
@@ -355,14 +365,16 @@ class Bench:
             )
         return kept
 
-    async def more_runs(self, measured: MeasuredKernel) -> MeasuredKernel:
-        """The same kernel with as many runs as leave nothing to chance; as it was if they fail."""
-        if measured.kernel is None:
-            return measured
-        runs = max(ENOUGH, self._lab.request.perturbations)
-        self._lab.progress.log(f"{measured.label}: runs may differ so by chance; {runs} of it")
-        again = await self.measure(measured.label, measured.kernel, runs=runs)
-        return measured if again.failure else again
+    async def compared(self, base: MeasuredKernel, other: MeasuredKernel) -> dict[str, JudgedPath]:
+        """Return by region what compare says of two kernels, after as many runs as it makes."""
+        ours, theirs = base.sides(), other.sides()
+        found: dict[str, JudgedPath] = {}
+        for work in self._works:
+            if work.name in ours and work.name in theirs:
+                path = self._paths.setdefault(work.name, PathOfPairs(work, self._lab))
+                paths = await path.between(ours[work.name], theirs[work.name])
+                found |= {self._named(name, work): one for name, one in paths.items()}
+        return {name: one for name, one in found.items() if name in base.runs}
 
     def named(self, region: str, workload: str) -> str:
         """What a region of that workload is called here."""

@@ -7,12 +7,49 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from kdelta.infer.effects.effects import compare_runs
-from kdelta.infer.search.search_model import FlipSet
-from kdelta.lab.lab import Lab
+from kdelta.counts.model import RunCounts, only_region
+from kdelta.infer.effects.by_region import region_effect, region_runs
+from kdelta.infer.effects.effects import FIRM, compare_runs
+from kdelta.infer.search.search_model import FlipSet, JudgedPath
+from kdelta.lab.lab import Lab, RunResult
+from kdelta.lab.work import Work
 from kdelta.measures.model import Judgement, Measure, RunPair, RunSide, measured
+from kdelta.measures.path.judges import JudgedEffects
+from kdelta.measures.path.measure import Path
 from kdelta.measures.path.shared import are_alike
 from kdelta.report.measured import MeasuredEffects
+
+
+class PathOfPairs:
+    """Compares kernels by the path of a workload; runs of one kernel serve all its pairs."""
+
+    def __init__(self, work: Work, lab: Lab) -> None:
+        self._path = Path(work, lab, states=False)
+        self._lab = lab
+
+    async def between(self, base: RunSide, other: RunSide) -> dict[str, JudgedPath]:
+        """Return by region what compare says of the other kernel, without lookups by address."""
+        judged = (await self._path.measure(self._lab, RunPair(base, other))).detail
+        assert isinstance(judged, JudgedEffects)
+        further = {one.operation: (one.base, one.other) for one in judged.more}
+        sides = region_runs(base.counts), region_runs(other.counts)
+        alike = are_alike(base.kernel, other.kernel)
+        found = {}
+        for one in judged.effects.operations:
+            name, more = one.name, further.get(one.name, ((), ()))
+            ours, theirs = (
+                {**known.get(name, {}), **region_runs(_counts_of(name, its)).get(name, {})}
+                for known, its in zip(sides, more, strict=True)
+            )
+            effect = region_effect(ours, theirs, alike=alike) if ours and theirs else None
+            if effect is not None:
+                found[name] = JudgedPath(effect, one.verdict.word in FIRM)
+        return found
+
+
+def _counts_of(region: str, done: Sequence[RunResult]) -> list[RunCounts]:
+    return [only_region(one.counts, region) for one in done if one.counts is not None]
+
 
 Pairs = Mapping[str, RunPair]
 """The runs of two kernels by workload."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels of a search, whatever it flips: both ends, what is between them, and more runs of
-those of which few leave a difference to chance.
+"""The kernels of a search, whatever it flips: both ends, what is between them, and what compare
+says of those that the answer stands on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,7 @@ import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.estimate import effect_between, is_seen
-from kdelta.infer.search.search_model import NOTHING, FlipSet, S
+from kdelta.infer.search.search_model import NOTHING, FlipSet, JudgedPath, Pair, S
 from kdelta.lab.lab import Lab
 from kdelta.measures.model import Measure
 from kdelta.studies.search.measure import Bench, Ends, MeasuredKernel
@@ -24,7 +23,6 @@ class SearchStudy:
         self._bench = bench
         self._first, self._last = first, last
         self._measured: dict[FlipSet, MeasuredKernel] = {}
-        self._rerun: set[FlipSet] = set()
 
     @property
     def ends(self) -> Ends:
@@ -40,20 +38,25 @@ class SearchStudy:
         return kept
 
     async def settled(self, search: S) -> S:
-        """Return the search with more runs of the kernels that leave differences to chance."""
+        """Return the search with what compare says of the kernels that its answer stands on."""
         while doubted := self._doubted(search):
-            search = search.observe(doubted[0], (await self.more_runs(doubted[0])).outcome)
+            one, other = doubted[0]
+            await self.compared(one, other)
+            search = search.observe(other, self._measured[other].outcome)
         return search
 
     @interruptible()
-    def _doubted(self, search: S) -> list[FlipSet]:
-        return sorted(search.doubted - self._rerun, key=sorted)
+    def _doubted(self, search: S) -> list[Pair]:
+        return sorted(search.doubted, key=lambda pair: [sorted(one) for one in pair])
 
-    async def more_runs(self, flips: FlipSet) -> MeasuredKernel:
-        """Return a measured kernel with as many runs as leave nothing to chance."""
-        self._rerun.add(flips)
-        self._measured[flips] = await self._bench.more_runs(self._measured[flips])
-        return self._measured[flips]
+    async def compared(self, one: FlipSet, other: FlipSet) -> dict[str, JudgedPath]:
+        """Return what compare says of the second of two measured kernels, by region; it is kept."""
+        kernel = self._measured[other]
+        if one not in kernel.judged:
+            found = await self._bench.compared(self._measured[one], kernel)
+            kernel = msgspec.structs.replace(kernel, judged={**kernel.judged, one: found})
+            self._measured[other] = kernel
+        return kernel.judged[one]
 
     async def judged(
         self,
@@ -76,20 +79,3 @@ class SearchStudy:
                 pairs[workload] = msgspec.structs.replace(one, judged=found)
             await judge.ask(name, pairs, base.regions)
         return judge.judged
-
-    async def proof_again(self, proof: MeasuredKernel, runs: int) -> MeasuredKernel | None:
-        """Return the proof's kernel with so many runs, as the second end then has, if they differ
-        with fewer: the spread of a few runs is itself uncertain.
-        """
-        end = self.ends[1]
-        if proof.failure or runs <= self._bench.runs:
-            return None
-        common = end.code.keys() & proof.code.keys()
-        if not any(is_seen(effect_between(end.code[name], proof.code[name])) for name in common):
-            return None
-        self._bench.log(f"the proof does not hold with so few runs: {runs} of both ends")
-        again = [await self._bench.measure(one.label, one.found, runs=runs) for one in (end, proof)]
-        if any(one.failure for one in again):
-            return None
-        self._measured[self._last] = again[0]
-        return again[1]

@@ -31,7 +31,6 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_builds  the most kernels besides the trees without and with all; None: as many as it takes
     rule_out    rule out patches that reach no executed code
     recompile   and those whose executed objects come out the same before and after them
-    more_runs   perturbed runs of the two kernels of a proof that fails at first
     timed       by which clock both ends and the patches that are found are timed, if by any
     keep        REPO:BRANCH to write a commit a patch to; drop: not those that make it slower
     """
@@ -65,7 +64,6 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_builds: MaxBuilds = None
     rule_out: SearchAll = True
     recompile: Recompile = True
-    more_runs: int = 8
     measures: Measures = ()
     timed: Annotated[TimedBy, without("links")] = NOT_TIMED
     keep: Annotated[

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.chance import is_doubtful
+from kdelta.infer.effects.by_region import is_doubtful
 from kdelta.infer.effects.estimate import Estimate, effect_between, is_seen
 from kdelta.infer.reach.reach import Excluded, NotExcluded, Reach
 from kdelta.infer.reach.touched import TouchedFiles
@@ -205,10 +205,6 @@ class _SeriesStudy(SearchStudy):
             if self._request.minimal and build.step is not Step.PROOF:
                 break
             outcome, built = await self._obtain(build)
-            proof = self._measured.get(build.flips) if build.step is Step.PROOF else None
-            if proof and (again := await self.proof_again(proof, self._request.more_runs)):
-                self._measured[build.flips] = again
-                search, outcome = self._begin(patches), again.outcome
             search = await self.settled(search.observe(build.flips, outcome, built=built))
         return search
 
@@ -245,8 +241,7 @@ class _SeriesStudy(SearchStudy):
                 minimal = minimal.observe(build.flips, SetVerdict.UNRESOLVED, reason, built=built)
             else:
                 if any(self._parting(build.flips)):
-                    for names in sorted({build.flips, self._last} - self._rerun, key=sorted):
-                        await self.more_runs(names)
+                    await self.compared(build.flips, self._last)
                 minimal = minimal.observe(build.flips, self._verdict(build.flips), built=built)
         return minimal
 
@@ -266,11 +261,13 @@ class _SeriesStudy(SearchStudy):
         for region, whole in after.code.items():
             if region not in before.code or region not in measured.code:
                 continue
-            gap = effect_between(measured.code[region], whole)
+            judged = after.judged.get(names, {}).get(region)
+            gap = judged.effect if judged else effect_between(measured.code[region], whole)
             allowed = self._request.within * abs(whole.value - before.code[region].value)
             if min(abs(gap.low), abs(gap.high)) > allowed and is_seen(gap):
                 runs = measured.runs.get(region), after.runs.get(region)
-                yield bool(runs[0] and runs[1] and is_doubtful(runs[0], runs[1]))
+                open_yet = bool(runs[0] and runs[1] and is_doubtful(runs[0], runs[1]))
+                yield not judged.firm if judged else open_yet
 
     def _effects(self, names: Collection[str]) -> dict[str, Estimate]:
         chosen = frozenset(names)
