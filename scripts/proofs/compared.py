@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from campaign import Aloud
 
+from kdelta.infer.effects.by_code import by_code
 from kdelta.infer.effects.effects import FIRM, OperationEffect
 from kdelta.kernels.kbuild.failure import NoKernel
 from kdelta.kernels.model import Kernel
@@ -22,8 +23,8 @@ FIRM_WORDS = frozenset(word.value for word in FIRM)
 
 
 class Row(msgspec.Struct, frozen=True):
-    """An operation: the verdict; instructions an iteration of the base, and their difference; and
-    how many runs of both sides these are from.
+    """An operation: the verdict; instructions an iteration of the base, and their difference; how
+    many runs of both sides these are from; and what its code costs more, as of `by_code`.
     """
 
     operation: str
@@ -34,6 +35,7 @@ class Row(msgspec.Struct, frozen=True):
     low: float
     high: float
     n: tuple[int, int]
+    code: float = 0.0
 
 
 def kernel_of(lab: Lab, spec: str) -> Kernel:
@@ -75,7 +77,9 @@ def row_of(one: OperationEffect) -> Row:
     figures = (insns.base.value, insns.effect.value, insns.effect.low, insns.effect.high)
     base, diff, low, high = (round(float(figure), 4) for figure in figures)
     n = (insns.base.n, insns.other.n)
-    return Row(one.name, one.verdict.word.value, one.verdict.reason, base, diff, low, high, n)
+    code = float(sum(row.cost.effect.value for row in by_code(one)))
+    word, reason = one.verdict.word.value, one.verdict.reason
+    return Row(one.name, word, reason, base, diff, low, high, n, code)
 
 
 def qemu_of(found: Comparison) -> str:

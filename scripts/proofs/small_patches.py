@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -175,12 +176,20 @@ def series(folder: Path, store: Store) -> Told:
     request = SeriesRequest(tree=f"deb-src:{PACKAGE}", patches=(str(folder / "patches"),), lab=TWO)
     report = asyncio.run(run_series(request, Lab(store, Aloud())))
     print(printed("series", report))
-    found = {one.answer.name.split("-", 1)[-1]: _reaches(one.answer.effects) for one in report.rows}
+    found = {
+        one.answer.name.split("-", 1)[-1]: _reaches(one.answer.effects) | _exact(one.answer.code)
+        for one in report.rows
+    }
     return Told("series", found=found, kernels=len(report.builds))
 
 
 def _reaches(effects: Mapping[str, Estimate]) -> dict[str, Reach]:
     return {name: (float(one.low), float(one.high)) for name, one in effects.items()}
+
+
+def _exact(code: Mapping[str, Mapping[str, Fraction]]) -> dict[str, Reach]:
+    sums = {name: float(sum(functions.values())) for name, functions in code.items()}
+    return {name: (by, by) for name, by in sums.items()}
 
 
 def wrong(found: Sequence[Told]) -> Iterator[str]:
@@ -193,10 +202,11 @@ def _wrong_rows(one: Told) -> Iterator[str]:
     plant = next(plant for plant in PLANTS if plant.name == one.name)
     for row in one.rows:
         planted = plant.more.get(row.operation, 0)
-        told = f"{one.name}: {row.operation} {row.word} by {row.diff:+.2f}"
-        if planted and not (row.word in FIRM_WORDS and row.low <= planted <= row.high):
+        told = f"{one.name}: {row.operation} {row.word} by {row.diff:+.2f}, code {row.code:+}"
+        is_firm = row.word in FIRM_WORDS
+        if planted and not (row.low <= planted <= row.high if is_firm else row.code == planted):
             yield f"{told}, planted {planted:+}"
-        elif not planted and row.word in FIRM_WORDS and not _passes(row, plant.insns):
+        elif not planted and (is_firm or row.code) and not _passes(row, plant.insns):
             yield f"{told}, none planted"
     undecided = [row.operation for row in one.rows if row.word == "unresolved"]
     if len(undecided) > 1:
@@ -205,8 +215,9 @@ def _wrong_rows(one: Told) -> Iterator[str]:
 
 def _passes(row: Row, insns: int) -> bool:
     """Whether an operation that none names passes the place a whole number of times."""
-    times = round(row.diff / insns) if insns else 0
-    return times > 0 and row.low <= times * insns <= row.high
+    times = round((row.code or row.diff) / insns) if insns else 0
+    low, high = (row.code, row.code) if row.code else (row.low, row.high)
+    return times > 0 and low <= times * insns <= high
 
 
 def _wrong_search(one: Told) -> Iterator[str]:
@@ -233,16 +244,19 @@ PROOF = Proof(
 def check_what_is_not_told_as_it_was_planted_is_wrong() -> None:
     """Check trials that are made up."""
 
-    def row(operation: str, word: str, diff: float) -> Row:
-        return Row(operation, word, "", 1000.0, diff, diff - 1, diff + 1, (3, 3))
+    def row(operation: str, word: str, diff: float, code: float = 0) -> Row:
+        return Row(operation, word, "", 1000.0, diff, diff - 1, diff + 1, (3, 3), code)
 
     good = Told("pipe", (row("pipe-round-trip", "slower", 8), row("stat", "same", 0)))
     more = Told("pipe", (*good.rows, row("uname", "slower", 4), row("chdir", "unresolved", 0)))
     search = Told("bisect", found={p.name: _planted(p) for p in PLANTS if p.more})
-    assert list(wrong([good, more, search])) == []
+    hidden = Told("pipe", (row("pipe-round-trip", "same", 3, code=8),))
+    assert list(wrong([good, more, hidden, search])) == []
     for bad in (
         Told("pipe", (row("pipe-round-trip", "slower", 4),)),
         Told("pipe", (row("pipe-round-trip", "same", 8),)),
+        Told("pipe", (row("pipe-round-trip", "same", 0, code=4),)),
+        Told("pipe", (*good.rows, row("uname", "same", 0, code=2))),
         Told("pipe", (*good.rows, row("uname", "slower", 2))),
         Told("pipe", (*good.rows, row("uname", "unresolved", 2), row("chdir", "unresolved", 0))),
         msgspec.structs.replace(search, found={**search.found, "before pipe": {}}),

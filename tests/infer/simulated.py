@@ -8,6 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.estimate import estimate
+from kdelta.infer.search.needs import Needs
 from kdelta.infer.search.search import Search, begin
 from kdelta.infer.search.search_model import (
     Candidate,
@@ -15,7 +16,6 @@ from kdelta.infer.search.search_model import (
     FlipSet,
     Limits,
     Measured,
-    Needs,
     Outcome,
     SearchAnswer,
     Step,

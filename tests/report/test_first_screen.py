@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, Iterations, LeftWork, RunCounts
+from kdelta.infer.effects.by_code import with_code
 from kdelta.infer.effects.effects import MARGIN, compare_runs
 from kdelta.infer.effects.gains import PathGain, Reach
 from kdelta.report.kind import ALL
@@ -308,6 +309,30 @@ def test_a_row_without_a_word_whose_interval_excludes_zero_says_why() -> None:
     base = {own("f"): 1_000}
     noisy = screen_of(base, [{own("f"): each} for each in (900, 1_300, 900, 1_300)])
     assert " unresolved - " in noisy  # the row has the interval
+
+
+def test_code_that_costs_more_is_named_where_runs_vary_by_more() -> None:
+    turns = (0, 90_000, -40_000, 55_000, 7_000)
+    sides = [
+        [
+            run(
+                region("still", {own("g"): 50_000 * 100}),
+                region("send", {own("f"): (50 + more) * 100, own("turn"): 10**6 + by}),
+                region("ping", {own("f"): (50 + more) * 100, own("turn"): 10**9 + by}),
+            )
+            for by in turns
+        ]
+        for more, turns in ((0, (0,) * 5), (40, turns))
+    ]
+    code = {name: {("kernel", "f")} for name in ("send", "ping")}
+    effects = with_code(compare_runs(*sides), lambda: code)
+    text = first_screen_of([CompareReport("syscalls", {"name": "tcg"}, A, (Compared(B, effects),))])
+    answer = " ".join(text.partition("\n\n")[0].split())
+    assert "2 same, 1 unresolved." in answer
+    assert answer.endswith("Exact, but less than runs vary by: +40 f in send and 1 other.")
+    rows = [line for line in text.splitlines() if line.endswith("+40 f")]
+    assert [line.split()[0] for line in rows] == ["send", "ping"]
+    assert "unresolved: +40 f" in rows[0]
 
 
 def test_paths_of_a_real_cpu_without_a_bound_say_so() -> None:

@@ -59,9 +59,10 @@ def row(
     **values: int,
 ) -> SeriesRow:
     views = [ViewAnswer(effects(**values), others, ""), ViewAnswer({}, (), "alone build-failed")]
-    answer = PatchAnswer(name, fate, "on top of all before it", effects(**values), *views)
+    text = "on top of all before it"
+    answer = PatchAnswer(name, fate, text, effects(**values), views[0], views[1])
     out = fate is PatchOutcome.RULED_OUT
-    why = "no executed code depends on it" if out else answer.text
+    why = "no executed code depends on it" if out else text
     return SeriesRow(answer, f"mm: {name}", ("mm/x.c",), why, 3, 0 if out else 1, earlier)
 
 
@@ -150,6 +151,19 @@ def test_what_it_says() -> None:
     assert "in order: all up to sched-part-1 9 no" in text
     assert "something was assumed" in text
     assert "without: a warning" in text
+
+
+def test_what_code_costs_more_is_named_where_runs_vary_by_more() -> None:
+    def coded(one: SeriesRow, *regions: str) -> SeriesRow:
+        code = {region: {"copy_process": Fraction(10)} for region in regions}
+        return msgspec.structs.replace(one, answer=msgspec.structs.replace(one.answer, code=code))
+
+    rows = (coded(row("fork-count", open=0), "open", "stat", "empty", "fork"), row("none", open=0))
+    text = flat(msgspec.structs.replace(REPORT, rows=(*REPORT.rows, *rows)))
+    where = "+10 copy_process in open, stat and 2 more"
+    assert f"do something. Exact, but less than runs vary by: fork-count {where}." in text
+    assert text.count(where) == 2
+    assert "Exact, but" not in flat(REPORT)
 
 
 def test_a_region_is_broken_down_and_adds_up() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.infer.search.coded import LOW, MOST, code_length, code_sets, low_groups
-from kdelta.infer.search.search_model import NOTHING, Candidate, Needs
+from kdelta.infer.search.needs import Needs
+from kdelta.infer.search.search_model import NOTHING, Candidate
 
 
 def alone(names: Iterable[str]) -> list[frozenset[str]]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kdelta.infer.effects.estimate import Adds, Estimate, estimate
 from kdelta.infer.search.coded import code_sets
 from kdelta.infer.search.decode import Term, decode_differences
+from kdelta.infer.search.needs import Needs
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import (
     NOTHING,
@@ -21,7 +22,6 @@ from kdelta.infer.search.search_model import (
     How,
     Limits,
     Measured,
-    Needs,
     SearchAnswer,
     Step,
 )

@@ -157,6 +157,15 @@ def test_figures_that_compare_has_add_up() -> None:
     assert others == [10, 30], "what compare did not judge stays as runs have it"
 
 
+def test_a_patch_has_what_its_code_costs_more() -> None:
+    ends = measured(PLAIN), measured(TIMED)
+    by_code = {"open": JudgedPath(Estimate(ZERO, ZERO, ZERO, 5), firm=False, code={"f": ZERO + 10})}
+    told = msgspec.structs.replace(ends[1], judged={A: by_code})
+    (patch,) = begin_series([Candidate("X")], *ends).observe(X, told).answer().patches
+    assert patch.code == {"open": {"f": 10}}
+    assert not is_seen(patch.effects["open"])
+
+
 def test_a_commit_is_no_culprit_by_chance() -> None:
     history = History({"a": (), "b": ("a",)}, "a", "b")
     for runs, found in ((TIMED, []), (REAL, ["b"])):

@@ -8,17 +8,9 @@ import msgspec
 import pytest
 
 from kdelta.infer.effects.estimate import Adds, effect_between
+from kdelta.infer.search.needs import Needs
 from kdelta.infer.search.search import begin
-from kdelta.infer.search.search_model import (
-    Candidate,
-    Failed,
-    FlipSet,
-    How,
-    Limits,
-    Measured,
-    Needs,
-    Step,
-)
+from kdelta.infer.search.search_model import Candidate, Failed, FlipSet, How, Limits, Measured, Step
 from kdelta.spec.run import RunStatus
 from tests.infer.simulated import REGIONS, Found, World, named, searched, steps_of, world_of
 

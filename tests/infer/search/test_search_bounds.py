@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.infer.effects.estimate import Adds
-from kdelta.infer.search.search_model import Candidate, FlipSet, How, Limits, Needs, Step
+from kdelta.infer.search.needs import Needs
+from kdelta.infer.search.search_model import Candidate, FlipSet, How, Limits, Step
 from tests.infer.simulated import REGIONS, Found, World, named, searched, steps_of, world_of
 
 pytestmark = pytest.mark.long

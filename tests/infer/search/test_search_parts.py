@@ -9,6 +9,7 @@ import pytest
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, less, minus
 from kdelta.infer.search.evidence import Account, Culprits, Lost, Question, find_evidence, smallest
+from kdelta.infer.search.needs import Needs
 from kdelta.infer.search.screening import (
     by_what_they_need,
     check_sets,
@@ -17,15 +18,7 @@ from kdelta.infer.search.screening import (
     row_of,
     seen_on_top,
 )
-from kdelta.infer.search.search_model import (
-    Candidate,
-    Failed,
-    FlipSet,
-    How,
-    Measured,
-    Needs,
-    Outcome,
-)
+from kdelta.infer.search.search_model import Candidate, Failed, FlipSet, How, Measured, Outcome
 from kdelta.spec.run import RunStatus
 
 FAILED = Failed(RunStatus.BUILD_FAILED, "no memory")

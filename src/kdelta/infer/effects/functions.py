@@ -42,6 +42,8 @@ class FunctionEffect(msgspec.Struct, frozen=True):
     `origin` is that of the other side, or the base's for a removed one; `moved_from` is set when
     code of a module became a part of the kernel's image or the other way round. `called_by`: the
     function that alone calls it, on either side, where it does so more often or less; else empty.
+    `by_code`: its code differs, and it costs as much more in all runs; unset where that is not so,
+    or all instructions of the operation show a difference.
     """
 
     origin: str
@@ -50,6 +52,7 @@ class FunctionEffect(msgspec.Struct, frozen=True):
     cost: Quantity
     moved_from: str | None = None
     called_by: str = ""
+    by_code: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 @functools.cache

@@ -162,6 +162,11 @@ class ObservedKernels:
             and self._compared.keys().isdisjoint((pair, pair[::-1]))
         )
 
+    def code(self, one: FlipSet, other: FlipSet) -> dict[str, dict[str, Fraction]]:
+        """Return by region what functions cost more whose code differs, where runs vary by more."""
+        found = self._compared.get((one, other), {})
+        return {region: judged.code for region, judged in found.items() if judged.code}
+
     def _judged_in(self, region: str, one: FlipSet, other: FlipSet) -> JudgedPath | None:
         """Return what compare says of a pair of kernels, in whatever order it was asked."""
         if found := self._compared.get((one, other), {}).get(region):

@@ -20,7 +20,8 @@ from functools import cached_property
 from kdelta.infer.effects.estimate import ZERO, Estimate, around
 from kdelta.infer.search.additive import ObservedKernels, minus
 from kdelta.infer.search.decode import Decoding, Term, decode_differences
-from kdelta.infer.search.search_model import NOTHING, FlipSet, Limits, Needs, PlannedBuild, Step
+from kdelta.infer.search.needs import Needs
+from kdelta.infer.search.search_model import NOTHING, FlipSet, Limits, PlannedBuild, Step
 from kdelta.infer.search.search_words import alone_text, few_of
 
 LOW = 0.2

@@ -14,7 +14,8 @@ import msgspec
 
 from kdelta.infer.effects.estimate import Estimate, is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, less, minus
-from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs, Pair
+from kdelta.infer.search.needs import Needs
+from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Pair
 
 
 class Evidence(msgspec.Struct, frozen=True):

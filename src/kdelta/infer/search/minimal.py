@@ -27,7 +27,8 @@ from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.search.search_model import Candidate, FlipSet, PlannedBuild, Step, needs_of
+from kdelta.infer.search.needs import needs_of
+from kdelta.infer.search.search_model import Candidate, FlipSet, PlannedBuild, Step
 from kdelta.infer.search.search_words import few_of
 
 

@@ -6,6 +6,7 @@ have the path of the kernel with all of them.
 from collections.abc import Iterable, Sequence
 
 from kdelta.infer.search.additive import ObservedKernels
+from kdelta.infer.search.needs import needs_of
 from kdelta.infer.search.search_model import (
     NOTHING,
     Candidate,
@@ -16,7 +17,6 @@ from kdelta.infer.search.search_model import (
     PlannedBuild,
     Proof,
     builds_left,
-    needs_of,
 )
 
 

@@ -25,7 +25,8 @@ import msgspec
 from kdelta.counts.by_key import by_key
 from kdelta.infer.search.additive import ObservedKernels
 from kdelta.infer.search.evidence import Evidence
-from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
+from kdelta.infer.search.needs import Needs
+from kdelta.infer.search.search_model import NOTHING, FlipSet, How
 
 Pair = tuple[FlipSet, FlipSet]
 """The kernel with a unit, and the one without it."""

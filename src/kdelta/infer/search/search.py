@@ -26,6 +26,7 @@ from kdelta.infer.search.additive import Combination, added, minus
 from kdelta.infer.search.coded import Coded
 from kdelta.infer.search.decode import Term
 from kdelta.infer.search.evidence import Evidence, Group
+from kdelta.infer.search.needs import Needs, needs_of
 from kdelta.infer.search.search_model import (
     NOTHING,
     Candidate,
@@ -36,7 +37,6 @@ from kdelta.infer.search.search_model import (
     InteractionAnswer,
     Limits,
     Measured,
-    Needs,
     Observation,
     Outcome,
     Pair,
@@ -46,7 +46,6 @@ from kdelta.infer.search.search_model import (
     SearchAnswer,
     Step,
     UnitAnswer,
-    needs_of,
 )
 from kdelta.infer.search.search_plan import Plan
 from kdelta.infer.search.search_words import few_of

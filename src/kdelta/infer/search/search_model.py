@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a search over sets of flipped units is given, what it asks for, and what it answers; and
-which sets can be flipped: closed under needs, and in orders that stay closed.
-"""
+"""What a search over sets of flipped units is given, what it asks for, and what it answers."""
 
 import enum
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import Protocol, Self, TypeVar
 
 import msgspec
@@ -48,11 +45,13 @@ Pair = tuple[FlipSet, FlipSet]
 
 class JudgedPath(msgspec.Struct, frozen=True):
     """What a kernel executes more than another in a region, by as many runs of it as compare makes;
-    firm: whether compare calls that a difference.
+    firm: whether compare calls that a difference. code: if not, by how many instructions functions
+    cost more in all runs since their code differs, as of `with_code`.
     """
 
     effect: Estimate
     firm: bool
+    code: dict[str, Fraction] = {}
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
@@ -299,7 +298,9 @@ class ViewAnswer(msgspec.Struct, frozen=True):
 
 
 class PatchAnswer(msgspec.Struct, frozen=True):
-    """What is known of a patch. `effects` by region: what it costs on top of those before it."""
+    """What is known of a patch. By region, `effects`: what it costs on top of those before it;
+    code: see `JudgedPath`.
+    """
 
     name: str
     outcome: PatchOutcome
@@ -307,6 +308,7 @@ class PatchAnswer(msgspec.Struct, frozen=True):
     effects: dict[str, Estimate]
     left_out: ViewAnswer | None = None
     alone: ViewAnswer | None = None
+    code: dict[str, dict[str, Fraction]] = {}
 
 
 class PatchGroup(msgspec.Struct, frozen=True):
@@ -437,64 +439,3 @@ class BisectAnswer(msgspec.Struct, frozen=True):
     builds: int
     failed: dict[str, str]
     notes: tuple[str, ...] = ()
-
-
-class Needs:
-    """What units need, followed to the end. Raises ValueError for needs that name no unit, or go
-    in a circle.
-    """
-
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
-        self.names = tuple(one.name for one in candidates)
-        if len(set(self.names)) < len(self.names):
-            raise ValueError("two units have the same name")
-        direct = {one.name: one.needs for one in candidates}
-        self._below = {name: _followed(name, direct) for name in self.names}
-
-    def below(self, name: str) -> FlipSet:
-        """All that must be flipped before the unit."""
-        return self._below[name]
-
-    def closure(self, names: Iterable[str]) -> FlipSet:
-        """These units and all that they need."""
-        chosen = frozenset(names)
-        return chosen.union(*(self._below[name] for name in chosen))
-
-    def is_closed(self, flips: FlipSet) -> bool:
-        """Whether these units can be flipped, and no others."""
-        return all(self._below[name] <= flips for name in flips)
-
-    def in_order(self, names: Collection[str], weights: Mapping[str, float]) -> tuple[str, ...]:
-        """The names, each after those of them that it needs, the light ones as early as that
-        allows. Equal weights keep the order in which the units were given.
-        """
-        places = {name: place for place, name in enumerate(self.names)}
-        pending = sorted(names, key=lambda name: (weights.get(name, 0.0), places[name]))
-        ordered: list[str] = []
-        while pending:
-            waiting = frozenset(pending)
-            first = next(name for name in pending if not self._below[name] & waiting)
-            ordered.append(first)
-            pending.remove(first)
-        return tuple(ordered)
-
-
-@lru_cache(maxsize=8)
-def needs_of(candidates: tuple[Candidate, ...]) -> Needs:
-    """Return what these need, which each step of a search asks for again."""
-    return Needs(candidates)
-
-
-def _followed(name: str, direct: Mapping[str, Sequence[str]]) -> FlipSet:
-    found: set[str] = set()
-    pending = list(direct[name])
-    while pending:
-        needed = pending.pop()
-        if needed not in direct:
-            raise ValueError(f"{name} needs {needed}, which is no unit")
-        if needed == name:
-            raise ValueError(f"{name} needs itself")
-        if needed not in found:
-            found.add(needed)
-            pending += direct[needed]
-    return frozenset(found)

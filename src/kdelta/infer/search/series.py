@@ -150,7 +150,8 @@ def _patch(plan: SeriesPlan, name: str) -> PatchAnswer:
     if stretch.leaf is Leaf.ONE:
         views = [_view(plan, view, (name,)) for view in (View.LEFT_OUT, View.ALONE)]
         text = "on top of all before it"
-        return PatchAnswer(name, PatchOutcome.MEASURED, text, effects, views[0], views[1])
+        code = plan.kernels.code(plan.prefix(stretch.low), plan.prefix(stretch.high))
+        return PatchAnswer(name, PatchOutcome.MEASURED, text, effects, views[0], views[1], code)
     others = len(stretch.inside) - 1
     if stretch.leaf is Leaf.SAME:
         nothing = {r: Estimate(ZERO, one.low, one.high, one.n) for r, one in effects.items()}

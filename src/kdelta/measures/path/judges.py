@@ -13,6 +13,7 @@ from kdelta.counts.model import (
     merged_regions,
     only_region,
 )
+from kdelta.infer.effects.by_code import with_code
 from kdelta.infer.effects.chance import (
     DifferingCode,
     first_verdicts,
@@ -166,6 +167,7 @@ class Judge:
         never = {one.name for one in effects.operations if one.verdict.reason == LEFT_OPEN}
         effects = left_open(effects, never.intersection(too_expensive), MAY_BE_CHANCE)
         effects = with_reason(effects, too_expensive, BUDGET_ENDED)
+        effects = with_code(effects, code.differing) if code.alike else effects
         return JudgedEffects(effects, tuple(one for one in more.values() if one.base or one.other))
 
     def _afforded(

@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.cpus.model import is_bare_metal, is_guest
+from kdelta.infer.effects.by_code import by_code
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
 from kdelta.infer.effects.effects import FIRM, MARGIN, OperationEffect, Word, weighed
@@ -137,7 +138,16 @@ def path_text(pair: Pair, counted: str = ", by instructions executed, not time")
         found = [one for one in pair.of(word) if pair.matters(one)]
         if found:
             text += f" {title}: {_named(found[0])}."
-    return text
+    return text + _by_code(pair)
+
+
+def _by_code(pair: Pair) -> str:
+    """Return where code that differs costs more than before, and runs vary by more than that."""
+    found = [one for one in pair.of(Word.SAME, Word.UNRESOLVED) if by_code(one)]
+    if not found:
+        return ""
+    others = f" and {words.counted(len(found) - 1, 'other')}" if len(found) > 1 else ""
+    return f" Exact, but less than runs vary by: {cause_of(found[0])} in {found[0].name}{others}."
 
 
 def whole_program(pair: Pair) -> OperationEffect | None:

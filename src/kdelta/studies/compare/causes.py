@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.by_code import by_code
 from kdelta.infer.effects.chance import SO_FAR
 from kdelta.infer.effects.costs import Costs
 from kdelta.infer.effects.deferred import WITH_OTHERS
@@ -122,8 +123,10 @@ def cause_of(one: OperationEffect) -> str:
     """
     if one.verdict.reason == SO_FAR:
         return SO_FAR
-    if one.costs is None or one.verdict.word is Word.SAME:
+    if one.costs is None:
         return ""
+    if (found := by_code(one)) or one.verdict.word is Word.SAME:
+        return _by_code(found)
     is_with_others = one.verdict.reason == WITH_OTHERS
     if not is_with_others and (one.verdict.word is Word.MIXED or not is_by_insns(one)):
         return terms_of(one.costs)
@@ -133,6 +136,16 @@ def cause_of(one: OperationEffect) -> str:
     whole = one.costs.insns.effect.value
     texts = [_largest_part(one, whole), *terms_beyond(weighed(one.costs), whole)]
     return _listed(list(filter(None, texts)))
+
+
+def _by_code(functions: Sequence[FunctionEffect]) -> str:
+    """Return by how much more the code that differs costs, in sum; "" for none."""
+    if not functions:
+        return ""
+    most = max(functions, key=lambda row: abs(row.cost.effect.value))
+    value = sum((row.cost.effect.value for row in functions), Fraction(0))
+    others = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
+    return f"{figures.brief(value, 6)} {function_name(most.name, most.origin)}{others}"
 
 
 def _with_others(costs: Costs, others: str) -> str:

@@ -7,6 +7,7 @@ A new column is a line here, and one in docs/glossary.md.
 import functools
 from collections.abc import Callable, Iterable, Sequence
 
+from kdelta.infer.effects.by_code import by_code
 from kdelta.infer.effects.effects import OPEN, OperationEffect, Word
 from kdelta.infer.effects.estimate import is_seen
 from kdelta.report import cells
@@ -103,7 +104,7 @@ def _largest_part(one: OperationEffect) -> str:
     cause, word = cause_of(one), one.verdict.word
     if word not in OPEN:
         return cause
-    why = cause if word is Word.MIXED else why_open(one)
+    why = cause if word is Word.MIXED or by_code(one) else why_open(one)
     return f"{word}: {why}" if why else str(word)
 
 

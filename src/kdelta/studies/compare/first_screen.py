@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.by_code import by_code
 from kdelta.infer.effects.chance import NO_CODE, SO_FAR
 from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
 from kdelta.infer.effects.functions import FunctionEffect
@@ -119,10 +120,12 @@ def _groups(pair: Pair) -> Groups:
     """What changed by less has rows where that is little; if nothing else has, all operations."""
     rows = (pair.of(word) for word in LISTED)
     shown = tuple([one for one in found if pair.matters(one)] for found in rows)
-    unknown = [one for one in pair.of(Word.UNRESOLVED) if one.costs]
+    open_yet = [one for one in pair.of(Word.UNRESOLVED) if one.costs]
+    unknown = [*open_yet, *filter(by_code, pair.of(Word.SAME))]
     if not any(shown):
         return ([one for one in pair.of(*Word) if one.costs],)
     others = [one for one in pair.of(Word.SAME, *FIRM) if not pair.matters(one)]
+    others = [one for one in others if one not in unknown]
     return (*shown, unknown, others) if len(others) <= _FEW else (*shown, unknown)
 
 

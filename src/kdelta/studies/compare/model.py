@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.by_code import by_code
 from kdelta.infer.effects.effects import Effects, OperationEffect
 from kdelta.infer.effects.gains import PathGain
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
@@ -118,13 +119,16 @@ def in_order(operations: Iterable[OperationEffect]) -> list[OperationEffect]:
 
 
 def by_size(operations: Iterable[OperationEffect]) -> list[OperationEffect]:
-    """Return the operations, those that changed by the largest part first."""
+    """Return the operations, those that changed by the largest part first; of those that are the
+    same or unresolved, those whose code costs more.
+    """
     return sorted(operations, key=_size, reverse=True)
 
 
-def _size(operation: OperationEffect) -> tuple[bool, Fraction, Fraction]:
+def _size(operation: OperationEffect) -> tuple[bool, bool, Fraction, Fraction]:
     """By per cent; a cost that was zero before is above all."""
     if operation.costs is None:
-        return False, Fraction(0), Fraction(0)
-    part = operation.costs.insns.percent
-    return part is None, abs(part or Fraction(0)), abs(operation.costs.insns.effect.value)
+        return False, False, Fraction(0), Fraction(0)
+    part, effect = operation.costs.insns.percent, operation.costs.insns.effect
+    is_known = bool(by_code(operation))
+    return is_known, part is None, abs(part or Fraction(0)), abs(effect.value)

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 
 import msgspec
 
@@ -56,6 +57,9 @@ from kdelta.studies.search.model import (
 )
 
 SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"
+_REGIONS = 2
+"""Operations that are named with what code costs more in them."""
+
 MOST_ROWS = 60
 """Rows of a chart; a table has all."""
 
@@ -137,10 +141,12 @@ def apart_section(regions: Iterable[AblatedRegion]) -> tuple[Section, ...]:
 
 
 def unseen_section(
-    named: Sequence[tuple[str, Mapping[str, Estimate]]], means: Means
+    named: Sequence[tuple[str, Mapping[str, Estimate]]],
+    means: Means,
+    code: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[Section, ...]:
     """Return what has no effect in the mean: how large it may be there and in the region that is
-    known least, and where it does have one.
+    known least, and where it does have one; code: by name, as of `code_texts`.
     """
     if not named:
         return ()
@@ -154,7 +160,12 @@ def unseen_section(
         (
             Cell(name),
             Cell(bound_text(mean), float(bound(mean)) if mean else 0.0),
-            Cell("; ".join(f"{where} {cell(part)}" for where, part in means.seen_in(effects))),
+            Cell(
+                "; ".join(
+                    [f"{where} {cell(part)}" for where, part in means.seen_in(effects)]
+                    + list(code.get(name, ()))
+                )
+            ),
             Cell(means.known_least(effects)),
         )
         for name, effects in named
@@ -163,6 +174,15 @@ def unseen_section(
     lead = Prose("The interval of the mean holds 0; an effect within it is not excluded.")
     table = Table("unseen-table", "Without an effect in the mean", columns, rows, filtered=True)
     return (Section("unseen", "No effect seen", (lead, table)),)
+
+
+def code_texts(code: Mapping[str, Mapping[str, Fraction]]) -> list[str]:
+    """Return in which operations which functions cost more, those of the same ones together."""
+    alike: dict[str, list[str]] = {}
+    for region, functions in code.items():
+        text = words.listed([f"{figures.brief(by, 6)} {name}" for name, by in functions.items()])
+        alike.setdefault(text, []).append(region)
+    return [f"{text} in {words.some(regions, _REGIONS)}" for text, regions in alike.items()]
 
 
 def means_chart(rows: Sequence[tuple[str, Estimate | None]], caption: str) -> tuple[Block, ...]:

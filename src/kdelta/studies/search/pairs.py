@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from kdelta.counts.model import RunCounts, only_region
+from kdelta.infer.effects.by_code import by_code
 from kdelta.infer.effects.by_region import region_effect, region_runs
 from kdelta.infer.effects.effects import FIRM, compare_runs
 from kdelta.infer.search.search_model import FlipSet, JudgedPath
@@ -43,7 +44,8 @@ class PathOfPairs:
             )
             effect = region_effect(ours, theirs, alike=alike) if ours and theirs else None
             if effect is not None:
-                found[name] = JudgedPath(effect, one.verdict.word in FIRM)
+                code = {row.name: row.cost.effect.value for row in by_code(one)}
+                found[name] = JudgedPath(effect, one.verdict.word in FIRM, code)
         return found
 
 

@@ -46,6 +46,9 @@ WORDS = searched.AccountWords(
     "patches", "all do", "all patches", "patches without effect", "all patches"
 )
 
+_KNOWN = 4
+"""Patches that are named with what their code costs more."""
+
 HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
 
 
@@ -130,7 +133,8 @@ def _sections(report: SeriesReport) -> Iterator[Section]:
     lead = Prose(how_made(len(averaged(report.regions)), "the tree without patches"))
     yield Section("patches", "Patches and what they do", (*chart, _patches_table(report), lead))
     unseen = [(row.name, row.answer.effects) for row in unseen_rows(report)]
-    yield from searched.unseen_section(unseen, every)
+    code = {row.name: searched.code_texts(row.answer.code) for row in report.rows}
+    yield from searched.unseen_section(unseen, every, code)
     yield from searched.apart_section(report.regions)
     if report.minimal:
         yield Section("minimal", "The smallest set", tuple(_minimal(report, report.minimal)))
@@ -320,7 +324,7 @@ def _kept(report: SeriesReport) -> Iterator[Section]:
 
 
 def series_verdict(report: SeriesReport) -> str:
-    """In words: what all do, which patches do most of it, and how many do nothing."""
+    """Return in words what all do, which patches do most of it, and how many do nothing."""
     whole, count = means_of(report).whole, len(averaged(report.regions))
     changed = [one for one in report.regions if not one.rate and is_seen(one.whole)]
     if whole is None:
@@ -335,6 +339,10 @@ def series_verdict(report: SeriesReport) -> str:
     doing = [row for row in report.of(PatchOutcome.MEASURED) if does_something(row.answer.effects)]
     if report.minimal is None:
         text += f"{words.counted(len(doing), 'patch is', 'patches are')} known to do something. "
+    code = [(row.name, searched.code_texts(row.answer.code)) for row in unseen_rows(report)]
+    if known := [f"{name} {texts[0]}" for name, texts in code if texts]:
+        more = [f"{len(known) - _KNOWN} more"] if len(known) > _KNOWN else []
+        text += f"Exact, but less than runs vary by: {'; '.join([*known[:_KNOWN], *more])}. "
     out = words.counted(len(report.of(PatchOutcome.RULED_OUT)), "patch was", "patches were")
     return f"{text}{out} ruled out without a build."
 
