@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* 32-bit ARM: marks, special instructions, accesses and what can fault, derived from the bytes; A32 here, Thumb-2 in thumb.c. */
+#include <stdio.h>
 #include <string.h>
 
 #include "arm_insn.h"
@@ -94,6 +95,16 @@ static enum arm_special system_register(uint32_t word)
     return read ? ARM_CP15_READ : ARM_CP15_WRITE;
 }
 
+/* opc1, CRn, CRm and opc2, which say the register or the operation; of the TLB those of PL1 alone. */
+static void classify_system_register(uint32_t word, struct insn_facts *f)
+{
+    unsigned opc1 = field(word, 21, 3);
+
+    arm_special(f, system_register(word));
+    if (f->special == ARM_CP15_READ || f->special == ARM_CP15_WRITE || (f->special == ARM_TLB && !opc1))
+        f->detail = 1u << 16 | opc1 << 12 | field(word, 16, 4) << 8 | field(word, 0, 4) << 4 | field(word, 5, 3);
+}
+
 static bool is_vfp(unsigned coprocessor)
 {
     return coprocessor >= 9 && coprocessor <= 11;
@@ -128,7 +139,7 @@ void arm_coprocessor(uint32_t word, struct insn_facts *f)
     else if (coprocessor == 15 && pair)
         arm_special(f, field(word, 0, 4) == 14 ? ARM_TIMER : word >> 20 & 1 ? ARM_CP15_READ : ARM_CP15_WRITE);
     else if (coprocessor == 15 && one)
-        arm_special(f, system_register(word));
+        classify_system_register(word, f);
     else if (!vfp)
         arm_special(f, ARM_COPROCESSOR);
     else if (vfp && one && (word & 0x0fe00f6f) == 0x0ee00a00)
@@ -435,6 +446,26 @@ static uint64_t kernel_start_of(uint64_t text)
     return (text & ~UINT64_C(0x0fffffff)) - 0x01000000;
 }
 
+/* ARM Architecture Reference Manual (ARMv7-A and ARMv7-R), B3.18.7: by CRm of which TLB, and whether of all CPUs. */
+static void name_tlb(uint32_t reg, char *name, size_t size)
+{
+    static const char *const of[8] = { [3] = "", [5] = "I", [6] = "D", [7] = "" };
+    static const char *const what[8] = { "ALL", "MVA", "ASID", "MVAA", "?", "MVAL", "?", "MVAAL" };
+    const char *which = of[reg >> 4 & 7];
+
+    snprintf(name, size, "%sTLBI%s%s", which ? which : "?", what[reg & 7], (reg >> 4 & 15) == 3 ? "IS" : "");
+}
+
+static void name_detail(uint8_t kind, uint64_t detail, char *name, size_t size)
+{
+    uint32_t reg = (uint32_t)detail;
+
+    if (kind == ARM_TLB)
+        name_tlb(reg, name, size);
+    else
+        snprintf(name, size, "P15_%u_C%u_C%u_%u", reg >> 12 & 7, reg >> 8 & 15, reg >> 4 & 15, reg & 7);
+}
+
 const struct arch arch_arm = {
     .target_name = "arm",
     .kernel_start = 0xbf000000,
@@ -448,4 +479,5 @@ const struct arch arch_arm = {
     .enter = enter,
     .insn_bytes = insn_bytes,
     .classify = classify,
+    .name_detail = name_detail,
 };

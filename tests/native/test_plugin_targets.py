@@ -194,6 +194,17 @@ def test_marks_and_bytes(name: str, tmp_path: Path) -> None:
     assert (other.argument, other.loads) == (0, 1)
 
 
+DETAILS_OF_CP15 = {
+    "mcr p15, 0, r0, c8, c3, 1": "tlb-maintenance TLBIMVAIS",
+    "mcr p15, 0, r0, c8, c7, 0": "tlb-maintenance TLBIALL",
+    "mcr p15, 0, r0, c8, c6, 2": "tlb-maintenance DTLBIASID",
+    "mcr p15, 4, r0, c8, c7, 0": "tlb-maintenance",
+    "mcr p15, 0, r0, c2, c0, 1": "cp15-write P15_0_C2_C0_1",
+    "mrc p15, 0, r0, c0, c0, 0": "cp15-read P15_0_C0_C0_0",
+    "mcr p15, 0, r0, c13, c0, 3": "thread-id",
+    "mcrr p15, 0, r0, r1, c2": "cp15-write",
+}  # fmt: skip
+
 DETAILS = {
     "tlbi vae1is, x0": "tlb-maintenance VAE1IS", "tlbi vmalle1": "tlb-maintenance VMALLE1",
     "tlbi aside1, x3": "tlb-maintenance ASIDE1", "tlbi rvale1is, x0": "tlb-maintenance RVALE1IS",
@@ -203,11 +214,17 @@ DETAILS = {
 }  # fmt: skip
 
 
-def test_which_register_or_entry_of_the_tlb_an_arm64_instruction_is_for(tmp_path: Path) -> None:
-    target = TARGETS["arm64"]
-    found = classify(target, assembled(target, tmp_path, DETAILS))
+@pytest.mark.parametrize(
+    ("name", "details"),
+    [("arm64", DETAILS), ("arm", DETAILS_OF_CP15), ("thumb", DETAILS_OF_CP15)],
+)
+def test_which_register_or_entry_of_the_tlb_an_instruction_is_for(
+    name: str, details: dict[str, str], tmp_path: Path
+) -> None:
+    target = TARGETS[name]
+    found = classify(target, assembled(target, tmp_path, details))
     said = [f"{facts.special} {facts.detail}".rstrip() for facts in found]
-    assert dict(zip(DETAILS, said, strict=True)) == DETAILS
+    assert dict(zip(details, said, strict=True)) == details
 
 
 RETURNS = {"arm": "movs pc, lr", "thumb": "subs pc, lr, #0", "arm64": "eret", "riscv64": "sret"}
