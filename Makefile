@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-exactness campaign-pairs campaign-properties campaign-starts campaign-many-runs campaign-clock-boots campaign-clock-faults campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
+.PHONY: help setup setup-arm setup-arm64 setup-riscv64 setup-tests demo pin pins kernels test test-fast test-all test-outside test-guests test-builds proofs ci check docs man format bench campaign-exactness campaign-pairs campaign-properties campaign-starts campaign-clock-boots campaign-clock-faults campaign-left-work campaign-cases campaign-configs campaign-roots campaign-against campaign-programs campaign-guests campaign-corruptions campaign-faults campaign-hostile campaign-callers campaign-alone requirements clean
 
 BIN := .venv/bin
 # Each start of kdelta would compile all its modules.
@@ -110,9 +110,6 @@ PAIRS ?= 20
 
 campaign-starts: setup  ## look whether operations cost the same alone, and in any order
 	$(BIN)/python scripts/proofs/starts.py
-
-campaign-many-runs: setup  ## compare a comparison's words with 64 runs of each kernel
-	$(BIN)/python scripts/proofs/many_runs.py
 
 campaign-clock-boots: setup  ## boot two kernels 300 times each and judge their times: verdicts are right
 	$(BIN)/python scripts/proofs/clock_boots.py
